@@ -1,0 +1,126 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Every code vsched reports, in one place.
+
+The strings are part of the public interface: clients compare them. They may
+be added to, but never changed.
+
+VschedError
+ +-- InvalidExtraSpecs      extra specs that say nothing enforceable
+ +-- Refused                a valid reservation this host can not hold
+ +-- Unreachable            the other side of the bus did not answer
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import enum
+import typing as ty
+
+
+class Code(enum.StrEnum):
+    """Stable codes of errors, causes and events."""
+
+    UNDEFINED = 'vsched.undefined_code'
+
+    # Requests
+    BAD_REQUEST = 'vsched.request.invalid'
+    UNAUTHENTICATED = 'vsched.request.unauthenticated'
+    FORBIDDEN = 'vsched.request.forbidden'
+    NOT_FOUND = 'vsched.request.not_found'
+    METHOD_NOT_ALLOWED = 'vsched.request.method_not_allowed'
+    NOT_ACCEPTABLE = 'vsched.request.version_not_supported'
+    UNSUPPORTED_MEDIA_TYPE = 'vsched.request.unsupported_media_type'
+    TOO_LARGE = 'vsched.request.too_large'
+    INTERNAL = 'vsched.internal_error'
+    DATABASE_UNAVAILABLE = 'vsched.database.unavailable'
+
+    # Resources
+    HOST_NOT_FOUND = 'vsched.host.not_found'
+    INSTANCE_NOT_FOUND = 'vsched.instance.not_found'
+    RESERVATION_NOT_FOUND = 'vsched.reservation.not_found'
+    RESERVATION_EXISTS = 'vsched.reservation.exists'
+    OVERRIDE_NOT_FOUND = 'vsched.reservation.override_not_found'
+    RESERVATION_CHANGING = 'vsched.reservation.changing'
+
+    # Why a reservation is not held as written
+    EXTRA_SPECS_INVALID = 'vsched.extra_specs.invalid'
+    RESERVATION_INVALID = 'vsched.reservation.invalid'
+    DOES_NOT_FIT = 'vsched.reservation.does_not_fit'
+    KERNEL_REFUSED = 'vsched.reservation.kernel_refused'
+    BACKEND_UNAVAILABLE = 'vsched.backend.unavailable'
+    PINNING_UNSUPPORTED = 'vsched.backend.pinning_unsupported'
+    THREADS_GONE = 'vsched.instance.threads_gone'
+
+    # Events
+    RESERVATION_APPLIED = 'vsched.reservation.applied'
+    RESERVATION_RELEASED = 'vsched.reservation.released'
+    RESERVATION_DEGRADED = 'vsched.reservation.degraded'
+    DRIFT_REPAIRED = 'vsched.drift.repaired'
+    BANDWIDTH_LEAKED = 'vsched.bandwidth.leaked'
+    CAPACITY_CHANGED = 'vsched.capacity.changed'
+    REPORTS_DROPPED = 'vsched.reports.dropped'
+    REPORT_REJECTED = 'vsched.report.rejected'
+    AGENT_STARTED = 'vsched.agent.started'
+    HYPERVISOR_LOST = 'vsched.hypervisor.lost'
+    HYPERVISOR_BACK = 'vsched.hypervisor.back'
+
+
+class VschedError(Exception):
+    """Any failure vsched names.
+
+    :ivar code: the stable code.
+    :ivar detail: one sentence: what was wrong and what is accepted.
+    """
+
+    code = Code.UNDEFINED
+
+    def __init__(self, detail: str, code: Code | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        if code is not None:
+            self.code = code
+
+
+class InvalidExtraSpecs(VschedError):
+    """Extra specs in our namespace that can not be honoured.
+
+    :ivar problems: (key, what was wrong and what is accepted) pairs, every
+        problem found, in the order of the keys.
+    """
+
+    code = Code.EXTRA_SPECS_INVALID
+
+    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+        self.problems = tuple(problems)
+        super().__init__('; '.join(
+            '%s: %s' % problem for problem in self.problems))
+
+
+class Refused(VschedError):
+    """A valid reservation that this host can not hold.
+
+    Nothing was changed when this is raised.
+
+    :ivar figures: the numbers behind the refusal, ready for JSON.
+    """
+
+    code = Code.DOES_NOT_FIT
+
+    def __init__(self, detail: str, code: Code | None = None,
+                 figures: Mapping[str, ty.Any] | None = None) -> None:
+        super().__init__(detail, code)
+        self.figures = dict(figures or {})
+
+
+class Unreachable(VschedError):
+    """The other side of the bus did not answer in time."""

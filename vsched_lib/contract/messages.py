@@ -1,0 +1,360 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What agents, collector and API say to each other.
+
+Plain values that turn into JSON objects and back. A reader ignores keys it
+does not know, so that a newer writer may add some; a missing or ill-typed
+one is an error that names it.
+
+Times are seconds since the epoch (UTC, float), durations carry their unit.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import enum
+import functools
+import math
+import reprlib
+import types
+import typing as ty
+
+
+class Source(enum.StrEnum):
+    """Where the wanted reservation of an instance comes from."""
+
+    METADATA = 'metadata'
+    OVERRIDE = 'override'
+    NONE = 'none'
+
+
+class State(enum.StrEnum):
+    """How far a reservation has got."""
+
+    PENDING = 'pending'
+    APPLIED = 'applied'
+    DEGRADED = 'degraded'
+    REFUSED = 'refused'
+    RELEASED = 'released'
+
+
+class Severity(enum.StrEnum):
+    """How loudly an event asks for an operator."""
+
+    INFO = 'info'
+    WARNING = 'warning'
+    ERROR = 'error'
+
+
+class MalformedMessage(ValueError):
+    """A message that does not say what its type must say."""
+
+
+class Message:
+    """A dataclass that crosses processes."""
+
+    def to_dict(self) -> dict[str, ty.Any]:
+        """The message as JSON types."""
+        return {
+            field.name: value if value.__class__ in _ATOMS else _plain(value)
+            for field in _fields(ty.cast(type, self.__class__))
+            for value in (getattr(self, field.name),)}
+
+    @classmethod
+    def from_dict(cls, raw: object) -> ty.Self:
+        """Read a message, ignoring unknown keys.
+
+        :param raw: what :meth:`to_dict` made, after a trip through JSON.
+        :raises MalformedMessage: naming the type and the key.
+        """
+        if not isinstance(raw, Mapping):
+            raise MalformedMessage('%s: not an object' % cls.__name__)
+        values: dict[str, ty.Any] = {}
+        for field in _fields(ty.cast(type, cls)):
+            if field.name in raw:
+                values[field.name] = field.read(raw[field.name])
+            elif field.required:
+                raise MalformedMessage('%s: missing' % field.where)
+        return cls(**values)
+
+
+_ATOMS = frozenset((str, int, float, bool, type(None)))
+
+
+def _plain(value: ty.Any) -> ty.Any:
+    if isinstance(value, Message):
+        return value.to_dict()
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+Reader = ty.Callable[[ty.Any], ty.Any]
+
+
+class _Field(ty.NamedTuple):
+    """One field, and how its value is read."""
+
+    name: str
+    where: str
+    read: Reader
+    required: bool
+
+
+# Thousands of samples pass here in every report, so what a type's
+# annotations say is worked out once.
+@functools.cache
+def _fields(kind: type) -> tuple[_Field, ...]:
+    hints = ty.get_type_hints(kind)
+    return tuple(
+        _Field(field.name, where, _reader(where, hints[field.name]),
+               field.default is dataclasses.MISSING and
+               field.default_factory is dataclasses.MISSING)
+        for field in dataclasses.fields(kind)
+        for where in ('%s.%s' % (kind.__name__, field.name),))
+
+
+def _reader(where: str, hint: ty.Any) -> Reader:
+    origin = ty.get_origin(hint)
+    if origin in (ty.Union, types.UnionType):
+        kinds = [one for one in ty.get_args(hint) if one is not type(None)]
+        inner = _reader(where, kinds[0])
+        return lambda value: None if value is None else inner(value)
+    if origin is tuple:
+        item = _reader(where, ty.get_args(hint)[0])
+
+        def read_list(value: ty.Any) -> tuple[ty.Any, ...]:
+            if not isinstance(value, (list, tuple)):
+                raise _malformed(where, value, 'a list')
+            return tuple(map(item, value))
+        return read_list
+    if origin is dict:
+        def read_object(value: ty.Any) -> dict[str, ty.Any]:
+            if not isinstance(value, Mapping):
+                raise _malformed(where, value, 'an object')
+            return dict(value)
+        return read_object
+    if issubclass(hint, Message):
+        return hint.from_dict
+    if issubclass(hint, enum.Enum):
+        def read_word(value: ty.Any) -> ty.Any:
+            try:
+                return hint(value)
+            except ValueError:
+                raise _malformed(
+                    where, value, 'one of ' + ', '.join(hint)) from None
+        return read_word
+    return _float_reader(where) if hint is float else _atom_reader(
+        where, hint)
+
+
+def _atom_reader(where: str, kind: type) -> Reader:
+    def read_atom(value: ty.Any) -> ty.Any:
+        # Not isinstance(): bool is an int in Python, but never a number
+        # here.
+        if value.__class__ is kind:
+            return value
+        raise _malformed(where, value, 'of type ' + kind.__name__)
+    return read_atom
+
+
+def _float_reader(where: str) -> Reader:
+    def read_float(value: ty.Any) -> float:
+        if value.__class__ not in (float, int):
+            raise _malformed(where, value, 'of type float')
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            # JSON has no word for it, and no database a place.
+            raise _malformed(where, value, 'a finite number')
+        return number
+    return read_float
+
+
+def _malformed(where: str, value: ty.Any, expected: str) -> MalformedMessage:
+    return MalformedMessage(
+        '%s: %s is not %s' % (where, reprlib.repr(value), expected))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BackendInfo(Message):
+    """Whether a host can use a backend, and if not, why."""
+
+    name: str
+    usable: bool
+    reasons: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostInfo(Message):
+    """What a host is and can promise.
+
+    :param capacity_mcpu: what reservations may use in total.
+    :param admitted_mcpu: what applied reservations use now.
+    :param reserve_mcpu: kept back for the host.
+    :param leaked_mcpu: what the kernel counts as taken and nobody holds.
+    """
+
+    agent_version: str
+    kernel: str
+    boot_id: str
+    hypervisor: str
+    cpus: int
+    tick_us: int
+    capacity_mcpu: int
+    admitted_mcpu: int
+    reserve_mcpu: int
+    backends: tuple[BackendInfo, ...] = ()
+    leaked_mcpu: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class InstanceInfo(Message):
+    """One instance running on a host."""
+
+    instance_uuid: str
+    name: str
+    vcpus: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReservationReport(Message):
+    """Where one instance's reservation stands on its host.
+
+    ``runtime_us``, ``period_us``, ``mode``, ``backend`` are what is wanted;
+    ``enforced_*`` what the kernel was last seen to hold, None when nothing.
+
+    :param generation: of the override this answers, 0 for metadata.
+    :param since: when the state was entered.
+    :param attested_at: when the kernel was last compared with the plan.
+    :param code: a :class:`errors.Code` when not held as written.
+    """
+
+    instance_uuid: str
+    source: Source
+    state: State
+    vcpus: int
+    since: float
+    generation: int = 0
+    runtime_us: int | None = None
+    period_us: int | None = None
+    mode: str | None = None
+    backend: str | None = None
+    enforced_backend: str | None = None
+    enforced_runtime_us: int | None = None
+    enforced_period_us: int | None = None
+    attested_at: float | None = None
+    code: str | None = None
+    detail: str | None = None
+    figures: dict[str, ty.Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class UsageSample(Message):
+    """CPU time of one instance in one interval.
+
+    :param at: end of the interval.
+    :param interval_us: its measured length.
+    :param guest_us: run time of all vCPU threads.
+    :param wait_us: time vCPU threads were runnable but not running.
+    :param promised_us: Σ Q/P × interval of what is enforced; None without a
+        reservation.
+    """
+
+    instance_uuid: str
+    at: float
+    interval_us: int
+    guest_us: int
+    wait_us: int
+    promised_us: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Event(Message):
+    """Something an operator may want to know.
+
+    :param uuid: identifies the event, so that a repeat is seen as one.
+    :param code: an :class:`errors.Code`.
+    :param detail: one sentence with the figures.
+    """
+
+    uuid: str
+    at: float
+    code: str
+    severity: Severity
+    detail: str
+    instance_uuid: str | None = None
+    figures: dict[str, ty.Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report(Message):
+    """One batch from one agent.
+
+    Batches of a host are numbered upwards and sent in order; one whose
+    number is not above the last stored is a repeat and changes nothing. A
+    gap means that the agent's bounded buffer dropped its oldest.
+
+    :param host_info: present in the first batch and when it changed.
+    :param instances: the whole list when it changed, else None. An
+        instance that is not in it has left the host.
+    :param reservations: those whose report changed since the last batch.
+    """
+
+    host: str
+    batch: int
+    at: float
+    host_info: HostInfo | None = None
+    instances: tuple[InstanceInfo, ...] | None = None
+    reservations: tuple[ReservationReport, ...] = ()
+    usage: tuple[UsageSample, ...] = ()
+    events: tuple[Event, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReportReply(Message):
+    """The collector's answer: the batch is stored for good.
+
+    :param duplicate: the batch had been stored before.
+    :param overrides_generation: the host's newest; an agent that knows an
+        older one asks for the overrides.
+    :param resync: the collector misses what earlier batches told of the
+        host, e.g. after a restored database: the next one should be full.
+    """
+
+    duplicate: bool
+    overrides_generation: int
+    resync: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Override(Message):
+    """A reservation that an operator set over what the flavor says."""
+
+    instance_uuid: str
+    generation: int
+    runtime_us: int
+    period_us: int
+    mode: str
+    backend: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Overrides(Message):
+    """Every override of one host, and the generation they add up to."""
+
+    generation: int
+    overrides: tuple[Override, ...] = ()

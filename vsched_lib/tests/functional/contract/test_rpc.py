@@ -1,0 +1,98 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Clients and servers on a real broker, and without one."""
+
+import threading
+
+from oslotest import base
+
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
+from vsched_lib.contract import rpc
+from vsched_lib.tests import rabbitmq
+from vsched_lib.tests import rpc_suite
+
+
+class RabbitTestCase(rpc_suite.RpcSuite, base.BaseTestCase):
+    def setUp(self):
+        self.url = rabbitmq.make_vhost(self)
+        super().setUp()
+
+    def test_wrong_password(self):
+        transport = self.make_transport(
+            self.url.replace(':guest@', ':wrong@'))
+        self.assertRaises(
+            errors.Unreachable,
+            self.client(transport=transport).report, rpc_suite.report())
+        self.assertRaises(
+            errors.Unreachable,
+            rpc.AgentClient(transport).overrides_changed, 'node1', 1)
+
+
+class OutageTestCase(rpc_suite.OnBus, base.BaseTestCase):
+    """A broker that comes late or goes: a door before the real one."""
+
+    def setUp(self):
+        self.direct = rabbitmq.make_vhost(self)
+        self.door = rabbitmq.Door()
+        self.door.open()
+        self.addCleanup(self.door.shut)
+        self.url = self.door.url(self.direct)
+        super().setUp()
+        self.conf.set_override(
+            'rabbit_interval_max', 1, group='oslo_messaging_rabbit')
+
+    def until_delivered(self, client, report):
+        """Try as an agent does; returns how often it failed."""
+        for failures in range(rpc_suite.PATIENCE_S * 10):
+            try:
+                client.report(report)
+            except errors.Unreachable:
+                threading.Event().wait(0.1)
+            else:
+                return failures
+        raise AssertionError('never delivered')
+
+    def test_broker_away_from_the_start(self):
+        self.door.shut()
+        client = self.client(1)
+        self.assertRaises(
+            errors.Unreachable, client.report, rpc_suite.report())
+        self.assertRaises(errors.Unreachable, client.overrides, 'node1')
+        self.assertRaises(
+            errors.Unreachable,
+            rpc.AgentClient(self.transport).overrides_changed, 'node1', 1)
+        self.door.open()
+        collector = self.collector(
+            transport=self.make_transport(self.direct))
+        self.until_delivered(client, rpc_suite.report(2))
+        self.assertIn(2, [one.batch for one in collector.reports])
+
+    def test_broker_dies_and_returns(self):
+        collector = self.collector()
+        client = self.client(2)
+        agent = rpc.AgentClient(self.transport)
+        client.report(rpc_suite.report(1))
+        self.door.shut()
+        self.assertRaises(
+            errors.Unreachable, client.report, rpc_suite.report(2))
+        self.assertRaises(
+            errors.Unreachable, agent.overrides_changed, 'node1', 1)
+        self.door.open()
+        for batch in range(2, 6):
+            self.until_delivered(client, rpc_suite.report(batch))
+        batches = [one.batch for one in collector.reports]
+        # All of them, in order; one may have come more than once.
+        self.assertEqual([1, 2, 3, 4, 5], sorted(set(batches)))
+        self.assertEqual(messages.Overrides(3, collector.known.overrides),
+                         client.overrides('node1'))

@@ -1,0 +1,128 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A virtual host of its own on the real broker, and a way to cut it off."""
+
+import os
+import select
+import socket
+import subprocess
+import threading
+import unittest
+import uuid
+
+from vsched_lib.tests import requirements
+
+#: Where the broker is, without a virtual host.
+BROKER = os.environ.get(
+    'VSCHED_TEST_RABBITMQ_URL', 'rabbit://guest:guest@127.0.0.1:5672')
+
+
+def address() -> tuple[str, int]:
+    """The broker's host and port."""
+    host, _, port = BROKER.rpartition('@')[2].rpartition(':')
+    return host, int(port)
+
+
+def _control(*arguments: str) -> None:
+    subprocess.run(
+        ('rabbitmqctl', '--quiet', *arguments), check=True,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+
+def make_vhost(test: unittest.TestCase) -> str:
+    """A new virtual host that goes when the test ends.
+
+    :returns: its transport URL.
+    """
+    user = BROKER.partition('//')[2].partition(':')[0]
+    name = 'vsched-test-' + uuid.uuid4().hex
+    try:
+        with socket.create_connection(address(), 5):
+            pass
+        _control('add_vhost', name)
+        test.addCleanup(_control, 'delete_vhost', name)
+        _control('set_permissions', '-p', name, user, '.*', '.*', '.*')
+    except (OSError, subprocess.CalledProcessError) as error:
+        requirements.require(
+            test, 'rabbitmq', '%s %s' % (
+                error, getattr(error, 'stderr', None) or ''))
+    return '%s/%s' % (BROKER, name)
+
+
+class Door:
+    """A way to the broker that can be shut, as if the broker had died.
+
+    :ivar port: of the local end; the same each time it opens.
+    """
+
+    def __init__(self) -> None:
+        with socket.socket() as probe:
+            probe.bind(('127.0.0.1', 0))
+            self.port: int = probe.getsockname()[1]
+        self._thread: threading.Thread | None = None
+
+    def url(self, direct: str) -> str:
+        """A transport URL that leads through here."""
+        return direct.replace(
+            '@%s:%d' % address(), '@127.0.0.1:%d' % self.port)
+
+    def open(self) -> None:
+        """Let traffic through."""
+        if self._thread is not None:
+            return
+        listener = socket.create_server(('127.0.0.1', self.port))
+        self._bell, bell = socket.socketpair()
+        self._thread = threading.Thread(
+            target=self._run, args=(listener, bell), daemon=True)
+        self._thread.start()
+
+    def shut(self) -> None:
+        """End every connection and refuse new ones."""
+        if self._thread is not None:
+            self._bell.close()
+            self._thread.join()
+            self._thread = None
+
+    @staticmethod
+    def _run(listener: socket.socket, bell: socket.socket) -> None:
+        peers: dict[socket.socket, socket.socket] = {}
+        try:
+            while True:
+                ready, _, _ = select.select([listener, bell, *peers], [], [])
+                if bell in ready:
+                    return
+                if listener in ready:
+                    near = listener.accept()[0]
+                    far = socket.create_connection(address())
+                    peers[near], peers[far] = far, near
+                for end in ready:
+                    if end in peers:
+                        _pump(end, peers)
+        finally:
+            for end in (listener, bell, *peers):
+                end.close()
+
+
+def _pump(end: socket.socket,
+          peers: dict[socket.socket, socket.socket]) -> None:
+    try:
+        chunk = end.recv(65536)
+        if chunk:
+            peers[end].sendall(chunk)
+    except OSError:
+        chunk = b''
+    if not chunk:
+        other = peers.pop(end)
+        del peers[other]
+        end.close()
+        other.close()

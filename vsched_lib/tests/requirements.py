@@ -1,0 +1,62 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a test needs from the machine: skip without it, or fail.
+
+On a laptop a test that needs a hypervisor or a broker is skipped where there
+is none. A run that promises to cover them must not shrink in silence: it
+names the parts in ``VSCHED_REQUIRE``, and their absence is a failure there.
+"""
+
+import os
+import typing
+import unittest
+
+#: The parts that tests may ask for.
+PARTS = ('libvirt', 'rabbitmq', 'postgresql', 'mariadb')
+
+#: Environment variable with a comma-separated list of parts.
+VARIABLE = 'VSCHED_REQUIRE'
+
+
+def required() -> frozenset[str]:
+    """Read which parts must be there.
+
+    :returns: the names in ``VSCHED_REQUIRE``, without blanks
+    """
+    names = os.environ.get(VARIABLE, '').split(',')
+    return frozenset(name.strip() for name in names if name.strip())
+
+
+def require(
+    test: unittest.TestCase, part: str, reason: str
+) -> typing.NoReturn:
+    """End a test whose part is missing.
+
+    Call it once the part was found missing; it never returns.
+
+    :param test: the running test
+    :param part: one of :data:`PARTS`
+    :param reason: what was tried and what came back, for the reader
+    :raises unittest.SkipTest: when the part is optional here
+    :raises AssertionError: when ``VSCHED_REQUIRE`` names the part
+    :raises ValueError: when nothing is called so
+    """
+    if part not in PARTS:
+        raise ValueError(
+            '%r is none of the parts %s' % (part, ', '.join(PARTS))
+        )
+    if part in required():
+        raise test.failureException(
+            '%s is required (%s) but missing: %s' % (part, VARIABLE, reason)
+        )
+    raise unittest.SkipTest('%s is missing: %s' % (part, reason))

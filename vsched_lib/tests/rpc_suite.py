@@ -1,0 +1,270 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What clients and servers of the bus do, on any bus.
+
+Mixed into a test case that says which bus: the one in memory and a real
+broker pass the same tests.
+"""
+
+import queue
+import threading
+import uuid
+
+from oslo_config import cfg
+import oslo_messaging as messaging
+
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
+from vsched_lib.contract import rpc
+
+#: Long enough for any machine; a test that passes never waits for it.
+PATIENCE_S = 60
+
+
+def report(batch=1, **more):
+    return messages.Report('node1', batch, 1700000000.25, **more)
+
+
+def full_report(batch=1, instances=3):
+    uuids = [str(uuid.UUID(int=number)) for number in range(instances)]
+    return report(
+        batch,
+        host_info=messages.HostInfo(
+            '0.1.0', '6.1.0', 'boot', 'qemu', 2, 4000, 1800, 600, 0, (
+                messages.BackendInfo('deadline', True),
+                messages.BackendInfo('cfs', False, ('no controller',)))),
+        instances=tuple(
+            messages.InstanceInfo(one, 'vm \u2603', 4) for one in uuids),
+        reservations=tuple(
+            messages.ReservationReport(
+                one, messages.Source.METADATA, messages.State.REFUSED, 4,
+                1700000000.0, runtime_us=12_000, period_us=20_000,
+                code='vsched.reservation.does_not_fit',
+                figures={'needed_mcpu': 2400, 'bound_mcpu': 1800})
+            for one in uuids),
+        usage=tuple(
+            messages.UsageSample(
+                one, 1700000000.0, 1_000_000, 600_000, 12, None)
+            for one in uuids),
+        events=(messages.Event(
+            str(uuid.UUID(int=7)), 1700000000.0, 'vsched.drift.repaired',
+            messages.Severity.WARNING, 'detail'),))
+
+
+class Collector(rpc.CollectorEndpoint):
+    """Keeps what it is told and answers what the test says."""
+
+    def __init__(self, name='collector'):
+        self.name = name
+        self.reports = []
+        self.hosts = []
+        self.reply = messages.ReportReply(False, 3)
+        self.known = messages.Overrides(3, (
+            messages.Override('u1', 2, 5_000, 20_000, 'capped'),
+            messages.Override(
+                'u2', 3, 5_000, 20_000, 'work_conserving', 'deadline')))
+        self.fail = None
+        self._lock = threading.Lock()
+
+    def on_report(self, report):
+        if self.fail is not None:
+            raise self.fail
+        with self._lock:
+            self.reports.append(report)
+        return self.reply
+
+    def on_overrides(self, host):
+        self.hosts.append(host)
+        return self.known
+
+
+class Agent(rpc.AgentEndpoint):
+    """Keeps the generations it is told of."""
+
+    def __init__(self):
+        self.generations = queue.Queue()
+
+    def on_overrides_changed(self, generation):
+        self.generations.put(generation)
+
+
+class OnBus:
+    """What a test case on a bus needs. It sets ``url``."""
+
+    url: str
+
+    def setUp(self):
+        super().setUp()
+        self.conf = cfg.ConfigOpts()
+        self.conf([], default_config_files=[])
+        # Nothing that another test left on the bus may reach this one.
+        rpc.get_transport(self.conf, 'fake://').cleanup()
+        self.conf.set_override(
+            'control_exchange', 'vsched-' + uuid.uuid4().hex)
+        self.transport = self.make_transport(self.url)
+
+    def make_transport(self, url):
+        transport = rpc.get_transport(self.conf, url)
+        self.addCleanup(transport.cleanup)
+        return transport
+
+    def serve(self, topic, server, endpoint, transport=None):
+        running = rpc.get_server(
+            transport or self.transport, topic, server, [endpoint])
+        running.start()
+        self.addCleanup(running.wait)
+        self.addCleanup(running.stop)
+        return running
+
+    def collector(self, name='collector', transport=None):
+        endpoint = Collector(name)
+        self.serve(rpc.COLLECTOR_TOPIC, name, endpoint, transport)
+        return endpoint
+
+    def client(self, timeout_s=PATIENCE_S, transport=None):
+        return rpc.CollectorClient(transport or self.transport, timeout_s)
+
+
+class RpcSuite(OnBus):
+    """The tests."""
+
+    def refused(self, word, method, version='1.0', **arguments):
+        """Call the collector without our client; it must not work."""
+        raw = messaging.get_rpc_client(
+            self.transport, messaging.Target(
+                topic=rpc.COLLECTOR_TOPIC, version=version),
+            timeout=PATIENCE_S)
+        # In memory errors arrive as themselves, else as RemoteError.
+        error = self.assertRaises(
+            (messaging.RemoteError, messaging.RPCDispatcherError,
+             messages.MalformedMessage), raw.call, {}, method, **arguments)
+        self.assertIn(word, '%s: %s' % (type(error).__name__, error))
+
+    def test_report_arrives_as_sent(self):
+        collector = self.collector()
+        collector.reply = messages.ReportReply(True, 9, True)
+        reply = self.client().report(full_report())
+        self.assertEqual(messages.ReportReply(True, 9, True), reply)
+        self.assertEqual([full_report()], collector.reports)
+
+    def test_overrides_arrive_as_sent(self):
+        collector = self.collector()
+        self.assertEqual(
+            collector.known, self.client().overrides('node1'))
+        self.assertEqual(['node1'], collector.hosts)
+
+    def test_large_report(self):
+        collector = self.collector()
+        large = full_report(instances=1000)
+        self.client().report(large)
+        self.assertEqual([large], collector.reports)
+
+    def test_order_is_kept(self):
+        collector = self.collector()
+        client = self.client()
+        for batch in range(20):
+            client.report(report(batch))
+        self.assertEqual(
+            list(range(20)), [one.batch for one in collector.reports])
+
+    def test_two_collectors_share(self):
+        first, second = self.collector('one'), self.collector('two')
+        client = self.client()
+        for batch in range(20):
+            client.report(report(batch))
+        self.assertEqual(
+            list(range(20)),
+            sorted(one.batch for one in first.reports + second.reports))
+
+    def test_two_agents_at_once(self):
+        collector = self.collector()
+        failures = []
+
+        def deliver(host):
+            client = self.client()
+            for batch in range(10):
+                try:
+                    client.report(messages.Report(host, batch, 1.0))
+                except errors.Unreachable as error:
+                    failures.append(error)
+
+        threads = [threading.Thread(target=deliver, args=(host,))
+                   for host in ('node1', 'node2')]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], failures)
+        self.assertEqual(20, len(collector.reports))
+
+    def test_nobody_there(self):
+        error = self.assertRaises(
+            errors.Unreachable, self.client(1).report, report())
+        self.assertIn('collector: report:', str(error))
+        error = self.assertRaises(
+            errors.Unreachable, self.client(1).overrides, 'node1')
+        self.assertIn('collector: overrides:', str(error))
+
+    def test_collector_that_fails_has_not_stored(self):
+        collector = self.collector()
+        client = self.client()
+        # Errors of builtins travel as themselves, others as RemoteError.
+        for failure in (KeyError('gone'), errors.VschedError('no database'),
+                        messages.MalformedMessage('Report.batch: missing')):
+            collector.fail = failure
+            error = self.assertRaises(
+                errors.Unreachable, client.report, report())
+            self.assertIn(type(failure).__name__, str(error))
+        collector.fail = None
+        client.report(report(2))
+        self.assertEqual([2], [one.batch for one in collector.reports])
+
+    def test_malformed_report_is_not_handed_on(self):
+        collector = self.collector()
+        self.refused('Report.batch: missing', 'report',
+                     report={'host': 'node1', 'at': 1.0})
+        self.assertEqual([], collector.reports)
+
+    def test_malformed_answer_is_not_handed_on(self):
+        class Odd(Collector):
+            def on_overrides(self, host):
+                return messages.ReportReply(False, 1)
+
+        self.serve(rpc.COLLECTOR_TOPIC, 'odd', Odd())
+        # Its keys are known ones of another message.
+        error = self.assertRaises(
+            messages.MalformedMessage, self.client().overrides, 'node1')
+        self.assertIn('Overrides.generation', str(error))
+
+    def test_only_exposed_methods_can_be_called(self):
+        self.collector()
+        self.refused('NoSuchMethod', 'on_overrides', host='node1')
+
+    def test_version_from_the_future_is_refused(self):
+        self.collector()
+        self.refused(
+            'UnsupportedVersion', 'overrides', version='2.0', host='node1')
+
+    def test_cast_reaches_the_named_host_only(self):
+        first, second = Agent(), Agent()
+        self.serve(rpc.AGENT_TOPIC, 'node1', first)
+        self.serve(rpc.AGENT_TOPIC, 'node2', second)
+        client = rpc.AgentClient(self.transport)
+        client.overrides_changed('node1', 7)
+        client.overrides_changed('node2', 8)
+        self.assertEqual(7, first.generations.get(timeout=PATIENCE_S))
+        self.assertEqual(8, second.generations.get(timeout=PATIENCE_S))
+        self.assertTrue(first.generations.empty())
+
+    def test_cast_to_nobody_is_no_error(self):
+        rpc.AgentClient(self.transport).overrides_changed('nowhere', 1)

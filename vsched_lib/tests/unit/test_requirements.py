@@ -1,0 +1,71 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What happens to a test whose part is missing."""
+
+import unittest
+
+import fixtures
+import testtools
+
+from vsched_lib.tests import requirements
+
+
+class RequireTestCase(testtools.TestCase):
+    def _environment(self, value):
+        self.useFixture(
+            fixtures.EnvironmentVariable(requirements.VARIABLE, value)
+        )
+
+    def test_optional_part_skips(self):
+        self._environment(None)
+        error = self.assertRaises(
+            unittest.SkipTest,
+            requirements.require,
+            self,
+            'rabbitmq',
+            'connection refused',
+        )
+        self.assertEqual(
+            'rabbitmq is missing: connection refused', str(error)
+        )
+
+    def test_another_part_required_skips(self):
+        self._environment('libvirt,mariadb')
+        self.assertRaises(
+            unittest.SkipTest,
+            requirements.require,
+            self,
+            'rabbitmq',
+            'connection refused',
+        )
+
+    def test_required_part_fails(self):
+        self._environment('libvirt, rabbitmq')
+        error = self.assertRaises(
+            AssertionError,
+            requirements.require,
+            self,
+            'rabbitmq',
+            'connection refused',
+        )
+        self.assertIn('connection refused', str(error))
+
+    def test_unknown_part_is_a_mistake(self):
+        self._environment('everything')
+        self.assertRaises(
+            ValueError, requirements.require, self, 'everything', 'no'
+        )
+
+    def test_blank_list_requires_nothing(self):
+        self._environment(' , ')
+        self.assertEqual(frozenset(), requirements.required())
