@@ -1,0 +1,140 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""vsched-agent: run, doctor, restore."""
+
+import argparse
+from collections.abc import Sequence
+import json
+import resource
+import sys
+
+from oslo_config import cfg
+from oslo_log import log as logging
+from oslo_service import backend
+
+# oslo.service chooses eventlet unless told before its first use.
+backend.init_backend(backend.BackendType.THREADING)
+
+from oslo_service import service as oslo_service  # noqa: E402
+import pbr.version  # noqa: E402
+
+from vsched_agent import conf as agent_conf  # noqa: E402
+from vsched_agent.enforcement import doctor as examination  # noqa: E402
+from vsched_agent.enforcement import ladder  # noqa: E402
+from vsched_agent import enforcer  # noqa: E402
+from vsched_agent.hypervisor import base as hypervisor  # noqa: E402
+from vsched_agent.hypervisor import factory  # noqa: E402
+from vsched_agent import privileged  # noqa: E402
+from vsched_agent import service  # noqa: E402
+from vsched_agent import state  # noqa: E402
+
+
+def _run(conf: cfg.ConfigOpts) -> int:
+    # The meter keeps one file a vCPU thread open; the usual soft limit is
+    # there for programs that select(), which this one does not.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    launcher = oslo_service.launch(conf, service.Agent(conf))
+    launcher.wait()
+    return 0
+
+
+def _doctor(conf: cfg.ConfigOpts) -> int:
+    findings = examination.examine(repair=conf.command.repair)
+    try:
+        with factory.once(conf) as driver:
+            count = len(driver.domains())
+    except hypervisor.HypervisorUnavailable as error:
+        findings.append(examination.Finding(
+            examination.Level.PROBLEM, 'hypervisor',
+            '%s does not answer: %s' % (conf.hypervisor.uri, error),
+            'start libvirtd, or set [hypervisor] uri'))
+    else:
+        findings.append(examination.Finding(
+            examination.Level.OK, 'hypervisor',
+            '%s answers: %d running instances' % (
+                conf.hypervisor.uri, count)))
+    if conf.command.json:
+        print(json.dumps([finding.to_dict() for finding in findings]))
+    else:
+        print(examination.render(findings))
+    return int(any(finding.level is examination.Level.PROBLEM
+                   for finding in findings))
+
+
+def _restore(conf: cfg.ConfigOpts) -> int:
+    try:
+        held = state.open_state(conf.agent.state_path)
+    except state.InUse as error:
+        print('vsched-agent restore: %s' % error, file=sys.stderr)
+        return 1
+    rungs = ladder.Ladder(conf)
+    try:
+        with factory.once(conf) as driver:
+            restored, gone = state.restore_all(
+                enforcer.Enforcer(rungs.backends, rungs.support,
+                                  enforcer.NoCapacity(), held.journal),
+                driver, held.journal)
+    except hypervisor.HypervisorUnavailable as error:
+        print('vsched-agent restore: %s does not answer, nothing was '
+              'changed: %s' % (conf.hypervisor.uri, error), file=sys.stderr)
+        return 1
+    finally:
+        held.close()
+    print('%d instances are as they were found; %d that vsched had touched '
+          'do not run any more' % (restored, gone))
+    return 0
+
+
+def _commands(parsers: argparse._SubParsersAction) -> None:
+    run = parsers.add_parser(
+        'run', help='enforce reservations until stopped')
+    run.set_defaults(handler=_run)
+    doctor = parsers.add_parser(
+        'doctor', help='say what this host can enforce, and why not')
+    doctor.add_argument('--json', action='store_true',
+                        help='print the findings as JSON')
+    doctor.add_argument('--repair', action='store_true',
+                        help='give leaked bandwidth back to the kernel')
+    doctor.set_defaults(handler=_doctor)
+    restore = parsers.add_parser(
+        'restore',
+        help='put every thread and cgroup back as vsched found it; the '
+             'agent must not run')
+    restore.set_defaults(handler=_restore)
+
+
+#: Commands whose output is their answer.
+_ANSWERING = (_doctor, _restore)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command's entry point; returns its exit code."""
+    conf = cfg.ConfigOpts()
+    logging.register_options(conf)
+    agent_conf.register_opts(conf)
+    conf.register_cli_opt(cfg.SubCommandOpt(
+        'command', title='commands', handler=_commands))
+    conf(list(sys.argv[1:] if argv is None else argv), project='vsched',
+         prog='vsched-agent',
+         version=pbr.version.VersionInfo('vsched').version_string())
+    if conf.command.handler in _ANSWERING:
+        # oslo.log writes to the standard output unless told otherwise.
+        conf.set_default('use_stderr', True)
+    logging.setup(conf, 'vsched-agent')
+    privileged.use(conf)
+    return conf.command.handler(conf)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,250 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What this host can enforce, why not, and what would mend it."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import enum
+import typing as ty
+
+from vsched_agent.enforcement import capacity
+from vsched_agent.enforcement import cgroup
+from vsched_agent.enforcement import kernel
+from vsched_agent.enforcement import ladder
+from vsched_agent.enforcement import repair as repairs
+from vsched_lib.model import reservation
+
+
+class Level(enum.StrEnum):
+    """How much a finding asks for."""
+
+    OK = 'ok'
+    NOTE = 'note'
+    PROBLEM = 'problem'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing the doctor looked at.
+
+    :param level: whether it is as it should be.
+    :param subject: what was looked at.
+    :param text: what was found, with the figures.
+    :param remedy: what an operator can do about it.
+    """
+
+    level: Level
+    subject: str
+    text: str
+    remedy: str = ''
+
+    def to_dict(self) -> dict[str, str]:
+        """The finding as JSON types."""
+        return {field.name: str(getattr(self, field.name))
+                for field in dataclasses.fields(self)}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Host:
+    """Everything the doctor asks, so that tests can answer.
+
+    :param facts: of the kernel.
+    :param cgroups: control groups.
+    :param rungs: the backends.
+    :param books: what the kernel admits and holds.
+    :param threads: lists the threads under SCHED_DEADLINE.
+    :param rebuild: the repair of leaked bandwidth.
+    """
+
+    facts: kernel.KernelFacts
+    cgroups: cgroup.Cgroups
+    rungs: ladder.Ladder
+    books: capacity.KernelCapacity
+    threads: ty.Callable[[], Sequence[capacity.DeadlineThread]]
+    rebuild: ty.Callable[[], None]
+
+
+def this_host() -> Host:
+    """The host we run on."""
+    return Host(
+        kernel.KernelFacts.read(), cgroup.Cgroups(), ladder.Ladder(),
+        capacity.KernelCapacity(), capacity.deadline_threads,
+        repairs.rebuild_root_domains)
+
+
+def examine(host: Host | None = None,
+            repair: bool = False) -> list[Finding]:
+    """Look at everything that enforcement stands on.
+
+    :param host: what to look at; this one when None.
+    :param repair: give leaked bandwidth back when there is any.
+    :returns: in the order of the report.
+    """
+    host = host or this_host()
+    return [
+        *_backends(host.rungs),
+        *_kernel(host.facts),
+        *_control_groups(host.cgroups),
+        *_tick(host.facts),
+        *_books(host, repair),
+    ]
+
+
+def render(findings: Iterable[Finding]) -> str:
+    """The findings as text for a terminal."""
+    lines = []
+    for one in findings:
+        lines.append('%-8s %-12s %s' % (
+            one.level.upper(), one.subject, one.text))
+        if one.remedy:
+            lines.append('%-21s -> %s' % ('', one.remedy))
+    return '\n'.join(lines)
+
+
+def _backends(rungs: ladder.Ladder) -> Iterator[Finding]:
+    for name in rungs.backends:
+        support = rungs.support(name)
+        reasons = '; '.join(support.reasons)
+        guarantees = name in reservation.GUARANTEES
+        if not support.usable:
+            yield Finding(
+                Level.PROBLEM if guarantees else Level.NOTE, str(name),
+                'this host can not use it: %s' % reasons)
+        else:
+            yield Finding(
+                Level.OK, str(name), 'usable%s%s' % (
+                    ', guarantees CPU time' if guarantees else '',
+                    ': ' + reasons if reasons else ''))
+
+
+def _kernel(facts: kernel.KernelFacts) -> Iterator[Finding]:
+    yield Finding(Level.OK, 'kernel', 'Linux %s, %d CPUs online' % (
+        facts.release, len(facts.online)))
+    if not facts.options:
+        yield Finding(Level.NOTE, 'kernel', 'it does not tell its options')
+    else:
+        for option, without in _OPTIONS.items():
+            if facts.options.get(option, 'n') == 'n':
+                yield Finding(Level.NOTE, 'kernel', 'CONFIG_%s is off: %s' % (
+                    option, without))
+        if facts.options.get('RT_GROUP_SCHED') == 'y':
+            yield Finding(
+                Level.OK, 'kernel',
+                'CONFIG_RT_GROUP_SCHED is on: SCHED_FIFO needs an rt_runtime '
+                'in its control group, SCHED_DEADLINE does not')
+    if facts.rt_runtime_us < 0:
+        yield Finding(
+            Level.NOTE, 'sysctl',
+            'kernel.sched_rt_runtime_us is -1: the kernel admits anything, '
+            'and reservations may starve the host',
+            'sysctl kernel.sched_rt_runtime_us=950000')
+    else:
+        yield Finding(
+            Level.OK, 'sysctl', 'real-time threads may use %d of every %d '
+            'us of a CPU; periods from %d to %d us' % (
+                facts.rt_runtime_us, facts.rt_period_us,
+                facts.dl_period_min_us, facts.dl_period_max_us))
+    if facts.fair_servers:
+        mcpu = sum(round(1000 * runtime_ns / period_ns) for
+                   runtime_ns, period_ns in facts.fair_servers.values()
+                   if period_ns)
+        yield Finding(
+            Level.OK, 'fair server', 'ordinary threads are kept %d mcpu over '
+            '%d CPUs' % (mcpu, len(facts.fair_servers)))
+
+
+#: Options whose absence an operator should know of, and what it means.
+_OPTIONS = {
+    'CFS_BANDWIDTH': 'backend cfs has no quotas',
+    'CPUSETS': 'pinned vCPUs can not be held by backend deadline',
+    'SCHED_HRTICK': 'budgets end at the scheduler\'s tick at best',
+}
+
+
+def _control_groups(cgroups: cgroup.Cgroups) -> Iterator[Finding]:
+    versions = sorted(cgroups.versions)
+    yield Finding(
+        Level.OK if versions else Level.PROBLEM, 'cgroup',
+        'version %s' % ' and '.join(map(str, versions)) if versions
+        else 'no control groups are mounted',
+        '' if versions else 'mount them below /sys/fs/cgroup')
+    for controller, use in (('cpu', 'backend cfs'),
+                            ('cpuset', 'pinned vCPUs')):
+        mount = cgroups.mount(controller)
+        if mount is None:
+            yield Finding(
+                Level.NOTE, 'cgroup', 'no %s controller: no %s' % (
+                    controller, use))
+        else:
+            yield Finding(
+                Level.OK, 'cgroup', '%s controller: v%d at %s' % (
+                    controller, mount.version, mount.point))
+
+
+def _tick(facts: kernel.KernelFacts) -> Iterator[Finding]:
+    least = ', '.join(
+        '%d of %d us' % (runtime_us, period_us)
+        for period_us, runtime_us in facts.least_runtime_us.items())
+    yield Finding(
+        Level.NOTE, 'tick',
+        'a tick is %d us: a budget is overrun by up to that and the thread '
+        'waits until it is earned back; shares over seconds are exact, '
+        'bursts are not. Accepted are runtimes from %s' % (
+            facts.tick_us, least),
+        'a kernel with CONFIG_HZ=1000 makes bursts four times finer'
+        if facts.tick_us > 1000 else '')
+
+
+def _books(host: Host, repair: bool) -> Iterator[Finding]:
+    threads = host.threads()
+    host.books.invalidate()
+    measured = host.books.measured()
+    yield Finding(
+        Level.OK if measured.total_units else Level.PROBLEM, 'bandwidth',
+        'the kernel still admits %d mcpu; %d threads hold %d mcpu of '
+        'SCHED_DEADLINE' % (
+            _mcpu(measured.free_units), len(threads),
+            _mcpu(measured.live_units)))
+    for thread in threads:
+        yield Finding(
+            Level.OK, 'thread', '%d (process %d, %s) holds %d mcpu' % (
+                thread.tid, thread.pid, thread.comm, _mcpu(thread.units)))
+    if not measured.leaked_units:
+        yield Finding(Level.OK, 'leak', 'no bandwidth is lost')
+        return
+    lost = (
+        '%d mcpu (%d units of 2**-20 CPU) are held by no thread: the '
+        'kernel should admit %d mcpu in all' % (
+            measured.leaked_mcpu, measured.leaked_units,
+            _mcpu(measured.expected_units or 0)))
+    if not repair:
+        yield Finding(Level.PROBLEM, 'leak', lost,
+                      'vsched-agent doctor --repair')
+        return
+    try:
+        host.rebuild()
+    except repairs.NotRepairable as error:
+        yield Finding(Level.PROBLEM, 'leak', lost, str(error))
+        return
+    host.books.invalidate()
+    after = host.books.measured()
+    yield Finding(
+        Level.PROBLEM if after.leaked_units else Level.OK, 'leak',
+        '%s; after the repair %d mcpu' % (lost, after.leaked_mcpu),
+        'reboot the host' if after.leaked_units else '')
+
+
+def _mcpu(units: int) -> int:
+    return (units * reservation.MCPU_PER_CPU) >> reservation.KERNEL_BW_SHIFT

@@ -1,0 +1,179 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Definitions (XML) of small domains that vsched itself runs.
+
+They boot a kernel directly, have no disk and no network, and say on a
+serial line how far they are. Used to show, test and calibrate.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import enum
+import uuid as uuids
+from xml.etree import ElementTree
+
+from vsched_agent.hypervisor import cpu_list
+from vsched_agent.hypervisor import metadata
+
+Element = ElementTree.Element
+_sub = ElementTree.SubElement
+
+#: The name by which QEMU's guest agent finds its channel.
+AGENT_CHANNEL = 'org.qemu.guest_agent.0'
+
+
+class Dialect(enum.StrEnum):
+    """Whose metadata carries the extra specs."""
+
+    NOVA = 'nova'
+    PLAIN = 'plain'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DomainSpec:
+    """A small domain.
+
+    :param name: unique on the host.
+    :param kernel: path of an ELF kernel (PVH) or bzImage.
+    :param initrd: path of an initial RAM file system.
+    :param cmdline: the kernel's command line.
+    :param vcpus: vCPUs at the start.
+    :param max_vcpus: vCPUs that can be plugged in; ``vcpus`` when None.
+    :param memory_mib: memory in MiB.
+    :param virt_type: ``kvm`` or ``qemu`` (emulation).
+    :param emulator: path of QEMU; None leaves it to libvirt.
+    :param serial_file: where the guest's serial console is written.
+    :param extra_specs: full names to text.
+    :param dialect: whose metadata carries them.
+    :param pins: host CPUs by vCPU.
+    :param cpuset: host CPUs of all vCPUs; None for all.
+    :param iothreads: threads dedicated to block I/O.
+    """
+
+    name: str
+    kernel: str
+    initrd: str
+    cmdline: str = 'console=ttyS0 quiet'
+    uuid: str = dataclasses.field(default_factory=lambda: str(uuids.uuid4()))
+    vcpus: int = 1
+    max_vcpus: int | None = None
+    memory_mib: int = 96
+    virt_type: str = 'qemu'
+    emulator: str | None = None
+    serial_file: str | None = None
+    extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    dialect: Dialect = Dialect.NOVA
+    pins: Mapping[int, frozenset[int]] = dataclasses.field(
+        default_factory=dict)
+    cpuset: frozenset[int] | None = None
+    iothreads: int = 0
+
+
+def build(spec: DomainSpec) -> str:
+    """The definition, ready for libvirt."""
+    root = Element('domain', type=spec.virt_type)
+    _text(root, 'name', spec.name)
+    _text(root, 'uuid', spec.uuid)
+    if spec.extra_specs:
+        _sub(root, 'metadata').append(metadata_element(
+            spec.extra_specs, spec.dialect))
+    _text(root, 'memory', str(spec.memory_mib)).set('unit', 'MiB')
+    vcpu = _text(root, 'vcpu', str(spec.max_vcpus or spec.vcpus))
+    vcpu.set('placement', 'static')
+    vcpu.set('current', str(spec.vcpus))
+    if spec.cpuset is not None:
+        vcpu.set('cpuset', cpu_list.render(spec.cpuset))
+    if spec.iothreads:
+        _text(root, 'iothreads', str(spec.iothreads))
+    if spec.pins:
+        tune = _sub(root, 'cputune')
+        for index, cpus in sorted(spec.pins.items()):
+            _sub(tune, 'vcpupin', vcpu=str(index),
+                 cpuset=cpu_list.render(cpus))
+    _boot(root, spec)
+    _machine(root)
+    _devices(_sub(root, 'devices'), spec)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding='unicode')
+
+
+def metadata_element(extra_specs: Mapping[str, str],
+                     dialect: Dialect) -> Element:
+    """The element of ``<metadata>`` that carries extra specs.
+
+    :param extra_specs: full names to text.
+    :param dialect: whose element.
+    """
+    if dialect is Dialect.NOVA:
+        namespace, tag = '{%s}' % metadata.NOVA_NS, 'extraSpec'
+        root = Element(namespace + 'instance')
+        flavor = _sub(root, namespace + 'flavor', name='vsched')
+        parent = _sub(flavor, namespace + 'extraSpecs')
+    else:
+        namespace, tag = '{%s}' % metadata.PLAIN_NS, 'extra_spec'
+        root = parent = Element(namespace + 'reservation')
+    for name, text in extra_specs.items():
+        _text(parent, namespace + tag, text).set('name', name)
+    return root
+
+
+def plain_metadata(extra_specs: Mapping[str, str]) -> str:
+    """The element for libvirt's setMetadata with our key and namespace."""
+    # libvirt adds prefix and namespace by itself.
+    root = Element('reservation')
+    for name, text in extra_specs.items():
+        _text(root, 'extra_spec', text).set('name', name)
+    return ElementTree.tostring(root, encoding='unicode')
+
+
+def _text(parent: Element, tag: str, text: str) -> Element:
+    element = _sub(parent, tag)
+    element.text = text
+    return element
+
+
+def _boot(root: Element, spec: DomainSpec) -> None:
+    system = _sub(root, 'os')
+    _text(system, 'type', 'hvm').attrib.update(arch='x86_64', machine='q35')
+    _text(system, 'kernel', spec.kernel)
+    _text(system, 'initrd', spec.initrd)
+    _text(system, 'cmdline', spec.cmdline)
+
+
+def _machine(root: Element) -> None:
+    # Without ACPI no vCPU can be plugged in.
+    features = _sub(root, 'features')
+    _sub(features, 'acpi')
+    _sub(features, 'apic')
+    # The plain model: emulation has it, and so has every KVM host.
+    cpu = _sub(root, 'cpu', mode='custom', match='exact')
+    _text(cpu, 'model', 'qemu64').set('fallback', 'forbid')
+    _sub(root, 'clock', offset='utc')
+    for event, action in (('on_poweroff', 'destroy'),
+                          ('on_reboot', 'restart'),
+                          ('on_crash', 'destroy')):
+        _text(root, event, action)
+
+
+def _devices(devices: Element, spec: DomainSpec) -> None:
+    if spec.emulator:
+        _text(devices, 'emulator', spec.emulator)
+    if spec.serial_file:
+        serial = _sub(devices, 'serial', type='file')
+        _sub(serial, 'source', path=spec.serial_file)
+        _sub(serial, 'target', port='0')
+    channel = _sub(devices, 'channel', type='unix')
+    _sub(channel, 'target', type='virtio', name=AGENT_CHANNEL)
+    # libvirt would add these by itself, and they cost time at boot.
+    _sub(devices, 'controller', type='usb', model='none')
+    _sub(devices, 'memballoon', model='none')

@@ -1,0 +1,126 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Threads leave SCHED_DEADLINE without taking bandwidth with them.
+
+What the kernel does (kernel/sched/deadline.c: ``switched_from_dl()``,
+``task_non_contending()``, ``start_dl_timer()``), as measured on Linux 6.18:
+
+* A runnable thread that leaves gives its bandwidth back, at its 0-lag time.
+  A sleeper whose 0-lag time is over gives nothing back, ever. So a sleeper
+  is first parked on parameters whose bandwidth the kernel counts as zero.
+* What an overdrawn thread owes is counted in periods of the parameters it
+  has; on the parking place a microsecond is a second. So nothing that runs
+  is parked, and what is parked leaves within microseconds.
+* A throttled thread that leaves stays flagged as throttled until the timer
+  of its next period, but nobody replenishes it any more. Coming back into
+  the class in between, it would stand still for good. So whoever left while
+  runnable is waited for.
+* Rebuilding the root domains makes the books anew from the threads in the
+  class. If a thread has left and its 0-lag time is still to come, its
+  bandwidth is then taken off once more. So the wait is kept short.
+
+The relative deadline of the parking place is shorter than its period on
+purpose: a sleeper that wakes on it is held back for the microseconds until
+it is out, rather than let loose on a budget of 1 us.
+"""
+
+from collections.abc import Iterable
+import threading
+import time
+import typing as ty
+
+from vsched_agent.privileged import parking
+from vsched_agent.privileged import syscalls
+from vsched_agent.privileged import threads
+
+#: What a runnable thread may have overdrawn where the kernel does not tell:
+#: the longest scheduler tick, of a kernel with CONFIG_HZ=100.
+TICK_NS = 10_000_000
+
+#: The longest wait for the timers of a thread that has left.
+SETTLE_MOST_S = 5.0
+
+#: Held by whoever changes deadline bandwidth in this process, so that
+#: nobody comes between the two steps of a leave and that a probe does not
+#: refuse an instance.
+exclusive = threading.RLock()
+
+
+class Request(ty.NamedTuple):
+    """How one thread shall be scheduled instead.
+
+    :param tid: the thread.
+    :param attr: a policy other than SCHED_DEADLINE.
+    """
+
+    tid: int
+    attr: syscalls.Attr
+
+
+class Failure(ty.NamedTuple):
+    """A thread that did not get what was asked.
+
+    :param tid: the thread.
+    :param errno: the kernel's reason.
+    """
+
+    tid: int
+    errno: int
+
+
+def leave(requests: Iterable[Request]) -> tuple[Failure, ...]:
+    """Take threads out of the class; those that are gone count as out.
+
+    Returns when their bandwidth is free and they may enter the class again:
+    at once for sleepers, within about two periods for runnable threads.
+
+    :param requests: one a thread.
+    :returns: those that could not leave.
+    """
+    failures = []
+    settled_ns = 0
+    for request in requests:
+        try:
+            with exclusive, threads.View(request.tid) as view:
+                settled_ns = max(settled_ns, _leave(request, view))
+        except ProcessLookupError:
+            continue
+        except OSError as failure:
+            failures.append(Failure(request.tid, failure.errno or 0))
+    # What they left behind is a matter of timers, of which nobody tells.
+    time.sleep(min(SETTLE_MOST_S, settled_ns * 1e-9))
+    return tuple(failures)
+
+
+def _leave(request: Request, view: threads.View) -> int:
+    """Take one thread out.
+
+    :returns: nanoseconds until nothing of it remains in the class.
+    """
+    tid, attr = request
+    held = syscalls.get_attr(tid)
+    if held.policy != syscalls.SCHED_DEADLINE:
+        syscalls.set_attr(tid, attr)
+        return 0
+    left_ns, ran_ns = view.left_ns(), view.run_ns()
+    if view.state() == threads.RUNNABLE:
+        syscalls.set_attr(tid, attr)
+        owed_ns = TICK_NS if left_ns is None else max(0, -left_ns)
+        return 2 * held.period_ns + (
+            owed_ns * held.period_ns // held.runtime_ns)
+    parking.park_and_set(tid, attr)
+    if view.run_ns() == ran_ns and view.state() != threads.RUNNABLE:
+        return 0
+    # It may have woken on the parking place and be flagged as throttled
+    # until that place's next period.
+    return parking.PARKED.period_ns

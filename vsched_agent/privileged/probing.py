@@ -1,0 +1,137 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How much deadline bandwidth the kernel still admits."""
+
+import errno
+import os
+import threading
+import time
+
+from vsched_agent.privileged import parking
+from vsched_agent.privileged import syscalls
+from vsched_agent.privileged import threads
+
+#: A runtime of 8·u nanoseconds in this period is exactly u units.
+_NS_PER_UNIT = 8
+_PERIOD_NS = _NS_PER_UNIT << 20
+#: The kernel takes no runtime below 1024 ns.
+_LEAST_UNITS = 1024 // _NS_PER_UNIT
+_ONE_CPU = 1 << 20
+#: A thread just started needs a moment to fall asleep.
+_SETTLE_S = 0.0002
+
+
+class _Sleeper:
+    """A thread that does nothing, on every CPU it may use."""
+
+    def __init__(self) -> None:
+        self._wake = threading.Event()
+        self._thread = threading.Thread(
+            target=self._wake.wait, name='probe', daemon=True)
+        self._thread.start()
+        self.tid = self._thread.native_id or 0
+        while threads.state(self.tid) == threads.RUNNABLE:
+            time.sleep(_SETTLE_S)
+        os.sched_setaffinity(self.tid, range(os.sysconf(
+            'SC_NPROCESSORS_CONF')))
+
+    def hold(self, units: int) -> bool:
+        """Whether the kernel admits this much for it.
+
+        :param units: 2**-20 CPU; 0 leaves the class.
+        """
+        if units < _LEAST_UNITS:
+            self.let_go()
+            return units == 0
+        runtime_ns = units * _NS_PER_UNIT
+        try:
+            syscalls.set_attr(self.tid, syscalls.Attr(
+                syscalls.SCHED_DEADLINE, syscalls.FLAG_RESET_ON_FORK, 0, 0,
+                runtime_ns, _PERIOD_NS, _PERIOD_NS))
+        except OSError as failure:
+            if failure.errno == errno.EBUSY:
+                return False
+            raise
+        return True
+
+    def let_go(self) -> None:
+        """Leave the class; asleep, so nothing but parking avoids a leak."""
+        if (syscalls.get_attr(self.tid).policy ==
+                syscalls.SCHED_DEADLINE):
+            parking.park_and_set(
+                self.tid, syscalls.Attr(syscalls.SCHED_OTHER))
+
+    def end(self) -> None:
+        """Let go and end."""
+        try:
+            self.let_go()
+        finally:
+            self._wake.set()
+            self._thread.join()
+
+
+def attempt() -> int:
+    """Put a sleeping thread into the class, and take it out.
+
+    :returns: 0, also when the class is full; else the kernel's errno.
+    """
+    sleeper = _Sleeper()
+    try:
+        sleeper.hold(_LEAST_UNITS)
+    except OSError as failure:
+        return failure.errno or errno.EINVAL
+    finally:
+        sleeper.end()
+    return 0
+
+
+def probe(most: int) -> int:
+    """Ask the kernel for all that it still admits, and give it back.
+
+    Sleeping threads of this process take bandwidth by bisection, one CPU
+    each at the most, held together until the sum is known. It takes a few
+    milliseconds, in which the kernel refuses everyone else.
+
+    :param most: stop at so many 2**-20 CPU: a kernel without a bound
+        (sched_rt_runtime_us = -1) admits anything.
+    :returns: 2**-20 CPU; amounts below 2**-13 are not seen.
+    :raises OSError: EPERM when this process may not use every CPU.
+    """
+    sleepers: list[_Sleeper] = []
+    total = 0
+    try:
+        while total < most:
+            sleeper = _Sleeper()
+            sleepers.append(sleeper)
+            units = _bisect(sleeper, min(_ONE_CPU, most - total))
+            total += units
+            if units < _ONE_CPU:
+                break
+    finally:
+        for sleeper in sleepers:
+            sleeper.end()
+    return total
+
+
+def _bisect(sleeper: _Sleeper, most: int) -> int:
+    if sleeper.hold(most):
+        return most
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        if sleeper.hold(middle):
+            low = middle
+        else:
+            high = middle
+    sleeper.hold(low)
+    return low

@@ -1,0 +1,86 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A process that looks like QEMU from outside, without a guest.
+
+Its threads carry the names that QEMU gives them, and its command line names
+the domain. It reads names of threads to start, one a line, and answers each
+with the thread's number.
+"""
+
+import pathlib
+import subprocess
+import sys
+import threading
+import typing as ty
+
+import fixtures
+
+
+class FakeQemu(fixtures.Fixture):
+    """The process, seen from outside.
+
+    :param uuid: of the domain.
+    :param vcpus: its threads ``CPU N/TCG``.
+    """
+
+    def __init__(self, uuid: str, vcpus: int = 1) -> None:
+        super().__init__()
+        self._uuid = uuid
+        self._vcpus = vcpus
+
+    def _setUp(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, '-m', __name__, '-name', 'guest=fake',
+             '-uuid', self._uuid],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.stop)
+        self.vcpu_tids = [self.start_thread('CPU %d/TCG' % index)
+                          for index in range(self._vcpus)]
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def start_thread(self, name: str) -> int:
+        """Start a thread of that name; its number."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        stdin.write(name + '\n')
+        stdin.flush()
+        return int(stdout.readline())
+
+    def stop(self) -> None:
+        """End the process, if it has not ended."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def _serve(requests: ty.Iterable[str]) -> None:
+    threading.stack_size(64 * 1024)
+    for line in requests:
+        ready = threading.Event()
+
+        def live(name: str = line.rstrip('\n'),
+                 ready: threading.Event = ready) -> None:
+            tid = threading.get_native_id()
+            pathlib.Path('/proc/self/task/%d/comm' % tid).write_text(name)
+            print(tid, flush=True)
+            ready.set()
+            threading.Event().wait()
+
+        threading.Thread(target=live, daemon=True).start()
+        ready.wait()
+
+
+if __name__ == '__main__':
+    _serve(sys.stdin)

@@ -1,0 +1,173 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Stand-ins for unit tests that are about something else."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from fractions import Fraction
+import typing as ty
+
+from vsched_agent.enforcement import base
+from vsched_agent.hypervisor import base as hypervisor
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
+from vsched_lib.model import host
+from vsched_lib.model import reservation
+
+
+class FakeBackend(base.Backend):
+    """A kernel with a bound and a list of what each thread holds.
+
+    :param bound: CPUs it admits; None for no limit.
+    """
+
+    def __init__(self, name: reservation.Backend,
+                 bound: Fraction | None = None) -> None:
+        self.name = name
+        self.bound = bound
+        self.held: dict[int, base.Enforced] = {}
+        self.dead: set[int] = set()
+        self.applied: list[tuple[int, ...]] = []
+        self.usable = True
+
+    def supports(self) -> base.Support:
+        return base.Support(
+            self.usable, () if self.usable else ('the test says so',))
+
+    def prior(self, targets: Sequence[base.Target],
+              ) -> dict[int, base.Prior]:
+        return {one.tid: {'nice': one.tid % 20} for one in targets
+                if one.tid not in self.dead}
+
+    def apply(self, targets: Sequence[base.Target],
+              promise: reservation.Reservation) -> None:
+        if self.dead & {one.tid for one in targets}:
+            raise errors.Refused('a thread is gone', errors.Code.THREADS_GONE)
+        held = dict(self.held)
+        for one in targets:
+            held[one.tid] = base.Enforced(
+                promise.runtime_us, promise.period_us, promise.mode)
+        total = sum((Fraction(one.runtime_us, one.period_us)
+                     for one in held.values()), Fraction(0))
+        if self.bound is not None and total > self.bound:
+            raise errors.Refused('busy', errors.Code.KERNEL_REFUSED)
+        self.held = held
+        self.applied.append(tuple(one.tid for one in targets))
+
+    def read(self, targets: Sequence[base.Target],
+             ) -> dict[int, base.Enforced | None]:
+        return {one.tid: self.held.get(one.tid) for one in targets
+                if one.tid not in self.dead}
+
+    def restore(self, targets: Sequence[base.Target],
+                prior: Mapping[int, base.Prior]) -> None:
+        for one in targets:
+            self.held.pop(one.tid, None)
+
+
+class FakeCapacity:
+    """A host of fixed capacity that counts how often it was doubted."""
+
+    def __init__(self, admissible: Fraction, cpus: int = 2) -> None:
+        self.value = host.Capacity(cpus, admissible)
+        self.invalidated = 0
+
+    def current(self) -> host.Capacity:
+        return self.value
+
+    def invalidate(self) -> None:
+        self.invalidated += 1
+
+
+class FakeHypervisor(hypervisor.Hypervisor):
+    """Domains in a dictionary."""
+
+    kind = 'fake'
+
+    def __init__(self) -> None:
+        self.running: dict[str, hypervisor.Domain] = {}
+        self.away = False
+
+    def start(self, on_change: hypervisor.ChangeCallback) -> None:
+        self.on_change = on_change
+
+    def stop(self) -> None:
+        pass
+
+    @property
+    def connected(self) -> bool:
+        return not self.away
+
+    def domains(self) -> Sequence[hypervisor.Domain]:
+        if self.away:
+            raise hypervisor.HypervisorUnavailable('the test says so')
+        return list(self.running.values())
+
+    def domain(self, uuid: str) -> hypervisor.Domain | None:
+        if self.away:
+            raise hypervisor.HypervisorUnavailable('the test says so')
+        return self.running.get(uuid)
+
+
+class FakeMeter:
+    """One sample an instance and pass."""
+
+    def sample(self, domains: Sequence[hypervisor.Domain],
+               promised: Mapping[str, Fraction],
+               ) -> list[messages.UsageSample]:
+        return [messages.UsageSample(one.uuid, 1.0, 1_000_000, 500_000, 0)
+                for one in domains]
+
+
+class FakeCollector:
+    """Remembers what it was told; can be away."""
+
+    def __init__(self) -> None:
+        self.reports: list[messages.Report] = []
+        self.away = False
+        self.overridden = messages.Overrides(0)
+        self.resync = False
+
+    def report(self, report: messages.Report) -> messages.ReportReply:
+        if self.away:
+            raise errors.Unreachable('the test says so')
+        duplicate = any(
+            one.batch >= report.batch for one in self.reports)
+        if not duplicate:
+            self.reports.append(report)
+        return messages.ReportReply(
+            duplicate, self.overridden.generation, self.resync)
+
+    def overrides(self, host_name: str) -> messages.Overrides:
+        if self.away:
+            raise errors.Unreachable('the test says so')
+        return self.overridden
+
+
+def domain(number: int, vcpus: int = 1, pid: int | None = None,
+           pins: ty.Sequence[int | None] = (),
+           **extra_specs: ty.Any) -> hypervisor.Domain:
+    """A domain whose threads are numbered after it.
+
+    :param extra_specs: keys of our namespace without it.
+    """
+    return hypervisor.Domain(
+        uuid='00000000-0000-4000-8000-%012d' % number,
+        name='instance-%d' % number, pid=pid or number * 100,
+        vcpus=tuple(hypervisor.Vcpu(
+            index, (pid or number * 100) + 1 + index,
+            frozenset((pins[index],))
+            if pins and pins[index] is not None else None)
+            for index in range(vcpus)),
+        extra_specs={'vsched:' + key: str(value)
+                     for key, value in extra_specs.items()})

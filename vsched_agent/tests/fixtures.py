@@ -1,0 +1,168 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What functional tests stand on."""
+
+import contextlib
+import os
+import pathlib
+import socket
+import threading
+import typing as ty
+import uuid as uuids
+
+import fixtures
+import libvirt
+
+from vsched_agent.hypervisor import domain_xml
+from vsched_agent.hypervisor import guest
+from vsched_lib.tests import requirements
+
+#: libvirt's URI and the socket that it stands for.
+URI = os.environ.get('VSCHED_TEST_LIBVIRT_URI', 'qemu:///system')
+SOCKET = '/run/libvirt/libvirt-sock'
+#: Where tools/guest/build.sh puts the guest.
+GUEST_DIR = pathlib.Path(os.environ.get(
+    'VSCHED_GUEST_DIR', '/var/cache/vsched/guest'))
+
+
+def require_libvirt(test: ty.Any) -> None:
+    """Skip, or fail, a test where no small guest can be started."""
+    for name in ('vmlinux', 'initramfs.cpio'):
+        if not (GUEST_DIR / name).exists():
+            requirements.require(
+                test, 'libvirt', '%s is not there; tools/guest/build.sh '
+                'makes it' % (GUEST_DIR / name))
+    try:
+        libvirt.open(URI).close()
+    except libvirt.libvirtError as error:
+        requirements.require(test, 'libvirt', '%s: %s' % (URI, error))
+
+
+class Guest(fixtures.Fixture):
+    """A small guest that runs for the length of a test.
+
+    :param load: what it does: see tools/guest/init.
+    :param wait: until it is up.
+    :param fields: of :class:`domain_xml.DomainSpec`.
+    """
+
+    def __init__(self, load: str = 'idle', wait: bool = True,
+                 **fields: ty.Any) -> None:
+        super().__init__()
+        self._load = load
+        self._wait = wait
+        self._fields = fields
+
+    def _setUp(self) -> None:
+        folder = self.useFixture(fixtures.TempDir()).path
+        spec = domain_xml.DomainSpec(
+            name='vsched-test-%s' % uuids.uuid4().hex[:12],
+            kernel=str(GUEST_DIR / 'vmlinux'),
+            initrd=str(GUEST_DIR / 'initramfs.cpio'),
+            cmdline='console=ttyS0 quiet vsched.load=%s' % self._load,
+            serial_file=os.path.join(folder, 'serial.log'),
+            **self._fields)
+        self.running = guest.RunningDomain(
+            spec, URI, ready_timeout_s=60 if self._wait else 0)
+        self.addCleanup(self.running.stop)
+        self.running.start()
+
+    @property
+    def uuid(self) -> str:
+        return self.running.uuid
+
+    @property
+    def handle(self) -> libvirt.virDomain:
+        return self.running.handle
+
+    def stop(self) -> None:
+        """End it before the test does."""
+        self.running.stop()
+
+
+class SocketProxy(fixtures.Fixture):
+    """A stretch of wire to libvirt that can be cut, and mended.
+
+    What a client sees is what it sees of a daemon that dies, or that hangs,
+    while nobody else's connection is touched.
+    """
+
+    def __init__(self, target: str = SOCKET) -> None:
+        super().__init__()
+        self._target = target
+        self._lock = threading.Lock()
+        self._ends: list[socket.socket] = []
+        self._listener: socket.socket | None = None
+        #: Cleared: bytes are held back.
+        self.flowing = threading.Event()
+        self.flowing.set()
+
+    def _setUp(self) -> None:
+        self._path = os.path.join(
+            self.useFixture(fixtures.TempDir()).path, 'socket')
+        self.addCleanup(self.flowing.set)
+        self.addCleanup(self.cut)
+        self.mend()
+
+    @property
+    def uri(self) -> str:
+        """libvirt's URI through this wire."""
+        return 'qemu+unix:///system?socket=%s' % self._path
+
+    def cut(self) -> None:
+        """End every connection and refuse new ones."""
+        with self._lock:
+            listener, self._listener = self._listener, None
+            if listener is not None:
+                listener.shutdown(socket.SHUT_RDWR)
+                listener.close()
+                os.unlink(self._path)
+            ends, self._ends = self._ends, []
+        for end in ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def mend(self) -> None:
+        """Accept connections again."""
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self._path)
+        listener.listen()
+        self._listener = listener
+        threading.Thread(target=self._accept, args=(listener,),
+                         daemon=True).start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                near, _ = listener.accept()
+            except OSError:
+                return
+            far = socket.socket(socket.AF_UNIX)
+            far.connect(self._target)
+            with self._lock:
+                self._ends += [near, far]
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self._carry, args=(one, other),
+                             daemon=True).start()
+
+    def _carry(self, one: socket.socket, other: socket.socket) -> None:
+        # An error is the cut, or the end of the other end.
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                self.flowing.wait()
+                other.sendall(data)
+        for end in (one, other):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        # Each end is closed by the one thread that reads it.
+        one.close()

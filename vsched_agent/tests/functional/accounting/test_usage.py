@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""CPU time of real domains."""
+
+import threading
+
+from oslotest import base as test_base
+
+from vsched_agent.accounting import usage
+from vsched_agent.hypervisor import libvirt_driver
+from vsched_agent.tests import fixtures
+from vsched_agent.tests import hypervisor_suite
+
+
+class UsageTest(hypervisor_suite.Watching, test_base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        fixtures.require_libvirt(self)
+        self.hypervisor = self.started()
+        self.meter = usage.UsageMeter()
+        self.addCleanup(self.meter.close)
+
+    def make_hypervisor(self):
+        return libvirt_driver.LibvirtHypervisor(fixtures.URI)
+
+    def sample(self, uuid):
+        domains = [one for one in self.hypervisor.domains()
+                   if one.uuid == uuid]
+        return self.meter.sample(domains, {})
+
+    def test_agrees_with_libvirt(self):
+        guest = self.useFixture(fixtures.Guest('burn', vcpus=2))
+
+        def told_us():
+            return sum(vcpu[2] for vcpu in guest.handle.vcpus()[0]) / 1000
+
+        self.assertEqual([], self.sample(guest.uuid))
+        before_us = told_us()
+        used_us = interval_us = 0
+        for _ in range(4):
+            threading.Event().wait(0.5)
+            found, = self.sample(guest.uuid)
+            used_us += found.guest_us
+            interval_us += found.interval_us
+        after_us = told_us()
+        self.assertLess(0, used_us)
+        self.assertLessEqual(used_us, 2 * interval_us)
+        # libvirt reads ticks of 10 ms, and a moment later.
+        self.assertAlmostEqual(after_us - before_us, used_us,
+                               delta=0.2 * used_us + 50_000)
+
+    def test_a_vcpu_plugged_in_is_counted_from_its_birth(self):
+        guest = self.useFixture(fixtures.Guest(
+            'burn', vcpus=1, max_vcpus=2))
+        self.sample(guest.uuid)
+        guest.handle.setVcpusFlags(2, 1)
+        self.eventually(
+            lambda: len(self.one(self.hypervisor, guest.uuid).vcpus) == 2,
+            'the second vCPU')
+        domain = self.one(self.hypervisor, guest.uuid)
+        self.sample(guest.uuid)
+        self.assertEqual(
+            {vcpu.tid for vcpu in domain.vcpus},
+            set(self.meter._instances[guest.uuid].threads))
+        threading.Event().wait(2)
+        found, = self.sample(guest.uuid)
+        newer = self.meter._instances[guest.uuid].threads[
+            domain.vcpus[1].tid]
+        self.assertLess(0, newer.run_ns)
+        self.assertLess(0, found.guest_us)
+
+    def test_an_end_is_no_error(self):
+        guest = self.useFixture(fixtures.Guest('burn'))
+        domains = self.hypervisor.domains()
+        self.meter.sample(domains, {})
+        guest.stop()
+        self.meter.sample(domains, {})
+        self.assertEqual([], self.sample(guest.uuid))
+        self.assertEqual(0, self.meter._open_files)

@@ -1,0 +1,259 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The whole agent on this host's kernel and libvirt, with a bus in memory.
+
+Nothing of the agent is replaced; only the other end of the bus is played by
+a collector that remembers what it was told.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import os
+import sys
+import threading
+import typing as ty
+import uuid as uuids
+
+import fixtures
+from oslo_config import cfg
+
+from vsched_agent import conf as agent_conf
+from vsched_agent import service
+from vsched_lib.contract import messages
+from vsched_lib.contract import rpc
+
+#: Longest wait for something that has to happen, in seconds. Far above what
+#: it takes, so that a busy machine fails no test.
+PATIENCE_S = 30.0
+
+State = messages.State
+T = ty.TypeVar('T')
+
+
+class Collector(rpc.CollectorEndpoint):
+    """Remembers every report and hands out the overrides it was given."""
+
+    def __init__(self) -> None:
+        self._news = threading.Condition()
+        self.reports: list[messages.Report] = []
+        self._overrides = messages.Overrides(0)
+
+    def on_report(self, report: messages.Report) -> messages.ReportReply:
+        with self._news:
+            duplicate = bool(
+                self.reports and report.batch <= self.reports[-1].batch)
+            if not duplicate:
+                self.reports.append(report)
+            self._news.notify_all()
+            return messages.ReportReply(
+                duplicate, self._overrides.generation)
+
+    def on_overrides(self, host: str) -> messages.Overrides:
+        with self._news:
+            return self._overrides
+
+    def override(self, uuid: str,
+                 wanted: messages.Override | None) -> int:
+        """Set, or with None end, the override of one instance.
+
+        :returns: the generation that says so.
+        """
+        with self._news:
+            generation = self._overrides.generation + 1
+            others = tuple(one for one in self._overrides.overrides
+                           if one.instance_uuid != uuid)
+            if wanted is not None:
+                others = (*others, wanted)
+            self._overrides = messages.Overrides(generation, others)
+            return generation
+
+    @property
+    def generation(self) -> int:
+        """The newest generation."""
+        return self._overrides.generation
+
+    def mark(self) -> int:
+        """A place in the reports, for ``since``."""
+        with self._news:
+            return len(self.reports)
+
+    def events(self, since: int = 0, uuid: str | None = None,
+               code: str | None = None) -> list[messages.Event]:
+        """The events reported, oldest first."""
+        with self._news:
+            return [event for report in self.reports[since:]
+                    for event in report.events
+                    if uuid in (None, event.instance_uuid) and
+                    code in (None, event.code)]
+
+    def said(self, uuid: str,
+             since: int = 0) -> messages.ReservationReport | None:
+        """The last word on one instance's reservation."""
+        with self._news:
+            for report in reversed(self.reports[since:]):
+                for one in report.reservations:
+                    if one.instance_uuid == uuid:
+                        return one
+        return None
+
+    def await_news(self, look: Callable[[], T | None], what: str,
+                   patience_s: float = PATIENCE_S) -> T:
+        """Wait until a look at the reports finds something.
+
+        :raises AssertionError: when it does not in time.
+        """
+        found: list[T] = []
+
+        def there() -> bool:
+            seen = look()
+            if seen is not None and seen is not False:
+                found.append(seen)
+            return bool(found)
+        with self._news:
+            if not self._news.wait_for(there, patience_s):
+                raise AssertionError('%s did not happen; the last of %d '
+                                     'reports: %s' % (
+                                         what, len(self.reports),
+                                         self.reports[-3:]))
+        return found[0]
+
+
+class RunningAgent(fixtures.Fixture):
+    """An agent with a folder of its own; starts and stops at will.
+
+    :param options: of the group ``agent``.
+    """
+
+    def __init__(self, **options: ty.Any) -> None:
+        super().__init__()
+        self._options = options
+        self.host = 'node-' + uuids.uuid4().hex[:8]
+        self.collector = Collector()
+        self.agent: service.Agent | None = None
+
+    def _setUp(self) -> None:
+        folder = self.useFixture(fixtures.TempDir()).path
+        self._state_path = os.path.join(folder, 'state')
+        self.config_file = os.path.join(folder, 'vsched.conf')
+        self.configure()
+        self._transport = rpc.get_transport(self.conf)
+        self._server = rpc.get_server(
+            self._transport, rpc.COLLECTOR_TOPIC, 'collector',
+            [self.collector])
+        self._server.start()
+        self.addCleanup(self._server.wait)
+        self.addCleanup(self._server.stop)
+        self._client = rpc.AgentClient(self._transport)
+        self.addCleanup(self.stop)
+        self.start()
+
+    def configure(self, **options: ty.Any) -> None:
+        """Write the configuration; the next start reads it.
+
+        :param options: of the group ``agent``, over those given first.
+        """
+        with open(self.config_file, 'w', encoding='utf-8') as file:
+            file.write('\n'.join(self._lines(options)))
+        self.conf = cfg.ConfigOpts()
+        agent_conf.register_opts(self.conf)
+        self.conf(['--config-file', self.config_file],
+                  default_config_dirs=[])
+
+    def _lines(self, options: dict[str, ty.Any]) -> Iterator[str]:
+        # Twice as quick as by default, for the tests' sake.
+        options = {'host': self.host, 'state_path': self._state_path,
+                   'interval': 0.5, 'report_interval': 0.5,
+                   'full_sync_interval': 3.0, **self._options, **options}
+        yield '[DEFAULT]'
+        yield 'transport_url = fake://'
+        yield '[agent]'
+        for name, value in options.items():
+            yield '%s = %s' % (name, value)
+        yield ''
+
+    @property
+    def command(self) -> list[str]:
+        """What runs a command on this agent's configuration."""
+        return [sys.executable, '-m', 'vsched_agent.cmd.agent',
+                '--config-file', self.config_file]
+
+    def start(self) -> None:
+        """Start, or start again on what an earlier one left behind.
+
+        Returns when the first report is there.
+        """
+        mark = self.collector.mark()
+        agent = service.Agent(self.conf, self._transport)
+        agent.start()
+        self.agent = agent
+        self.collector.await_news(
+            lambda: self.collector.mark() > mark, 'the first report')
+
+    def stop(self) -> None:
+        """Stop; nothing happens when it does not run."""
+        agent, self.agent = self.agent, None
+        if agent is not None:
+            agent.stop()
+
+    # What an operator does over the API
+
+    def override(self, uuid: str, runtime_us: int, period_us: int = 20_000,
+                 mode: str = 'capped', backend: str | None = None) -> None:
+        """Ask for a reservation over what the flavor says."""
+        self._tell(uuid, messages.Override(
+            uuid, self.collector.generation + 1, runtime_us, period_us,
+            mode, backend))
+
+    def end_override(self, uuid: str) -> None:
+        """Let the flavor speak again."""
+        self._tell(uuid, None)
+
+    def _tell(self, uuid: str, wanted: messages.Override | None) -> None:
+        generation = self.collector.override(uuid, wanted)
+        if self.agent is not None:
+            self._client.overrides_changed(self.host, generation)
+
+    # What came of it
+
+    def await_said(self, uuid: str, since: int = 0,
+                   **fields: ty.Any) -> messages.ReservationReport:
+        """Wait until the last word on an instance says so.
+
+        :param fields: of :class:`messages.ReservationReport`.
+        """
+        def look() -> messages.ReservationReport | None:
+            said = self.collector.said(uuid, since)
+            if said is None or any(getattr(said, name) != value
+                                   for name, value in fields.items()):
+                return None
+            return said
+        return self.collector.await_news(look, '%s of %s' % (fields, uuid))
+
+    def await_event(self, code: str, uuid: str | None = None,
+                    since: int = 0) -> messages.Event:
+        """Wait for the first event of a kind."""
+        return self.collector.await_news(
+            lambda: (self.collector.events(since, uuid, code) or [None])[0],
+            'event %s' % code)
+
+    def await_passes(self, count: int = 2) -> None:
+        """Wait until so many passes that began after now are over.
+
+        Each reports what it metered. The first report may stem from a pass
+        that was under way.
+        """
+        mark = self.collector.mark()
+        self.collector.await_news(
+            lambda: sum(bool(report.usage) for report in
+                        self.collector.reports[mark:]) > count,
+            '%d passes' % count)

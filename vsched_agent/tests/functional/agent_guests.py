@@ -1,0 +1,239 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Guests under test, as the host's kernel sees them."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import threading
+import time
+import typing as ty
+import uuid as uuids
+
+import libvirt
+import libvirt_qemu
+
+from vsched_agent.enforcement import cgroup
+from vsched_agent.hypervisor import domain_xml
+from vsched_agent.hypervisor import guest
+from vsched_agent.hypervisor import metadata
+from vsched_agent.privileged import syscalls
+from vsched_agent.tests import fixtures
+
+_VCPU = re.compile(r'CPU (\d+)/')
+_CGROUPS = cgroup.Cgroups()
+
+
+class Vm(guest.RunningDomain):
+    """A small guest, and what its threads have.
+
+    :param folder: for its console.
+    :param load: what it does: see tools/guest/init.
+    :param heartbeat: whether it tells ten times a second that it is alive.
+    :param fields: of :class:`domain_xml.DomainSpec`.
+    """
+
+    def __init__(self, folder: str, load: str = 'idle',
+                 heartbeat: bool = False, **fields: ty.Any) -> None:
+        name = 'vsched-test-%s' % uuids.uuid4().hex[:12]
+        cmdline = 'console=ttyS0 quiet vsched.load=%s' % load
+        if heartbeat:
+            cmdline += ' vsched.heartbeat=1'
+        super().__init__(domain_xml.DomainSpec(
+            name=name, kernel=str(fixtures.GUEST_DIR / 'vmlinux'),
+            initrd=str(fixtures.GUEST_DIR / 'initramfs.cpio'),
+            cmdline=cmdline,
+            serial_file=os.path.join(folder, name + '.serial'), **fields),
+            fixtures.URI)
+
+    # What it is
+
+    @property
+    def pid(self) -> int:
+        """QEMU's process, found without the agent's driver."""
+        return int(pathlib.Path(
+            '/run/libvirt/qemu/%s.pid' % self.spec.name).read_text())
+
+    @property
+    def vcpu_tids(self) -> list[int]:
+        """The threads of its vCPUs, by their names."""
+        found = {}
+        for task in pathlib.Path('/proc/%d/task' % self.pid).iterdir():
+            match = _VCPU.match((task / 'comm').read_text())
+            if match:
+                found[int(match.group(1))] = int(task.name)
+        return [tid for _, tid in sorted(found.items())]
+
+    # What it has
+
+    def attrs(self) -> list[syscalls.Attr]:
+        """How each vCPU thread is scheduled."""
+        return [syscalls.get_attr(tid) for tid in self.vcpu_tids]
+
+    def held(self) -> list[tuple[int, int] | None]:
+        """(runtime, period) in us of each vCPU thread under deadline."""
+        return [(attr.runtime_ns // 1000, attr.period_ns // 1000)
+                if attr.policy == syscalls.SCHED_DEADLINE else None
+                for attr in self.attrs()]
+
+    def place(self, controller: str = 'cpu', index: int = 0) -> cgroup.Place:
+        """One vCPU thread's control group."""
+        place = _CGROUPS.place(self.vcpu_tids[index], controller)
+        if place is None:
+            raise AssertionError('no group under %s' % controller)
+        return place
+
+    def quota(self, index: int = 0) -> tuple[int, int]:
+        """(quota, period) of one vCPU's group, in us; -1 for none."""
+        place = self.place('cpu', index)
+        if place.version == 1:
+            return (int(place.read('cpu.cfs_quota_us')),
+                    int(place.read('cpu.cfs_period_us')))
+        quota, period = place.read('cpu.max').split()
+        return -1 if quota == 'max' else int(quota), int(period)
+
+    def set_quota(self, quota_us: int, period_us: int) -> None:
+        """A foreign hand on the first vCPU's group."""
+        place = self.place()
+        values = {'cpu.cfs_period_us': '%d' % period_us,
+                  'cpu.cfs_quota_us': '%d' % quota_us}
+        if place.version == 2:
+            values = {'cpu.max': '%s %d' % (
+                'max' if quota_us < 0 else quota_us, period_us)}
+        for name, text in values.items():
+            pathlib.Path(place.file(name)).write_text(text)
+
+    def found(self) -> list[tuple[ty.Any, ...]]:
+        """All that vsched may change of each vCPU, for a comparison."""
+        return [(syscalls.get_attr(tid), self.quota(index),
+                 frozenset(os.sched_getaffinity(tid)),
+                 self.place('cpuset', index).read('cpuset.cpus'))
+                for index, tid in enumerate(self.vcpu_tids)]
+
+    # What is done to it
+
+    def set_extra_specs(self, specs: Mapping[str, object]) -> None:
+        """Have its metadata say so, as virsh metadata does.
+
+        :param specs: keys of our namespace without it; none removes all.
+        """
+        self.handle.setMetadata(
+            libvirt.VIR_DOMAIN_METADATA_ELEMENT,
+            domain_xml.plain_metadata({
+                'vsched:' + key: str(value)
+                for key, value in specs.items()}) if specs else None,
+            metadata.PLAIN_KEY, metadata.PLAIN_NS,
+            libvirt.VIR_DOMAIN_AFFECT_LIVE)
+
+    def set_weight(self, weight: int) -> None:
+        """How it fares against other work; libvirt's default is 1024."""
+        self.handle.setSchedulerParametersFlags(
+            {'cpu_shares': weight}, libvirt.VIR_DOMAIN_AFFECT_LIVE)
+
+    def execute(self, *command: str, patience_s: float = 60.0) -> None:
+        """Have its guest agent start a program; it may not be up yet."""
+        text = json.dumps({'execute': 'guest-exec', 'arguments': {
+            'path': command[0], 'arg': command[1:]}})
+        give_up = time.monotonic() + patience_s
+        while True:
+            try:
+                libvirt_qemu.qemuAgentCommand(self.handle, text, 10, 0)
+            except libvirt.libvirtError as error:
+                if (error.get_error_code() !=
+                        libvirt.VIR_ERR_AGENT_UNRESPONSIVE or
+                        time.monotonic() > give_up):
+                    raise
+                pause(0.1)
+            else:
+                return
+
+    def readies(self) -> int:
+        """How many times its guest has come up."""
+        return self.console().count(guest.READY)
+
+    def await_readies(self, count: int, patience_s: float = 60.0) -> None:
+        """Wait until its guest has come up so many times."""
+        give_up = time.monotonic() + patience_s
+        while self.readies() < count:
+            if time.monotonic() > give_up:
+                raise AssertionError('%s: %r' % (
+                    self.spec.name, self.console()[-300:]))
+            pause(0.05)
+
+
+def start_all(guests: Sequence[Vm]) -> None:
+    """Start guests side by side, and wait for all."""
+    with concurrent.futures.ThreadPoolExecutor(len(guests)) as pool:
+        for started in [pool.submit(one.start) for one in guests]:
+            started.result()
+
+
+def pause(seconds: float) -> None:
+    """Let the guests run for a while."""
+    threading.Event().wait(seconds)
+
+
+@dataclasses.dataclass(frozen=True)
+class Got:
+    """What threads got over a few seconds.
+
+    :param shares: of one CPU, for each.
+    :param stolen: CPUs that the machine under this one took meanwhile; no
+        scheduler here can give what is not there.
+    """
+
+    shares: list[float]
+    stolen: float
+
+
+def measure(tids: Sequence[int], seconds: float = 3.0) -> Got:
+    """Watch what threads get."""
+    began, before = time.monotonic(), [_run_ns(tid) for tid in tids]
+    before_s = stolen_s()
+    pause(seconds)
+    after, ended = [_run_ns(tid) for tid in tids], time.monotonic()
+    return Got([(two - one) / 1e9 / (ended - began)
+                for one, two in zip(before, after, strict=True)],
+               (stolen_s() - before_s) / (ended - began))
+
+
+def stolen_s() -> float:
+    """CPU time that the machine under this one took since the boot."""
+    # proc(5): the eighth figure of the first line, in clock ticks.
+    with open('/proc/stat', encoding='ascii') as file:
+        return int(file.readline().split()[8]) / os.sysconf('SC_CLK_TCK')
+
+
+def _run_ns(tid: int) -> int:
+    return int(pathlib.Path('/proc/%d/schedstat' % tid).read_text(
+    ).split()[0])
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process and its children without a word (SIGKILL)."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def stop_all(guests: Sequence[Vm]) -> None:
+    """End guests side by side."""
+    with concurrent.futures.ThreadPoolExecutor(len(guests)) as pool:
+        for stopped in [pool.submit(one.stop) for one in guests]:
+            stopped.result()

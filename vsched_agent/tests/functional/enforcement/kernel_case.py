@@ -1,0 +1,68 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests that ask this kernel, and leave it as they found it."""
+
+import os
+import time
+
+from oslotest import base
+
+from vsched_agent.enforcement import base as enforcement
+from vsched_agent.enforcement import capacity
+from vsched_agent.enforcement import deadline
+from vsched_agent.hypervisor import thread_farm
+from vsched_lib.tests import requirements
+
+
+class KernelCase(base.BaseTestCase):
+    """Real threads, and a look at the kernel's books before and after.
+
+    :cvar busy_us: what each thread works in a turn; 0 for sleepers.
+    """
+
+    busy_us = 0
+
+    def setUp(self):
+        super().setUp()
+        support = deadline.DeadlineBackend().supports()
+        if not support.usable:
+            requirements.require(
+                self, 'libvirt', 'no SCHED_DEADLINE: %s' % (
+                    '; '.join(support.reasons)))
+        self.books = capacity.KernelCapacity()
+        before = self.books.measured()
+        self.addCleanup(self._same_books, before)
+        self.farm = thread_farm.ThreadFarm(self.busy_us)
+        self.addCleanup(self.farm.close)
+
+    def _same_books(self, before):
+        # The bandwidth of threads that ended in the class is free at their
+        # 0-lag time, a period later at the most.
+        time.sleep(0.1)
+        self.books.invalidate()
+        self.assertEqual(before, self.books.measured())
+
+    def targets(self, count):
+        return [enforcement.Target(index, tid)
+                for index, tid in enumerate(self.farm.add(count))]
+
+    def end(self, target):
+        self.farm.remove([target.tid])
+
+    def run_ns(self, tid):
+        with open('/proc/%d/task/%d/schedstat' % (self.farm.pid, tid),
+                  encoding='ascii') as file:
+            return int(file.read().split()[0])
+
+    def nice(self, tid):
+        return os.getpriority(os.PRIO_PROCESS, tid)

@@ -1,0 +1,91 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import os
+import time
+
+from vsched_agent.enforcement import deadline
+from vsched_agent.tests import backend_suite
+from vsched_agent.tests.functional.enforcement import kernel_case
+from vsched_lib.contract import errors
+from vsched_lib.model import reservation
+
+
+class TestSleepers(kernel_case.KernelCase, backend_suite.BackendSuite):
+    """Threads that sleep: those that leak when left carelessly."""
+
+    def setUp(self):
+        super().setUp()
+        self.backend = deadline.DeadlineBackend()
+
+    def test_what_was_found_is_put_back(self):
+        targets = self.targets(2)
+        os.setpriority(os.PRIO_PROCESS, targets[0].tid, 5)
+        os.sched_setscheduler(
+            targets[1].tid, os.SCHED_BATCH, os.sched_param(0))
+        prior = self.backend.prior(targets)
+        self.backend.apply(targets, reservation.Reservation(4_000, 20_000))
+        self.backend.restore(targets, prior)
+        self.assertEqual(5, self.nice(targets[0].tid))
+        self.assertEqual(
+            os.SCHED_BATCH, os.sched_getscheduler(targets[1].tid))
+
+    def test_work_conserving_reads_back(self):
+        targets = self.targets(1)
+        prior = self.backend.prior(targets)
+        mode = reservation.Mode.WORK_CONSERVING
+        self.backend.apply(
+            targets, reservation.Reservation(4_000, 20_000, mode))
+        self.assertEqual([(4_000, 20_000, mode)], self.held(targets))
+        self.backend.restore(targets, prior)
+
+    def test_the_kernels_refusal_has_figures(self):
+        targets = self.targets(3)
+        prior = self.backend.prior(targets)
+        self.backend.apply(
+            targets[:1], reservation.Reservation(2_000, 20_000))
+        refusal = self.assertRaises(
+            errors.Refused, self.backend.apply, targets,
+            reservation.Reservation(19_000, 20_000))
+        self.assertEqual(errors.Code.KERNEL_REFUSED, refusal.code)
+        self.assertEqual(2850, refusal.figures['needed_mcpu'])
+        held = self.backend.read(targets)
+        self.assertEqual(2_000, held[targets[0].tid].runtime_us)
+        self.assertEqual([None, None], self.held(targets[1:]))
+        self.backend.restore(targets, prior)
+
+
+class TestBusy(kernel_case.KernelCase, backend_suite.BackendSuite):
+    """Threads that work half of the time, over what they are promised."""
+
+    busy_us = 10_000
+
+    def setUp(self):
+        super().setUp()
+        self.backend = deadline.DeadlineBackend()
+
+    def test_many_lives(self):
+        """Fifty times in and out; nothing leaks and nothing stands still."""
+        target, = self.targets(1)
+        prior = self.backend.prior([target])
+        for runtime_us in (4_000, 2_000) * 25:
+            self.backend.apply(
+                [target], reservation.Reservation(runtime_us, 20_000))
+            self.await_run(target.tid)
+            self.backend.restore([target], prior)
+
+    def await_run(self, tid):
+        """Fail when the thread stands still for a second."""
+        ran_ns, give_up = self.run_ns(tid), time.monotonic() + 1
+        while self.run_ns(tid) == ran_ns:
+            self.assertLess(time.monotonic(), give_up, 'it stands still')
+            time.sleep(0.005)

@@ -1,0 +1,46 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Reservations given, changed and taken back leave nothing behind."""
+
+from oslotest import base
+
+from vsched_agent.tests import fixtures
+from vsched_agent.tests.functional import agent_case
+from vsched_agent.tests.functional import agent_cycles
+
+
+class TestCycles(base.BaseTestCase):
+    """The long run is a benchmark; see benchmarks/cycles.py."""
+
+    CYCLES = 10
+
+    def setUp(self):
+        super().setUp()
+        fixtures.require_libvirt(self)
+        self.addCleanup(agent_case.assert_as_found,
+                        agent_case.HostState.look())
+
+    def _cycles(self, load):
+        figures = agent_cycles.measure(load, self.CYCLES)
+        self.assertEqual(self.CYCLES, figures.cycles)
+        self.assertEqual(0, figures.leaked_units, figures)
+        self.assertGreater(figures.heartbeats, self.CYCLES)
+        # What the machine under this one takes is no fault of vsched.
+        self.assertLess(
+            figures.longest_standstill_s, 1.0 + figures.stolen_s, figures)
+
+    def test_idle(self):
+        self._cycles('idle')
+
+    def test_busy(self):
+        self._cycles('burn')

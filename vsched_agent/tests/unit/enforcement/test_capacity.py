@@ -1,0 +1,136 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from fractions import Fraction
+import os
+import pathlib
+
+import fixtures
+from oslotest import base
+
+from vsched_agent.enforcement import capacity
+from vsched_agent.privileged import syscalls
+
+CPU = 1 << 20
+#: Two CPUs of 0.95, less the fair servers of Linux 6.18.
+BOUND = 1_887_438
+
+
+class TestCapacity(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.root = self.useFixture(fixtures.TempDir()).path
+        self.write('proc/sys/kernel/osrelease', '6.18.0')
+        self.write('sys/devices/system/cpu/online', '0-1')
+        self.attrs = {}
+        self.patch(syscalls, 'get_attr', self.get_attr)
+        self.free = BOUND
+        self.probes = []
+
+    def write(self, path, text):
+        file = pathlib.Path(self.root, path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def get_attr(self, tid):
+        found = self.attrs[tid]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def thread(self, pid, tid, comm='CPU 0/KVM', runtime_ns=0):
+        self.write('proc/%d/task/%d/comm' % (pid, tid), comm + '\n')
+        self.attrs[tid] = syscalls.Attr(
+            syscalls.SCHED_DEADLINE if runtime_ns else syscalls.SCHED_OTHER,
+            0, 0, 0, runtime_ns, 20_000_000, 20_000_000)
+
+    def probe(self, most):
+        self.probes.append(most)
+        return min(most, self.free)
+
+    def make(self, **how):
+        return capacity.KernelCapacity(
+            probe=self.probe, root=self.root, **how)
+
+    def test_free_and_held_make_the_whole(self):
+        self.thread(10, 11, runtime_ns=6_000_000)
+        self.thread(10, 10, 'qemu')
+        held = (6 << 20) // 20
+        self.free = BOUND - held
+        books = self.make(reserve_mcpu=100)
+        self.assertEqual((BOUND, held, 0), (
+            books.measured().total_units, books.measured().live_units,
+            books.measured().leaked_units))
+        current = books.current()
+        self.assertEqual((2, Fraction(BOUND, CPU), 100), (
+            current.cpus, current.admissible, current.reserve_mcpu))
+
+    def test_the_kernel_is_asked_once(self):
+        books = self.make()
+        for _ in range(3):
+            books.current()
+        self.assertEqual(1, len(self.probes))
+        books.invalidate()
+        books.current()
+        self.assertEqual(2, len(self.probes))
+
+    def test_and_again_when_cpus_come_or_go(self):
+        books = self.make()
+        books.current()
+        self.write('sys/devices/system/cpu/online', '0')
+        self.assertEqual(1, books.current().cpus)
+        self.assertEqual(2, len(self.probes))
+
+    def test_a_leak(self):
+        self.free = BOUND - CPU * 3 // 10
+        measured = self.make().measured()
+        self.assertEqual((CPU * 3 // 10, 300),
+                         (measured.leaked_units, measured.leaked_mcpu))
+
+    def test_more_than_there_is_is_not_promised(self):
+        self.free = BOUND + CPU // 10
+        self.assertEqual(Fraction(BOUND, CPU),
+                         self.make().current().admissible)
+
+    def test_a_kernel_that_can_not_be_asked_promises_nothing(self):
+        def probe(most):
+            raise PermissionError(1, 'no')
+        books = capacity.KernelCapacity(probe=probe, root=self.root)
+        self.assertEqual(0, books.current().capacity_mcpu)
+
+    def test_it_looks_until_nothing_moves(self):
+        def probe(most):
+            self.probes.append(most)
+            if len(self.probes) == 1:
+                self.thread(20, 21, runtime_ns=2_000_000)
+                self.free -= (2 << 20) // 20
+            return self.free
+        measured = capacity.KernelCapacity(
+            probe=probe, root=self.root).measured()
+        self.assertEqual(2, len(self.probes))
+        self.assertEqual(BOUND, measured.total_units)
+
+    def test_who_is_in_the_class(self):
+        self.thread(10, 11, 'CPU 0/KVM', 6_000_000)
+        self.thread(10, 12, 'CPU 1/KVM', 2_000_000)
+        self.thread(10, 10, 'qemu')
+        self.thread(2, 2, 'sugov:0', 1_000_000)
+        self.thread(30, 31, 'gone', 1_000_000)
+        self.attrs[31] = ProcessLookupError(3, 'gone')
+        os.makedirs(os.path.join(self.root, 'proc/40'))
+        found = capacity.deadline_threads(self.root)
+        self.assertEqual(
+            [(10, 11, 'CPU 0/KVM', (6 << 20) // 20),
+             (10, 12, 'CPU 1/KVM', (2 << 20) // 20)],
+            sorted((one.pid, one.tid, one.comm, one.units)
+                   for one in found))

@@ -1,0 +1,170 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+from fractions import Fraction
+import os
+import tempfile
+
+from oslotest import base
+
+from vsched_agent.enforcement import capacity
+from vsched_agent.enforcement import cgroup
+from vsched_agent.enforcement import doctor
+from vsched_agent.enforcement import kernel
+from vsched_agent.enforcement import ladder
+from vsched_agent.enforcement import repair
+from vsched_agent.tests import fakes
+from vsched_lib.model import reservation
+
+CPU = 1 << reservation.KERNEL_BW_SHIFT
+EXPECTED = int(Fraction(18, 10) * CPU)
+FACTS = kernel.KernelFacts(
+    release='6.18.0', boot_id='b', tick_us=4000, rt_period_us=1_000_000,
+    rt_runtime_us=950_000, dl_period_min_us=100, dl_period_max_us=4_194_304,
+    fair_servers={0: (50_000_000, 1_000_000_000),
+                  1: (50_000_000, 1_000_000_000)},
+    options={'CFS_BANDWIDTH': 'y', 'CPUSETS': 'y', 'SCHED_HRTICK': 'n',
+             'RT_GROUP_SCHED': 'y'},
+    online=frozenset((0, 1)))
+DEADLINE = reservation.Backend.DEADLINE
+CFS = reservation.Backend.CFS
+
+
+class FakeBooks:
+
+    def __init__(self, *free_units):
+        self.free_units = list(free_units)
+        self.now = None
+
+    def invalidate(self):
+        self.now = None
+
+    def measured(self):
+        if self.now is None:
+            self.now = self.free_units.pop(0)
+        return capacity.Measured(
+            frozenset((0, 1)), self.now, CPU // 2, EXPECTED)
+
+
+class TestDoctor(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        os.mkdir(os.path.join(folder.name, 'proc'))
+        self.backends = [fakes.FakeBackend(DEADLINE), fakes.FakeBackend(CFS)]
+        self.rebuilt = []
+        self.host = doctor.Host(
+            FACTS, cgroup.Cgroups(), ladder.Ladder(backends=self.backends),
+            FakeBooks(EXPECTED - CPU // 2),
+            lambda: [capacity.DeadlineThread(10, 11, 'CPU 0/KVM', CPU // 2)],
+            lambda: self.rebuilt.append(1))
+
+    def find(self, subject, repair=False, **changes):
+        findings = doctor.examine(
+            dataclasses.replace(self.host, **changes), repair)
+        return [one for one in findings if one.subject == subject]
+
+    def test_a_healthy_host(self):
+        findings = doctor.examine(self.host)
+        self.assertNotIn(doctor.Level.PROBLEM,
+                         [one.level for one in findings])
+
+    def test_a_backend_that_guarantees_is_missed_most(self):
+        for backend in self.backends:
+            backend.usable = False
+        self.assertEqual(doctor.Level.PROBLEM, self.find('deadline')[0].level)
+        found = self.find('cfs', books=FakeBooks(EXPECTED))[0]
+        self.assertEqual(doctor.Level.NOTE, found.level)
+        self.assertIn('the test says so', found.text)
+
+    def test_what_the_kernel_lacks_is_said_with_its_meaning(self):
+        texts = ' '.join(one.text for one in self.find('kernel'))
+        self.assertIn('CONFIG_SCHED_HRTICK is off', texts)
+        self.assertNotIn('CONFIG_CPUSETS is off', texts)
+        self.assertIn('RT_GROUP_SCHED is on', texts)
+
+    def test_no_bound_at_all(self):
+        found = self.find('sysctl', facts=dataclasses.replace(
+            FACTS, rt_runtime_us=-1))[0]
+        self.assertEqual(doctor.Level.NOTE, found.level)
+        self.assertIn('sysctl', found.remedy)
+
+    def test_the_tick_and_the_least_budget(self):
+        found = self.find('tick')[0]
+        self.assertIn('80 of 20000 us', found.text)
+        self.assertIn('CONFIG_HZ=1000', found.remedy)
+
+    def test_holders_are_named(self):
+        found = self.find('thread')[0]
+        self.assertIn('CPU 0/KVM', found.text)
+        self.assertIn('500 mcpu', found.text)
+
+    def test_a_leak_is_named_with_its_repair(self):
+        found = self.find('leak', books=FakeBooks(
+            EXPECTED - CPU // 2 - CPU * 3 // 10))[0]
+        self.assertEqual(doctor.Level.PROBLEM, found.level)
+        self.assertIn('300 mcpu', found.text)
+        self.assertIn('--repair', found.remedy)
+        self.assertEqual([], self.rebuilt)
+
+    def test_a_leak_is_repaired_and_looked_at_again(self):
+        found = self.find('leak', True, books=FakeBooks(
+            EXPECTED - CPU, EXPECTED - CPU // 2))[0]
+        self.assertEqual(doctor.Level.OK, found.level)
+        self.assertEqual([1], self.rebuilt)
+
+    def test_a_repair_that_does_not_help(self):
+        found = self.find('leak', True, books=FakeBooks(
+            EXPECTED - CPU, EXPECTED - CPU))[0]
+        self.assertEqual(doctor.Level.PROBLEM, found.level)
+        self.assertIn('reboot', found.remedy)
+
+    def test_a_host_without_a_repair(self):
+        def refuse():
+            raise repair.NotRepairable('a reboot does')
+        found = self.find('leak', True, books=FakeBooks(EXPECTED - CPU),
+                          rebuild=refuse)[0]
+        self.assertEqual(doctor.Level.PROBLEM, found.level)
+        self.assertIn('reboot', found.remedy)
+
+    def test_both_renderings_say_the_same(self):
+        findings = doctor.examine(self.host)
+        text = doctor.render(findings)
+        for one in findings:
+            self.assertIn(one.text, text)
+            self.assertEqual({'level', 'subject', 'text', 'remedy'},
+                             set(one.to_dict()))
+
+
+class TestSwitch(base.BaseTestCase):
+
+    class Cgroups:
+
+        def __init__(self, mount):
+            self.found = mount
+
+        def mount(self, controller):
+            return self.found
+
+    def test_version_1_has_one(self):
+        self.assertEqual(
+            '/x/cpuset/cpuset.sched_load_balance', repair.switch(
+                self.Cgroups(cgroup.Mount(1, '/x/cpuset', '/'))))
+
+    def test_version_2_and_no_cpusets_have_none(self):
+        for mount in (None, cgroup.Mount(2, '/x', '/')):
+            error = self.assertRaises(
+                repair.NotRepairable, repair.switch, self.Cgroups(mount))
+            self.assertIn('reboot', str(error))

@@ -1,0 +1,82 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Definitions of small domains are read back as they were meant."""
+
+import dataclasses
+from xml.etree import ElementTree
+
+import ddt
+from oslotest import base as test_base
+
+from vsched_agent.hypervisor import definition
+from vsched_agent.hypervisor import domain_xml
+from vsched_agent.hypervisor import metadata
+
+SPEC = domain_xml.DomainSpec('a <b>', '/boot/k', '/boot/i')
+SPECS = {'vsched:cpu_runtime_us': '12000', 'vsched:odd & <': '"\''}
+
+
+@ddt.ddt
+class BuildTest(test_base.BaseTestCase):
+
+    def build(self, **fields):
+        return domain_xml.build(dataclasses.replace(SPEC, **fields))
+
+    @ddt.data(*domain_xml.Dialect)
+    def test_extra_specs(self, dialect):
+        read = definition.parse(self.build(
+            extra_specs=SPECS, dialect=dialect))
+        self.assertEqual(SPECS, read.metadata.extra_specs)
+
+    def test_pins(self):
+        read = definition.parse(self.build(
+            pins={1: frozenset({0, 1})}, cpuset=frozenset({2})))
+        online = frozenset(range(4))
+        self.assertEqual({2}, read.pinned_cpus(0, online))
+        self.assertEqual({0, 1}, read.pinned_cpus(1, online))
+
+    def test_the_rest(self):
+        root = ElementTree.fromstring(self.build(
+            vcpus=1, max_vcpus=3, iothreads=2, serial_file='/console',
+            virt_type='kvm', emulator='/usr/bin/q', memory_mib=64))
+        self.assertEqual('kvm', root.get('type'))
+        self.assertEqual('a <b>', root.findtext('name'))
+        self.assertEqual(SPEC.uuid, root.findtext('uuid'))
+        self.assertEqual('3', root.findtext('vcpu'))
+        self.assertEqual('1', root.find('vcpu').get('current'))
+        self.assertEqual('2', root.findtext('iothreads'))
+        self.assertEqual('64', root.findtext('memory'))
+        self.assertEqual('/boot/k', root.findtext('os/kernel'))
+        self.assertEqual('/usr/bin/q', root.findtext('devices/emulator'))
+        self.assertEqual(
+            '/console', root.find('devices/serial/source').get('path'))
+        self.assertIsNone(root.find('metadata'))
+
+    def test_what_is_not_asked_is_left_out(self):
+        root = ElementTree.fromstring(self.build())
+        for path in ('metadata', 'cputune', 'iothreads', 'devices/serial',
+                     'devices/emulator'):
+            self.assertIsNone(root.find(path), path)
+        self.assertIsNone(root.find('vcpu').get('cpuset'))
+
+    def test_plain_metadata(self):
+        # libvirt puts the element into our namespace.
+        text = domain_xml.plain_metadata(SPECS).replace(
+            '<reservation>', '<reservation xmlns="%s">' % metadata.PLAIN_NS)
+        said = metadata.read(ElementTree.fromstring(
+            '<metadata>%s</metadata>' % text))
+        self.assertEqual(SPECS, said.extra_specs)
+
+    def test_every_domain_has_its_own_uuid(self):
+        other = domain_xml.DomainSpec('a', '/k', '/i')
+        self.assertNotEqual(SPEC.uuid, other.uuid)

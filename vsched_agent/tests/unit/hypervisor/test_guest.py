@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Guests that get ready, and guests that don't."""
+
+import os
+import pathlib
+import threading
+from unittest import mock
+
+import fixtures
+import libvirt
+from oslotest import base as test_base
+
+from vsched_agent.hypervisor import domain_xml
+from vsched_agent.hypervisor import guest
+
+
+class RunningDomainTest(test_base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        folder = self.useFixture(fixtures.TempDir()).path
+        self.serial = pathlib.Path(folder, 'serial')
+        self.spec = domain_xml.DomainSpec(
+            'vsched-test', '/k', '/i', serial_file=str(self.serial))
+        self.connection = mock.Mock()
+        self.handle = self.connection.createXML.return_value
+        self.useFixture(fixtures.MockPatchObject(
+            libvirt, 'open', return_value=self.connection))
+
+    def boots(self, *lines):
+        def create(xml, flags):
+            self.serial.write_text('\n'.join(lines))
+            return self.handle
+        self.connection.createXML.side_effect = create
+
+    def test_ready(self):
+        self.boots('booting', 'vsched-guest ready 3.2')
+        with guest.RunningDomain(self.spec) as running:
+            self.assertIs(self.handle, running.handle)
+            self.assertEqual(self.spec.uuid, running.uuid)
+            self.assertIn(b'booting', running.console())
+            self.handle.destroy.assert_not_called()
+        self.handle.destroy.assert_called_once_with()
+        self.connection.close.assert_called_once_with()
+        self.assertRaises(RuntimeError, lambda: running.handle)
+        running.stop()
+
+    def test_an_old_console_counts_for_nothing(self):
+        self.serial.write_text('vsched-guest ready 3.2')
+        self.handle.isActive.return_value = 0
+        running = guest.RunningDomain(self.spec)
+        error = self.assertRaises(guest.GuestNotReady, running.start)
+        self.assertIn('its console is empty', str(error))
+
+    def test_ended(self):
+        self.boots('Kernel panic')
+        self.handle.isActive.return_value = 0
+        running = guest.RunningDomain(self.spec)
+        error = self.assertRaises(guest.GuestNotReady, running.start)
+        self.assertIn('Kernel panic', str(error))
+        self.connection.close.assert_called_once_with()
+
+    def test_too_late(self):
+        self.boots('booting')
+        running = guest.RunningDomain(self.spec, ready_timeout_s=0.01)
+        error = self.assertRaises(guest.GuestNotReady, running.start)
+        self.assertIn('booting', str(error))
+        self.handle.destroy.assert_called_once_with()
+
+    def test_cancelled(self):
+        self.boots('booting')
+        cancel = threading.Event()
+        cancel.set()
+        running = guest.RunningDomain(self.spec, cancel=cancel)
+        self.assertRaises(guest.GuestNotReady, running.start)
+        self.handle.destroy.assert_called_once_with()
+
+    def test_not_waited_for(self):
+        with guest.RunningDomain(self.spec, ready_timeout_s=0) as running:
+            self.assertEqual(b'', running.console())
+
+    def test_can_not_be_started(self):
+        self.connection.createXML.side_effect = libvirt.libvirtError('no')
+        running = guest.RunningDomain(self.spec)
+        self.assertRaises(libvirt.libvirtError, running.start)
+        self.connection.close.assert_called_once_with()
+
+    def test_ended_by_itself(self):
+        self.boots('vsched-guest ready')
+        self.handle.destroy.side_effect = libvirt.libvirtError('gone')
+        with guest.RunningDomain(self.spec):
+            os.remove(self.serial)
+        self.connection.close.assert_called_once_with()
+
+    def test_outlive(self):
+        for outlive, flags in (
+                (False, libvirt.VIR_DOMAIN_START_AUTODESTROY), (True, 0)):
+            self.boots('vsched-guest ready')
+            guest.RunningDomain(self.spec, outlive=outlive).start()
+            self.assertEqual(
+                flags, self.connection.createXML.call_args.args[1])

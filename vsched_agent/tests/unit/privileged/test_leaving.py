@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import errno
+
+from oslotest import base
+
+from vsched_agent.privileged import leaving
+from vsched_agent.privileged import parking
+from vsched_agent.privileged import sched
+from vsched_agent.privileged import syscalls
+from vsched_agent.tests import fake_kernel
+
+MS = 1_000_000
+HELD = syscalls.Attr(syscalls.SCHED_DEADLINE, 1, 0, 0,
+                     6 * MS, 20 * MS, 20 * MS)
+
+
+class TestLeaving(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.kernel = self.useFixture(fake_kernel.FakeKernel())
+        self.waited = []
+        self.patch(leaving.time, 'sleep', self.waited.append)
+
+    def leave(self, *tids, policy=syscalls.SCHED_OTHER, nice=0, priority=0):
+        return sched.leave_deadline([
+            (tid, policy, 0, nice, priority) for tid in tids])
+
+    def test_a_sleeper_takes_nothing_along(self):
+        tid = self.kernel.start(attr=HELD)
+        self.assertEqual((), self.leave(tid))
+        self.assertEqual(0, self.kernel.used)
+        self.assertEqual(
+            [parking.PARKED.period_ns, 0],
+            [call[3] for call in self.kernel.calls])
+
+    def test_the_parking_place_has_no_bandwidth(self):
+        self.assertEqual(0, syscalls.kernel_bandwidth(
+            parking.PARKED.runtime_ns, parking.PARKED.period_ns))
+
+    def test_an_overdrawn_thread_is_never_parked(self):
+        tid = self.kernel.start(attr=HELD, state='R', left_ns=-2 * MS)
+        self.assertEqual((), self.leave(tid))
+        self.assertNotIn(parking.PARKED.period_ns,
+                         [call[3] for call in self.kernel.calls])
+        # It owes 2 ms, at the rate of 6 in 20.
+        self.assertGreaterEqual(sum(self.waited), 0.0066)
+
+    def test_a_sleeper_that_wakes_on_the_way_is_waited_for(self):
+        tid = self.kernel.start(attr=HELD)
+        real = self.kernel.set_attr
+
+        def set_attr(tid, attr):
+            real(tid, attr)
+            if attr == parking.PARKED:
+                self.kernel.threads[tid].state = 'R'
+        self.patch(syscalls, 'set_attr', set_attr)
+        self.assertEqual((), self.leave(tid))
+        self.assertGreaterEqual(
+            sum(self.waited), parking.PARKED.period_ns * 1e-9)
+
+    def test_what_was_found_is_given_back(self):
+        for policy, nice, priority in (
+                (syscalls.SCHED_OTHER, 5, 0), (syscalls.SCHED_BATCH, -3, 0),
+                (syscalls.SCHED_IDLE, 0, 0), (syscalls.SCHED_FIFO, 0, 7),
+                (syscalls.SCHED_RR, 0, 1)):
+            tid = self.kernel.start(attr=HELD)
+            self.assertEqual(
+                (), self.leave(tid, policy=policy, nice=nice,
+                               priority=priority))
+            attr = self.kernel.get_attr(tid)
+            self.assertEqual((policy, nice, priority),
+                             (attr.policy, attr.nice, attr.priority))
+
+    def test_the_gone_and_the_dead_count_as_out(self):
+        gone = self.kernel.start(attr=HELD)
+        self.kernel.end(gone)
+        tid = self.kernel.start(attr=HELD)
+        self.assertEqual((), self.leave(gone, tid))
+        self.assertEqual(
+            syscalls.SCHED_OTHER, self.kernel.get_attr(tid).policy)
+
+    def test_one_that_can_not_leave_is_told_and_the_others_leave(self):
+        stuck = self.kernel.start(attr=HELD, cpus=frozenset((0,)))
+        tid = self.kernel.start(attr=HELD)
+        self.assertEqual(((stuck, errno.EPERM),), self.leave(stuck, tid))
+        self.assertEqual(
+            syscalls.SCHED_OTHER, self.kernel.get_attr(tid).policy)
+
+    def test_books_below_zero_keep_nobody_inside(self):
+        tid = self.kernel.start(attr=HELD)
+        real = self.kernel.set_attr
+
+        def set_attr(tid, attr):
+            if attr == parking.PARKED:
+                raise OSError(errno.EBUSY, 'books')
+            real(tid, attr)
+        self.patch(syscalls, 'set_attr', set_attr)
+        self.assertEqual((), self.leave(tid))
+        self.assertEqual(
+            syscalls.SCHED_OTHER, self.kernel.get_attr(tid).policy)

@@ -1,0 +1,294 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+from fractions import Fraction
+import os
+import tempfile
+
+from oslotest import base
+
+from vsched_agent import enforcer
+from vsched_agent import journal
+from vsched_agent.tests import fakes
+from vsched_lib.contract import errors
+from vsched_lib.model import reservation
+
+DEADLINE = reservation.Backend.DEADLINE
+CFS = reservation.Backend.CFS
+
+
+def promise(runtime_us, backend=None,
+            mode=reservation.Mode.CAPPED):
+    return reservation.Reservation(runtime_us, 20_000, mode, backend)
+
+
+class TestEnforcer(base.BaseTestCase):
+
+    degrade = False
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.journal = journal.Journal(
+            os.path.join(folder.name, 'agent.sqlite'))
+        self.addCleanup(self.journal.close)
+        self.deadline = fakes.FakeBackend(DEADLINE, Fraction(18, 10))
+        self.cfs = fakes.FakeBackend(CFS)
+        self.capacity = fakes.FakeCapacity(Fraction(18, 10))
+        self.enforcer = self.make()
+
+    def make(self):
+        backends = {DEADLINE: self.deadline, CFS: self.cfs}
+        return enforcer.Enforcer(
+            backends, lambda name: backends[name].supports(), self.capacity,
+            self.journal, degrade=self.degrade, tick_us=4000)
+
+    def test_hold_and_release(self):
+        one = fakes.domain(1, vcpus=2)
+        self.assertIsNone(self.enforcer.hold(one, promise(12_000)))
+        self.assertEqual({101, 102}, set(self.deadline.held))
+        self.assertEqual(1200, self.enforcer.admitted_mcpu())
+        self.assertEqual({one.uuid: Fraction(12, 10)},
+                         self.enforcer.promised())
+        self.assertTrue(self.enforcer.release(one))
+        self.assertEqual({}, self.deadline.held)
+        self.assertEqual([], self.journal.touched())
+        self.assertFalse(self.enforcer.release(one))
+
+    def test_the_same_again_touches_nothing(self):
+        one = fakes.domain(1)
+        self.enforcer.hold(one, promise(12_000))
+        self.enforcer.hold(one, promise(12_000))
+        self.assertEqual(1, len(self.deadline.applied))
+
+    def test_what_does_not_fit_is_refused_whole_with_figures(self):
+        self.enforcer.hold(fakes.domain(1), promise(16_000))
+        two = fakes.domain(2, vcpus=2)
+        self.enforcer.hold(two, promise(2_000))
+        refusal = self.assertRaises(
+            errors.Refused, self.enforcer.hold, two, promise(12_000))
+        self.assertEqual(errors.Code.DOES_NOT_FIT, refusal.code)
+        self.assertEqual(1200, refusal.figures['asked_mcpu'])
+        self.assertEqual(2000, refusal.figures['needed_mcpu'])
+        self.assertEqual(1800, refusal.figures['allowed_mcpu'])
+        self.assertIn('1200 mcpu asked', refusal.detail)
+        self.assertEqual(2_000, self.deadline.held[201].runtime_us)
+        self.assertEqual(promise(2_000),
+                         self.enforcer.holding(two.uuid).promise)
+
+    def test_the_kernels_word_is_final(self):
+        self.deadline.bound = Fraction(1, 10)
+        one = fakes.domain(1)
+        refusal = self.assertRaises(
+            errors.Refused, self.enforcer.hold, one, promise(12_000))
+        self.assertEqual(errors.Code.KERNEL_REFUSED, refusal.code)
+        self.assertEqual(1, self.capacity.invalidated)
+        self.assertEqual([], self.journal.touched())
+        self.assertIsNone(self.enforcer.holding(one.uuid))
+
+    def test_pinned_vcpus_fit_their_own_cpu(self):
+        one = fakes.domain(1, vcpus=2, pins=(0, 1))
+        self.enforcer.hold(one, promise(10_000))
+        two = fakes.domain(2, vcpus=1, pins=(1,))
+        refusal = self.assertRaises(
+            errors.Refused, self.enforcer.hold, two, promise(10_000))
+        self.assertEqual(1, refusal.figures['cpu'])
+        self.assertEqual('partitioned', refusal.figures['test'])
+        self.enforcer.hold(two, promise(8_000))
+
+    def test_debts_are_refused(self):
+        refusal = self.assertRaises(
+            errors.Refused, self.enforcer.hold, fakes.domain(1),
+            reservation.Reservation(10, 20_000))
+        self.assertEqual(errors.Code.RESERVATION_INVALID, refusal.code)
+        self.assertIn('80', refusal.detail)
+
+    def test_a_named_backend_is_the_only_one(self):
+        one = fakes.domain(1)
+        self.enforcer.hold(one, promise(12_000, CFS))
+        self.assertEqual({101}, set(self.cfs.held))
+        self.assertEqual(0, self.enforcer.admitted_mcpu())
+        self.enforcer.hold(one, promise(12_000, DEADLINE))
+        self.assertEqual({}, self.cfs.held)
+        self.assertEqual([(one.uuid, 'deadline')], self.journal.touched())
+        self.deadline.usable = False
+        refusal = self.assertRaises(
+            errors.Refused, self.enforcer.hold, fakes.domain(2),
+            promise(1_000, DEADLINE))
+        self.assertEqual(errors.Code.BACKEND_UNAVAILABLE, refusal.code)
+        self.assertIn('the test says so', refusal.detail)
+        refusal = self.assertRaises(
+            errors.Refused, self.enforcer.hold, fakes.domain(2),
+            promise(1_000, reservation.Backend.RTDS))
+        self.assertEqual(errors.Code.BACKEND_UNAVAILABLE, refusal.code)
+
+    def test_a_restarted_instance_starts_from_nothing(self):
+        self.enforcer.hold(fakes.domain(1), promise(12_000))
+        self.deadline.dead = {101}
+        self.deadline.held = {}
+        anew = fakes.domain(1, pid=700)
+        self.enforcer.hold(anew, promise(12_000))
+        self.assertEqual({701}, set(self.deadline.held))
+        self.assertEqual(
+            [701], list(self.journal.priors(anew.uuid, 'deadline')))
+
+    def test_a_hot_added_vcpu_is_held_too_or_nothing_changes(self):
+        self.enforcer.hold(fakes.domain(1), promise(12_000))
+        self.enforcer.hold(fakes.domain(1, vcpus=2), promise(12_000))
+        self.assertEqual({101, 102}, set(self.deadline.held))
+        self.assertRaises(
+            errors.Refused, self.enforcer.hold, fakes.domain(1, vcpus=4),
+            promise(12_000))
+        self.assertEqual({101, 102}, set(self.deadline.held))
+        self.assertEqual(1200, self.enforcer.admitted_mcpu())
+
+    def test_drift_is_found_and_repaired(self):
+        one = fakes.domain(1, vcpus=2)
+        self.enforcer.hold(one, promise(12_000))
+        self.assertEqual(([], set()), self.enforcer.attest())
+        del self.deadline.held[102]
+        drifts, stale = self.enforcer.attest()
+        self.assertEqual((102,), drifts[0].tids)
+        self.assertIn('no reservation', drifts[0].found)
+        self.assertEqual(set(), stale)
+        self.assertIn(102, self.deadline.held)
+        self.assertEqual(([], set()), self.enforcer.attest())
+
+    def test_drift_that_can_not_be_repaired_is_planned_again(self):
+        one = fakes.domain(1)
+        self.enforcer.hold(one, promise(12_000))
+        self.deadline.held = {}
+        self.deadline.bound = Fraction(0)
+        drifts, stale = self.enforcer.attest()
+        self.assertEqual(1, len(drifts))
+        self.assertEqual({one.uuid}, stale)
+        self.assertIsNone(self.enforcer.holding(one.uuid))
+
+    def test_dead_threads_are_stale(self):
+        one = fakes.domain(1)
+        self.enforcer.hold(one, promise(12_000))
+        self.deadline.dead = {101}
+        self.assertEqual(([], {one.uuid}), self.enforcer.attest())
+
+    def test_adoption_applies_nothing(self):
+        one = fakes.domain(1, vcpus=2)
+        self.assertFalse(self.enforcer.adopt(one))
+        self.enforcer.hold(one, promise(12_000, DEADLINE))
+        self.enforcer = self.make()
+        self.assertTrue(self.enforcer.adopt(one))
+        self.assertEqual(1200, self.enforcer.admitted_mcpu())
+        self.assertEqual(([], set()), self.enforcer.attest())
+        self.assertIsNone(self.enforcer.hold(one, promise(12_000)))
+        self.assertEqual(1, len(self.deadline.applied))
+        self.assertTrue(self.enforcer.release(one))
+        self.assertEqual({}, self.deadline.held)
+
+    def test_adopted_is_what_the_kernel_holds_not_what_is_wanted(self):
+        one = fakes.domain(1, vcpus=2)
+        self.enforcer.hold(one, promise(8_000))
+        self.enforcer = self.make()
+        self.enforcer.adopt(one)
+        self.assertRaises(errors.Refused, self.enforcer.hold, one,
+                          promise(19_000, DEADLINE))
+        held = self.enforcer.holding(one.uuid)
+        self.assertEqual((DEADLINE, 8_000),
+                         (held.backend, held.promise.runtime_us))
+        self.assertEqual(800, self.enforcer.admitted_mcpu())
+
+    def test_adopted_without_what_changed_meanwhile(self):
+        self.enforcer.hold(fakes.domain(1, vcpus=2), promise(8_000))
+        self.deadline.held.pop(102)
+        self.enforcer = self.make()
+        grown = fakes.domain(1, vcpus=3)
+        self.assertTrue(self.enforcer.adopt(grown))
+        self.assertEqual(400, self.enforcer.admitted_mcpu())
+        self.assertIsNone(self.enforcer.hold(grown, promise(8_000)))
+        self.assertEqual({101, 102, 103}, set(self.deadline.held))
+
+    def test_what_fits_no_promise_is_not_adopted(self):
+        one = fakes.domain(1, vcpus=2)
+        self.enforcer.hold(one, promise(8_000, CFS))
+        held = self.cfs.held[101]
+        for foreign in (dataclasses.replace(held, runtime_us=30_000),
+                        dataclasses.replace(held, runtime_us=9_000)):
+            self.cfs.held[101] = foreign
+            self.enforcer = self.make()
+            self.assertFalse(self.enforcer.adopt(one))
+            self.cfs.held[102] = self.cfs.held[101]
+        self.assertTrue(self.enforcer.adopt(one))
+
+    def test_another_process_is_not_adopted(self):
+        self.enforcer.hold(fakes.domain(1), promise(8_000))
+        self.enforcer = self.make()
+        self.assertFalse(self.enforcer.adopt(dataclasses.replace(
+            fakes.domain(1), pid=999)))
+
+    def test_without_degrade_nothing_weaker_is_tried(self):
+        self.assertRaises(errors.Refused, self.enforcer.hold,
+                          fakes.domain(1, vcpus=4), promise(12_000))
+        self.assertEqual({}, self.cfs.held)
+
+
+class TestDegrade(TestEnforcer):
+
+    degrade = True
+
+    def test_without_degrade_nothing_weaker_is_tried(self):
+        one = fakes.domain(1, vcpus=4)
+        cause = self.enforcer.hold(one, promise(12_000))
+        self.assertEqual(errors.Code.DOES_NOT_FIT, cause.code)
+        self.assertEqual(4, len(self.cfs.held))
+        self.assertEqual(CFS, self.enforcer.holding(one.uuid).backend)
+        again = self.enforcer.hold(one, promise(12_000))
+        self.assertEqual(errors.Code.DOES_NOT_FIT, again.code)
+        self.assertEqual(1, len(self.cfs.applied))
+        self.capacity.value = type(self.capacity.value)(4, Fraction(3))
+        self.deadline.bound = Fraction(3)
+        self.assertIsNone(self.enforcer.hold(one, promise(12_000)))
+        self.assertEqual({}, self.cfs.held)
+        self.assertEqual(4, len(self.deadline.held))
+
+    def test_what_does_not_fit_is_refused_whole_with_figures(self):
+        self.enforcer.hold(fakes.domain(1), promise(16_000))
+        two = fakes.domain(2, vcpus=2)
+        refusal = self.assertRaises(
+            errors.Refused, self.enforcer.hold, two,
+            promise(12_000, DEADLINE))
+        self.assertEqual(errors.Code.DOES_NOT_FIT, refusal.code)
+        self.assertEqual({}, self.cfs.held)
+
+    def test_the_kernels_word_is_final(self):
+        self.deadline.bound = Fraction(1, 10)
+        cause = self.enforcer.hold(fakes.domain(1), promise(12_000))
+        self.assertEqual(errors.Code.KERNEL_REFUSED, cause.code)
+        self.assertEqual({101}, set(self.cfs.held))
+
+    def test_a_hot_added_vcpu_is_held_too_or_nothing_changes(self):
+        self.enforcer.hold(fakes.domain(1), promise(12_000))
+        cause = self.enforcer.hold(fakes.domain(1, vcpus=4), promise(12_000))
+        self.assertEqual(errors.Code.DOES_NOT_FIT, cause.code)
+        self.assertEqual(4, len(self.cfs.held))
+        self.assertEqual({}, self.deadline.held)
+
+    def test_pinned_vcpus_fit_their_own_cpu(self):
+        self.enforcer.hold(fakes.domain(1, vcpus=2, pins=(0, 1)),
+                           promise(10_000))
+        cause = self.enforcer.hold(
+            fakes.domain(2, vcpus=1, pins=(1,)), promise(10_000))
+        self.assertEqual(1, cause.figures['cpu'])
+
+    def test_debts_are_refused(self):
+        self.assertRaises(
+            errors.Refused, self.enforcer.hold, fakes.domain(1),
+            reservation.Reservation(10, 20_000))

@@ -1,0 +1,168 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from fractions import Fraction
+import tempfile
+import threading
+import types
+from unittest import mock
+import uuid as uuids
+
+from oslo_config import cfg
+from oslotest import base
+
+from vsched_agent import conf as agent_conf
+from vsched_agent import service
+from vsched_agent import state
+from vsched_agent.tests import fakes
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
+from vsched_lib.contract import rpc
+from vsched_lib.model import reservation
+
+DEADLINE = reservation.Backend.DEADLINE
+
+
+class Capacity(fakes.FakeCapacity):
+
+    def measured(self):
+        return types.SimpleNamespace(leaked_mcpu=0)
+
+
+class Meter(fakes.FakeMeter):
+
+    def close(self):
+        pass
+
+
+class Ladder:
+
+    def __init__(self, backend):
+        self.backends = {backend.name: backend}
+
+    def support(self, name):
+        return self.backends[name].supports()
+
+
+class Endpoint(rpc.CollectorEndpoint):
+
+    def __init__(self, collector):
+        self._collector = collector
+
+    def on_report(self, report):
+        return self._collector.report(report)
+
+    def on_overrides(self, host):
+        return self._collector.overrides(host)
+
+
+class TestAgent(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.host = uuids.uuid4().hex
+        self.conf = cfg.ConfigOpts()
+        agent_conf.register_opts(self.conf)
+        self.conf([], default_config_files=[], default_config_dirs=[])
+        self._set('state_path', folder.name)
+        self._set('host', self.host)
+        self.transport = rpc.get_transport(self.conf, 'fake://')
+        self.collector = fakes.FakeCollector()
+        self.hypervisor = fakes.FakeHypervisor()
+        self.backend = fakes.FakeBackend(DEADLINE)
+        for name, fake in (
+                ('ladder.Ladder', lambda conf: Ladder(self.backend)),
+                ('capacity.KernelCapacity',
+                 lambda reserve_mcpu: Capacity(Fraction(18, 10))),
+                ('usage.UsageMeter', Meter),
+                ('privileged.use', lambda conf: None)):
+            patch = mock.patch('vsched_agent.service.' + name, fake)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def _set(self, name, value):
+        self.conf.set_override(name, value, 'agent')
+        # Groups are shared by all that register them.
+        self.addCleanup(self.conf.clear_override, name, 'agent')
+
+    def _started(self):
+        agent = service.Agent(self.conf, self.transport, self.hypervisor)
+        agent.start()
+        return agent
+
+    def _serve(self):
+        server = rpc.get_server(
+            self.transport, rpc.COLLECTOR_TOPIC, 'collector',
+            [Endpoint(self.collector)])
+        server.start()
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stop)
+
+    def _run_for_one_report(self):
+        """One life that ends when the first report has arrived."""
+        self._serve()
+        agent = self._started()
+        while not self.collector.reports:
+            agent._stopped.wait(0.01)
+        return agent
+
+    def test_holds_reports_and_leaves_all_in_force(self):
+        one = fakes.domain(1, cpu_runtime_us=4_000)
+        self.hypervisor.running[one.uuid] = one
+        agent = self._run_for_one_report()
+        report = self.collector.reports[0]
+        self.assertEqual((self.host, 'fake', 1_800), (
+            report.host, report.host_info.hypervisor,
+            report.host_info.capacity_mcpu))
+        self.assertEqual([messages.BackendInfo('deadline', True)],
+                         list(report.host_info.backends))
+        agent.stop()
+        agent.wait()
+        self.assertEqual({101}, set(self.backend.held))
+
+    def test_restores_when_told_to(self):
+        self._set('restore_on_stop', True)
+        one = fakes.domain(1, cpu_runtime_us=4_000)
+        self.hypervisor.running[one.uuid] = one
+        self._run_for_one_report().stop()
+        self.assertEqual({}, self.backend.held)
+
+    def test_enforces_without_anybody_on_the_bus(self):
+        one = fakes.domain(1, cpu_runtime_us=4_000)
+        self.hypervisor.running[one.uuid] = one
+        with mock.patch.object(
+                rpc.CollectorClient, 'report', autospec=True,
+                side_effect=errors.Unreachable('the test says so')):
+            agent = self._started()
+            while not self.backend.held:
+                agent._stopped.wait(0.01)
+            agent.stop()
+        self.assertEqual([], self.collector.reports)
+
+    def test_a_bus_that_does_not_let_go_holds_up_nobody(self):
+        agent = self._run_for_one_report()
+        stuck = threading.Event()
+        stop = agent._server.stop
+        with mock.patch.object(agent._server, 'stop', stuck.wait), \
+                mock.patch.object(service, 'BUS_LEAVE_S', 0.01):
+            agent.stop()
+            agent.wait()
+        stuck.set()
+        stop()
+
+    def test_one_agent_for_each_folder(self):
+        agent = self._run_for_one_report()
+        self.addCleanup(agent.stop)
+        with mock.patch.object(service, 'TAKEOVER_S', 0):
+            self.assertRaises(state.InUse, self._started)
