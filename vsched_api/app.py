@@ -1,0 +1,99 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The WSGI application.
+
+What others may rely on (standalone, WSGI servers, tests)::
+
+    vsched_api.conf.register_opts(conf)            options, before conf()
+    vsched_api.db.migration.sync(conf)             create or upgrade tables
+    vsched_api.app.create_app(conf, transport)     a Flask application
+    vsched_api.collector.endpoint.Collector(conf)  endpoint for rpc.get_server
+    vsched_api.collector.service.Service(conf, transport)
+                                                   that server, and retention
+"""
+
+from collections.abc import Callable
+import time
+import typing as ty
+
+import flask
+from oslo_config import cfg
+from oslo_middleware import http_proxy_to_wsgi
+from oslo_middleware import request_id
+from oslo_policy import policy
+
+from vsched_api.db import session as db
+from vsched_api.operations import announcements
+from vsched_api import policies
+from vsched_api.rest import authentication
+from vsched_api.rest import authorization
+from vsched_api.rest import errors
+from vsched_api.rest import events
+from vsched_api.rest import health
+from vsched_api.rest import hosts
+from vsched_api.rest import instances
+from vsched_api.rest import metrics
+from vsched_api.rest import microversion
+from vsched_api.rest import reservations
+from vsched_api.rest import services
+from vsched_api.rest import usage
+from vsched_api.rest import versions
+
+_BLUEPRINTS = tuple(module.BLUEPRINT for module in (
+    versions, health, metrics, hosts, instances, reservations, events, usage))
+
+
+def create_app(conf: cfg.ConfigOpts, transport: ty.Any = None,
+               now: Callable[[], float] = time.time) -> flask.Flask:
+    """Make an application; it opens no connection before a request.
+
+    :param conf: has the options of :mod:`vsched_api.conf`, and was called.
+    :param transport: the bus on which agents hear of changes at once; None
+        leaves them to learn of changes from the reply to their next report.
+    :param now: seconds since the epoch.
+    """
+    enforcer = policy.Enforcer(conf)
+    enforcer.register_defaults(policies.list_rules())
+    app = flask.Flask('vsched_api', static_folder=None)
+    app.config['MAX_CONTENT_LENGTH'] = conf.api.max_request_body_size
+    # They would be answered without asking any policy.
+    app.config['PROVIDE_AUTOMATIC_OPTIONS'] = False
+    app.json.sort_keys = False  # type: ignore[attr-defined]
+    app.url_map.strict_slashes = False
+    services.attach(app, services.Services(
+        conf=conf, database=db.Database(conf),
+        announcer=announcements.Announcer(transport), enforcer=enforcer,
+        now=now))
+    errors.register(app)
+    for blueprint in _BLUEPRINTS:
+        app.register_blueprint(blueprint)
+    # In this order: a version we do not speak is refused whoever asks.
+    app.before_request(authentication.identify)
+    app.before_request(microversion.negotiate)
+    app.before_request(authorization.expect_enforcement)
+    # Flask runs these last to first.
+    app.after_request(microversion.announce)
+    app.after_request(authorization.require_enforcement)
+    _wrap(app, conf)
+    return app
+
+
+def _wrap(app: flask.Flask, conf: cfg.ConfigOpts) -> None:
+    """Put the middleware around an application; the last is outermost."""
+    wrapped: ty.Any = app.wsgi_app
+    wrapped = authentication.middleware(wrapped, conf)
+    # Before the token is checked, for the log of that to carry the number.
+    wrapped = request_id.RequestId(wrapped)
+    # Outside everything that looks at the address of the request.
+    wrapped = http_proxy_to_wsgi.HTTPProxyToWSGI(wrapped, conf)
+    app.wsgi_app = wrapped  # type: ignore[method-assign]

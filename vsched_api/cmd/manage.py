@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``vsched-manage``: look after the database."""
+
+from collections.abc import Sequence
+import sys
+import time
+import typing as ty
+
+from oslo_config import cfg
+
+from vsched_api.conf import startup
+from vsched_api.db import errors
+from vsched_api.db import migration
+from vsched_api.db import session
+from vsched_api.operations import retention
+
+
+def _db_sync(conf: cfg.ConfigOpts) -> int:
+    migration.sync(conf, conf.command.revision)
+    return 0
+
+
+def _db_version(conf: cfg.ConfigOpts) -> int:
+    found, newest = migration.version(conf), migration.newest()
+    print(found or 'none')
+    if found == newest:
+        return 0
+    print('this release needs %s: run vsched-manage db sync' % newest,
+          file=sys.stderr)
+    return 1
+
+
+def _db_purge(conf: cfg.ConfigOpts) -> int:
+    database = session.Database(conf)
+    try:
+        counts = retention.purge(database, conf, time.time())
+    finally:
+        database.dispose()
+    for name, count in counts.items():
+        print('%s: %d deleted' % (name, count))
+    return 0
+
+
+def _add_commands(subparsers: ty.Any) -> None:
+    db = subparsers.add_parser('db', help='The database.')
+    commands = db.add_subparsers(dest='db_command', required=True)
+    sync = commands.add_parser(
+        'sync', help='Create the tables, or upgrade them.')
+    sync.add_argument('--revision', default=migration.HEAD,
+                      help='Where to stop; normally the newest.')
+    sync.set_defaults(act=_db_sync)
+    version = commands.add_parser(
+        'version', help='Print the revision of the tables; exit with 1 '
+                        'when it is not the one that this release needs.')
+    version.set_defaults(act=_db_version)
+    purge = commands.add_parser(
+        'purge', help='Delete what is older than [collector] says, now.')
+    purge.set_defaults(act=_db_purge)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Do one thing.
+
+    :param args: the command line, that of the process when None.
+    :returns: the exit status: 1 on a failure, whose reason is on stderr.
+    """
+    conf = startup.read(
+        'vsched-manage', sys.argv[1:] if args is None else args,
+        [cfg.SubCommandOpt('command', title='Commands',
+                           handler=_add_commands)])
+    try:
+        return ty.cast(int, conf.command.act(conf))
+    except errors.DatabaseUnavailable as problem:
+        print(problem, file=sys.stderr)
+        return 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,82 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The collector as it runs: a server on the bus, and retention."""
+
+import threading
+import time
+import typing as ty
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from vsched_api.collector import endpoint
+from vsched_api.db import errors
+from vsched_api.operations import retention
+from vsched_lib.contract import rpc
+
+LOG = logging.getLogger(__name__)
+
+
+class Service:
+    """Takes reports off the bus, and deletes what is too old.
+
+    Any number may run against one bus and one database.
+
+    :param conf: has the options of :mod:`vsched_api.conf`.
+    :param transport: the bus.
+    :param server: this process's name on it.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, transport: ty.Any,
+                 server: str) -> None:
+        self._conf = conf
+        self._name = server
+        self._collector = endpoint.Collector(conf)
+        self._server = rpc.get_server(
+            transport, rpc.COLLECTOR_TOPIC, server, [self._collector])
+        self._stopped = threading.Event()
+        # Of its own: it waits for a broker that is away.
+        self._starting = threading.Thread(
+            target=self._start, name='vsched-collector', daemon=True)
+        self._retention = threading.Thread(
+            target=self._purge, name='vsched-retention', daemon=True)
+
+    def start(self) -> None:
+        """Begin; comes back at once, even while the broker is away."""
+        self._starting.start()
+        self._retention.start()
+
+    def stop(self) -> None:
+        """Answer what was taken off the bus, take no more, and end."""
+        self._stopped.set()
+        if not self._starting.is_alive():
+            self._server.stop()
+            self._server.wait()
+        self._retention.join()
+        self._collector.database.dispose()
+
+    def _start(self) -> None:
+        self._server.start()
+        LOG.info('Collector %s takes reports', self._name)
+
+    def _purge(self) -> None:
+        while not self._stopped.wait(self._conf.collector.purge_interval_s):
+            try:
+                retention.purge(
+                    self._collector.database, self._conf, time.time(),
+                    self._stopped.is_set)
+            except errors.DatabaseUnavailable as problem:
+                LOG.warning('Nothing was deleted: %s', problem)
+            except Exception:
+                # One bad round must not end all later ones.
+                LOG.exception('Deleting what is too old failed')

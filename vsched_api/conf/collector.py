@@ -1,0 +1,53 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Options of the collector and of what it keeps."""
+
+from oslo_config import cfg
+
+GROUP = cfg.OptGroup('collector', title='The collector of reports')
+
+OPTS: list[cfg.Opt] = [
+    cfg.IntOpt(
+        'usage_retention_hours',
+        default=24, min=1,
+        help='How long samples of CPU time are kept, in hours.'),
+    cfg.IntOpt(
+        'event_retention_days',
+        default=30, min=1,
+        help='How long events are kept, in days.'),
+    cfg.IntOpt(
+        'instance_retention_days',
+        default=30, min=1,
+        help='How long an instance that no host lists any more is '
+             'remembered, with its override, in days.'),
+    cfg.IntOpt(
+        'purge_interval_s',
+        default=300, min=1,
+        help='How often what is older than that is deleted, in seconds.'),
+    cfg.IntOpt(
+        'purge_chunk_rows',
+        default=5000, min=1,
+        help='How many rows one transaction deletes at most, so that '
+             'reports do not wait for a long one.'),
+]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Add the group and its options to ``conf``."""
+    conf.register_group(GROUP)
+    conf.register_opts(OPTS, group=GROUP)
+
+
+def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
+    """The group with its options."""
+    return [(GROUP, OPTS)]

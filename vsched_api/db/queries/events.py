@@ -1,0 +1,102 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Rows of events."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import typing as ty
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from vsched_api.db import models
+
+_row = models.Event
+
+
+class Found(ty.NamedTuple):
+    """An event and the host it is from."""
+
+    event: models.Event
+    host: str
+
+
+def position(session: orm.Session, uuid: str) -> tuple[float, int] | None:
+    """Where in the order an event is."""
+    found = session.execute(
+        sa.select(_row.at, _row.id).where(_row.uuid == uuid)).first()
+    return None if found is None else (found[0], found[1])
+
+
+def page(session: orm.Session, limit: int,
+         after: tuple[float, int] | None = None,
+         host: str | None = None, instance_uuid: str | None = None,
+         severity: str | None = None, code: str | None = None,
+         start: float | None = None, end: float | None = None,
+         ) -> Sequence[Found]:
+    """Events, newest first.
+
+    :param after: the position of the last one of the page before.
+    :param start: seconds since the epoch, inclusive.
+    :param end: seconds since the epoch, exclusive.
+    """
+    query = sa.select(_row, models.Host.name).join(
+        models.Host, models.Host.id == _row.host_id).order_by(
+            _row.at.desc(), _row.id.desc()).limit(limit)
+    if after is not None:
+        at, number = after
+        query = query.where(sa.or_(
+            _row.at < at, sa.and_(_row.at == at, _row.id < number)))
+    if host is not None:
+        query = query.where(models.Host.name == host)
+    if instance_uuid is not None:
+        query = query.where(_row.instance_uuid == instance_uuid)
+    if severity is not None:
+        query = query.where(_row.severity == severity)
+    if code is not None:
+        query = query.where(_row.code == code)
+    if start is not None:
+        query = query.where(_row.at >= start)
+    if end is not None:
+        query = query.where(_row.at < end)
+    return [Found(*row) for row in session.execute(query)]
+
+
+def add(session: orm.Session,
+        events: Sequence[Mapping[str, ty.Any]]) -> int:
+    """Store events; one that is stored already stays as it is.
+
+    :returns: how many were new.
+    """
+    by_uuid = {event['uuid']: event for event in reversed(events)}
+    for known in session.execute(
+            sa.select(_row.uuid).where(_row.uuid.in_(by_uuid))).scalars():
+        del by_uuid[known]
+    if by_uuid:
+        # In the order they were told: that is also the order of their ids.
+        session.execute(sa.insert(_row), list(reversed(by_uuid.values())))
+    return len(by_uuid)
+
+
+def delete_before(session: orm.Session, before: float, limit: int) -> int:
+    """Delete the oldest events.
+
+    :returns: how many went; fewer than ``limit`` when none is left.
+    """
+    ids = session.execute(
+        sa.select(_row.id).where(_row.at < before).order_by(_row.at).limit(
+            limit)).scalars().all()
+    if ids:
+        session.execute(sa.delete(_row).where(_row.id.in_(ids))
+                        .execution_options(synchronize_session=False))
+    return len(ids)

@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Rows of overrides."""
+
+from collections.abc import Collection
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from vsched_api.db import models
+from vsched_api.db.queries import instances
+
+_row = models.Override
+
+
+def get(session: orm.Session, instance_uuid: str) -> models.Override | None:
+    """The override of an instance."""
+    return session.get(_row, instance_uuid)
+
+
+def of_host(session: orm.Session, host_id: int) -> Sequence[models.Override]:
+    """The overrides of every instance on a host.
+
+    Of those it lists, and of those that it listed last and no other does:
+    a stopped instance should find its override when it starts again.
+    """
+    instance = models.Instance
+    return session.execute(
+        sa.select(_row).join(
+            instance, instance.uuid == _row.instance_uuid).where(
+                instance.host_id == host_id,
+                sa.or_(instance.present.is_(True), instances.is_current())
+        ).order_by(_row.instance_uuid)).scalars().all()
+
+
+def exist(session: orm.Session, instance_uuids: Collection[str]) -> bool:
+    """Whether any of these instances has an override.
+
+    To be asked under the counter's lock. A locking read where there is one:
+    MariaDB would otherwise answer from the transaction's snapshot.
+    """
+    return bool(instance_uuids) and session.execute(
+        sa.select(_row.instance_uuid).where(
+            _row.instance_uuid.in_(instance_uuids)).limit(1)
+        .with_for_update(read=True)).first() is not None
+
+
+def put(session: orm.Session, instance_uuid: str, generation: int,
+        runtime_us: int, period_us: int, mode: str, backend: str | None,
+        now: float) -> models.Override:
+    """Set an instance's override."""
+    row = get(session, instance_uuid)
+    if row is None:
+        row = models.Override(instance_uuid=instance_uuid, created_at=now)
+        session.add(row)
+    row.generation = generation
+    row.runtime_us = runtime_us
+    row.period_us = period_us
+    row.mode = mode
+    row.backend = backend
+    row.updated_at = now
+    session.flush()
+    return row
+
+
+def delete(session: orm.Session, instance_uuid: str) -> bool:
+    """Remove an instance's override, if it has one."""
+    return bool(session.execute(
+        sa.delete(_row).where(_row.instance_uuid == instance_uuid)
+    ).rowcount)  # type: ignore[attr-defined]
+
+
+def delete_orphans(session: orm.Session, before: float) -> int:
+    """Remove old overrides of instances that no row is left of."""
+    known = sa.exists().where(models.Instance.uuid == _row.instance_uuid)
+    return int(session.execute(
+        sa.delete(_row).where(~known, _row.updated_at < before)
+        .execution_options(synchronize_session=False)
+    ).rowcount)  # type: ignore[attr-defined]

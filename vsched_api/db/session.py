@@ -1,0 +1,239 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Transactions, and what becomes of a database that is away.
+
+Two rules keep writers safe on SQLite, PostgreSQL and MariaDB alike:
+
+* The first statement of a writing transaction is a write, to the row that
+  orders it against the others. SQLite then waits for its lock instead of
+  failing half way, and MariaDB takes its snapshot after the wait.
+* Rows are taken in one order: ``counters``, then ``hosts``, then the rest.
+
+A transaction that the database gave up in favour of another one is done
+again from its start, so a unit of work must have no effect elsewhere.
+"""
+
+from collections.abc import Callable
+import typing as ty
+
+from oslo_config import cfg
+from oslo_db import api as oslo_db_api
+from oslo_db import exception as db_exc
+from oslo_db.sqlalchemy import enginefacade
+from oslo_log import log as logging
+import sqlalchemy as sa
+from sqlalchemy import exc as sa_exc
+from sqlalchemy import orm
+
+from vsched_api.conf import database as database_conf
+from vsched_api.db import errors
+
+LOG = logging.getLogger(__name__)
+
+T = ty.TypeVar('T')
+
+#: How long a writer waits for another one on SQLite, in milliseconds.
+SQLITE_BUSY_TIMEOUT_MS = 10_000
+
+#: How long opening a connection may take before the database counts as
+#: away, in seconds.
+CONNECT_TIMEOUT_S = 3
+
+#: How long one answer of MariaDB may take, in seconds: without it a read
+#: from a server that hangs never ends.
+ANSWER_TIMEOUT_S = 30
+
+_MAX_RETRIES = 10
+_RETRY_INTERVAL_S = 0.02
+_MAX_RETRY_INTERVAL_S = 0.5
+
+# Per driver, what its URL says when the operator's does not.
+_URL_DEFAULTS = {
+    'mysql+pymysql': {
+        # oslo.db's own default is MySQL's three-byte utf8.
+        'charset': 'utf8mb4',
+        'connect_timeout': str(CONNECT_TIMEOUT_S),
+        'read_timeout': str(ANSWER_TIMEOUT_S),
+        'write_timeout': str(ANSWER_TIMEOUT_S),
+    },
+    'postgresql+psycopg2': {
+        'connect_timeout': str(CONNECT_TIMEOUT_S),
+        'tcp_user_timeout': str(ANSWER_TIMEOUT_S * 1000),
+    },
+}
+
+_AWAY = (
+    db_exc.DBConnectionError,
+    db_exc.DBDeadlock,
+    db_exc.DBNonExistentDatabase,
+    db_exc.DBNonExistentTable,
+    sa_exc.InterfaceError,
+    sa_exc.OperationalError,
+    # No connection of the pool became free in time.
+    sa_exc.TimeoutError,
+)
+
+
+@enginefacade.transaction_context_provider
+class _Context:
+    """Carries one transaction; oslo.db hangs it on here."""
+
+
+def _worth_another_try(error: BaseException) -> bool:
+    # A duplicate: another transaction added the row between our look and
+    # our insert. The next look will see it.
+    return _sqlite_locked(error) or isinstance(
+        error, db_exc.DBDuplicateEntry)
+
+
+def _sqlite_locked(error: BaseException) -> bool:
+    return (isinstance(error, sa_exc.OperationalError) and
+            'database is locked' in str(error.orig))
+
+
+def complete_url(text: str) -> sa.URL:
+    """The URL with the defaults of its driver.
+
+    :param text: what ``[database] connection`` says.
+    """
+    url = sa.make_url(text)
+    missing = {
+        key: value
+        for key, value in _URL_DEFAULTS.get(url.drivername, {}).items()
+        if key not in url.query}
+    return url.update_query_dict(missing)
+
+
+class Database:
+    """The one database of a service. Safe from any thread.
+
+    Opens nothing by itself: the first transaction does, so that a service
+    starts while the database is away.
+
+    :param conf: has the options of :mod:`vsched_api.conf.database`.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        settings = {name: conf.database[name]
+                    for name in database_conf.ENGINE_OPTIONS}
+        for name in ('connection', 'slave_connection'):
+            if settings[name]:
+                settings[name] = complete_url(
+                    settings[name]).render_as_string(hide_password=False)
+        self._configured = bool(settings['connection'])
+        if str(settings['connection']).startswith('sqlite'):
+            # Its connections are not pooled, and oslo.db would pass it on.
+            settings['pool_timeout'] = None
+        self._engines: list[sa.Engine] = []
+        self._facade = enginefacade.transaction_context()
+        self._facade.configure(
+            sqlite_fk=True,
+            on_engine_create=[self._engines.append, _prepare_engine],
+            **settings)
+
+    def read(self, work: Callable[[orm.Session], T]) -> T:
+        """Do ``work`` in a transaction that changes nothing.
+
+        :raises errors.DatabaseUnavailable: when it can not be done now.
+        """
+        return self._translated(self._facade.reader, work)
+
+    def write(self, work: Callable[[orm.Session], T]) -> T:
+        """Do ``work`` in a transaction; all of it is stored, or nothing.
+
+        :param work: may be done more than once.
+        :raises errors.DatabaseUnavailable: when it can not be done now.
+        :raises errors.UnstorableValue: when a value fits no column.
+        """
+        return self._translated(self._facade.writer, work)
+
+    def dispose(self) -> None:
+        """Close all connections that are not in use."""
+        for engine in self._engines:
+            engine.dispose()
+
+    def _translated(self, mode: ty.Any,
+                    work: Callable[[orm.Session], T]) -> T:
+        @oslo_db_api.wrap_db_retry(
+            max_retries=_MAX_RETRIES, retry_interval=_RETRY_INTERVAL_S,
+            max_retry_interval=_MAX_RETRY_INTERVAL_S, jitter=True,
+            retry_on_deadlock=True, exception_checker=_worth_another_try)
+        def attempt() -> T:
+            with mode.using(_Context()) as session:
+                return work(session)
+
+        return self._guarded(attempt)
+
+    def _guarded(self, act: Callable[[], T]) -> T:
+        if not self._configured:
+            raise errors.DatabaseUnavailable(
+                '[database] connection is not set')
+        try:
+            return act()
+        except _AWAY as error:
+            LOG.warning('The database can not serve: %s', _brief(error))
+            raise errors.DatabaseUnavailable(_explain(error)) from error
+        except (db_exc.DBDataError, db_exc.DBInvalidUnicodeParameter,
+                sa_exc.DataError) as error:
+            raise errors.UnstorableValue(_brief(error)) from error
+        except db_exc.DBError as error:
+            if isinstance(error.inner_exception, (
+                    ValueError, OverflowError, sa_exc.DataError)):
+                raise errors.UnstorableValue(_brief(error)) from error
+            if _missing_schema(error):
+                raise errors.DatabaseUnavailable(_SCHEMA) from error
+            raise
+        except sa_exc.ProgrammingError as error:
+            if _missing_schema(error):
+                raise errors.DatabaseUnavailable(_SCHEMA) from error
+            raise
+
+
+_SCHEMA = ('the database does not have the tables of this release: run '
+           'vsched-manage db sync')
+
+
+def _missing_schema(error: Exception) -> bool:
+    # MySQL's 1146, PostgreSQL's UndefinedTable and UndefinedColumn.
+    text = str(error)
+    return '1146' in text or 'does not exist' in text
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, db_exc.DBNonExistentTable) or (
+            'no such column' in str(error) or 'Unknown column' in str(error)):
+        return _SCHEMA
+    if isinstance(error, db_exc.DBDeadlock) or _sqlite_locked(error):
+        return 'the database is too busy; try again'
+    return 'the database does not answer; try again later'
+
+
+def _brief(error: Exception) -> str:
+    # The first line only: the rest quotes the statement and its values.
+    original = getattr(error, 'orig', None) or getattr(
+        error, 'inner_exception', None) or error
+    text = str(original).strip()
+    return '%s: %s' % (
+        type(original).__name__, text.splitlines()[0] if text else '')
+
+
+def _prepare_engine(engine: sa.Engine) -> None:
+    if engine.dialect.name != 'sqlite':
+        return
+
+    @sa.event.listens_for(engine, 'connect')
+    def prepare(connection: ty.Any, record: ty.Any) -> None:
+        # First the time-out: changing the journal's mode takes a lock.
+        for pragma in ('busy_timeout = %d' % SQLITE_BUSY_TIMEOUT_MS,
+                       'journal_mode = WAL', 'synchronous = NORMAL'):
+            connection.execute('PRAGMA ' + pragma).fetchall()

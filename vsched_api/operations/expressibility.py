@@ -1,0 +1,83 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Can a host express a reservation at all?
+
+Whether it fits beside the others is the agent's and its kernel's verdict;
+this only keeps out what no verdict could make right.
+"""
+
+from vsched_api.operations import errors
+from vsched_lib.contract import errors as contract_errors
+from vsched_lib.contract import messages
+from vsched_lib.model import reservation as model
+
+
+def check(promise: model.Reservation, host: str,
+          info: messages.HostInfo | None) -> None:
+    """Raise unless a backend of the host can express the reservation.
+
+    :param info: None when the host has not told what it is: then only the
+        backend's own ranges count.
+    :raises errors.Conflict: when the host can not use the backend wanted.
+    :raises errors.Invalid: when the backend has other ranges.
+    """
+    if promise.backend is not None:
+        if info is not None:
+            _usable(promise.backend, host, info)
+        problems = promise.problems(
+            promise.backend, info.tick_us if info is not None else 0)
+        # A host may know a backend that has no ranges written down here.
+        if problems and (info is None or promise.backend in model.LIMITS):
+            raise _invalid(problems)
+        return
+    found: list[str] = []
+    for backend in model.LIMITS:
+        if info is not None and not _names_usable(backend, info):
+            continue
+        problems = promise.problems(
+            backend, info.tick_us if info is not None else 0)
+        if not problems:
+            return
+        found.extend(problems)
+    if found:
+        raise _invalid(found)
+
+
+def _names_usable(backend: model.Backend, info: messages.HostInfo) -> bool:
+    return any(one.name == backend and one.usable for one in info.backends)
+
+
+def _usable(backend: model.Backend, host: str,
+            info: messages.HostInfo) -> None:
+    for one in info.backends:
+        if one.name == backend and not one.usable:
+            raise errors.Conflict(
+                'backend: host %s can not use %s: %s' % (
+                    host, backend, '; '.join(one.reasons) or 'no reason '
+                    'told'), contract_errors.Code.BACKEND_UNAVAILABLE)
+    if info.backends and all(one.name != backend for one in info.backends):
+        raise errors.Conflict(
+            'backend: host %s has %s, not %s' % (
+                host, ', '.join(one.name for one in info.backends), backend),
+            contract_errors.Code.BACKEND_UNAVAILABLE)
+
+
+def _invalid(problems: list[str]) -> errors.Invalid:
+    # The model's sentences start with the field, except those on the
+    # backend as a whole.
+    fields = ('runtime_us', 'period_us', 'mode')
+    return errors.Invalid(
+        '; '.join(
+            text if text.startswith(fields) else 'backend: ' + text
+            for text in problems),
+        contract_errors.Code.RESERVATION_INVALID)

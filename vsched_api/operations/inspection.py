@@ -1,0 +1,229 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Make of a report what every database can hold.
+
+A report that is well formed JSON of the right types may still carry what
+one of the databases has no way to store. Such a batch would fail for ever,
+so it is found out here and not by the database.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import json
+import math
+import typing as ty
+import uuid
+
+from vsched_lib.contract import messages
+
+#: 9999-12-31T23:59:59Z: the last second that has an ISO 8601 form.
+_LATEST_S = 253_402_300_799.0
+_MAX_INTEGER = 2**63 - 1
+_MAX_VCPUS = 2**31 - 1
+_MAX_NAME_CHARS = 255
+_MAX_WORD_CHARS = 64
+_MAX_DETAIL_CHARS = 4000
+
+Row = dict[str, ty.Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Batch:
+    """A report as rows.
+
+    :param info: None when the report has none.
+    :param instances: rows by UUID, None when the report has no list.
+    :param reservations: rows by UUID.
+    """
+
+    host: str
+    number: int
+    at: float
+    info: Row | None
+    instances: dict[str, Row] | None
+    reservations: dict[str, Row]
+    usage: list[Row]
+    events: list[Row]
+
+
+def rows(report: messages.Report) -> Batch:
+    """Turn a report into rows.
+
+    Names and sentences that are too long are cut, and characters that no
+    text column takes are replaced: neither is worth losing a batch for.
+
+    :raises messages.MalformedMessage: naming what can not be stored.
+    """
+    return Batch(
+        host=host_name(report.host),
+        number=_integer('Report.batch', report.batch),
+        at=_time('Report.at', report.at),
+        info=None if report.host_info is None else _info(report.host_info),
+        instances=None if report.instances is None else {
+            row['uuid']: row for row in map(_instance, report.instances)},
+        reservations=dict(map(_reservation, report.reservations)),
+        usage=[_sample(sample) for sample in report.usage],
+        events=[_event(event) for event in report.events])
+
+
+def host_name(name: str) -> str:
+    """A host's name as it is, for it must match what the agent is called.
+
+    :raises messages.MalformedMessage: when no column takes it.
+    """
+    if not 0 < len(name) <= _MAX_NAME_CHARS or name != _clean(name):
+        raise messages.MalformedMessage(
+            'Report.host: %s is not 1 to %d characters of text' % (
+                ascii(name[:_MAX_WORD_CHARS]), _MAX_NAME_CHARS))
+    return name
+
+
+def sentence(value: str) -> str:
+    """A sentence that fits its column."""
+    return _clean(value)[:_MAX_DETAIL_CHARS]
+
+
+def _clean(value: str) -> str:
+    # PostgreSQL takes no NUL, and no database half a surrogate pair.
+    return value.encode('utf-8', 'replace').decode('utf-8').replace(
+        '\0', '\N{REPLACEMENT CHARACTER}')
+
+
+def _word(where: str, value: str) -> str:
+    if len(value) > _MAX_WORD_CHARS:
+        raise messages.MalformedMessage(
+            '%s: %d characters are more than %d' % (
+                where, len(value), _MAX_WORD_CHARS))
+    return _clean(value)
+
+
+def _maybe(check: ty.Callable[[str, ty.Any], ty.Any], where: str,
+           value: ty.Any) -> ty.Any:
+    return None if value is None else check(where, value)
+
+
+def _integer(where: str, value: int, highest: int = _MAX_INTEGER) -> int:
+    if not -highest <= value <= highest:
+        raise messages.MalformedMessage(
+            '%s: a number this large can not be stored' % where)
+    return value
+
+
+def _count(where: str, value: int) -> int:
+    if value < 0:
+        raise messages.MalformedMessage('%s: %d is below 0' % (where, value))
+    return _integer(where, value)
+
+
+def _vcpus(where: str, value: int) -> int:
+    if value < 0:
+        raise messages.MalformedMessage('%s: %d is below 0' % (where, value))
+    return _integer(where, value, _MAX_VCPUS)
+
+
+def _time(where: str, value: float) -> float:
+    if not (math.isfinite(value) and 0 <= value <= _LATEST_S):
+        raise messages.MalformedMessage(
+            '%s: %r is not a time in seconds since 1970' % (where, value))
+    return value
+
+
+def _uuid(where: str, value: str) -> str:
+    try:
+        return str(uuid.UUID(value))
+    except ValueError:
+        raise messages.MalformedMessage('%s: %s is not a UUID' % (
+            where, ascii(value[:_MAX_WORD_CHARS]))) from None
+
+
+def _object(where: str, value: Mapping[str, ty.Any]) -> Row:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise messages.MalformedMessage('%s: %s' % (
+            where, problem)) from None
+    return ty.cast(Row, _clean_object(value))
+
+
+def _clean_object(value: ty.Any) -> ty.Any:
+    if isinstance(value, str):
+        return _clean(value)
+    if isinstance(value, Mapping):
+        return {_clean(str(key)): _clean_object(item)
+                for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_clean_object(item) for item in value]
+    return value
+
+
+def _info(info: messages.HostInfo) -> Row:
+    for name in ('cpus', 'tick_us', 'capacity_mcpu', 'admitted_mcpu',
+                 'reserve_mcpu'):
+        _integer('HostInfo.' + name, getattr(info, name))
+    return _object('HostInfo', info.to_dict())
+
+
+def _instance(instance: messages.InstanceInfo) -> Row:
+    return {
+        'uuid': _uuid('InstanceInfo.instance_uuid', instance.instance_uuid),
+        'name': _clean(instance.name)[:_MAX_NAME_CHARS],
+        'vcpus': _vcpus('InstanceInfo.vcpus', instance.vcpus),
+    }
+
+
+def _reservation(
+        report: messages.ReservationReport) -> tuple[str, Row]:
+    where = 'ReservationReport.'
+    row: Row = {
+        'source': report.source.value,
+        'state': report.state.value,
+        'vcpus': _vcpus(where + 'vcpus', report.vcpus),
+        'since': _time(where + 'since', report.since),
+        'attested_at': _maybe(_time, where + 'attested_at',
+                              report.attested_at),
+        'detail': None if report.detail is None else sentence(report.detail),
+        'figures': _object(where + 'figures', report.figures),
+    }
+    for name in ('generation', 'runtime_us', 'period_us',
+                 'enforced_runtime_us', 'enforced_period_us'):
+        row[name] = _maybe(_integer, where + name, getattr(report, name))
+    for name in ('mode', 'backend', 'enforced_backend', 'code'):
+        row[name] = _maybe(_word, where + name, getattr(report, name))
+    return _uuid(where + 'instance_uuid', report.instance_uuid), row
+
+
+def _sample(sample: messages.UsageSample) -> Row:
+    where = 'UsageSample.'
+    return {
+        'instance_uuid': _uuid(
+            where + 'instance_uuid', sample.instance_uuid),
+        'at': _time(where + 'at', sample.at),
+        'interval_us': _count(where + 'interval_us', sample.interval_us),
+        'guest_us': _count(where + 'guest_us', sample.guest_us),
+        'wait_us': _count(where + 'wait_us', sample.wait_us),
+        'promised_us': _maybe(
+            _count, where + 'promised_us', sample.promised_us),
+    }
+
+
+def _event(event: messages.Event) -> Row:
+    return {
+        'uuid': _uuid('Event.uuid', event.uuid),
+        'at': _time('Event.at', event.at),
+        'code': _word('Event.code', event.code),
+        'severity': event.severity.value,
+        'detail': sentence(event.detail),
+        'instance_uuid': _maybe(
+            _uuid, 'Event.instance_uuid', event.instance_uuid),
+        'figures': _object('Event.figures', event.figures),
+    }

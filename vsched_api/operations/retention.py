@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Delete what is older than operators want to keep.
+
+In chunks, each a transaction of its own, so that no report waits long.
+"""
+
+from collections.abc import Callable
+import typing as ty
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from vsched_api.db.queries import counters
+from vsched_api.db.queries import events
+from vsched_api.db.queries import instances
+from vsched_api.db.queries import overrides
+from vsched_api.db.queries import usage
+from vsched_api.db import session as db
+
+LOG = logging.getLogger(__name__)
+
+_SECONDS_PER_HOUR = 3600
+_SECONDS_PER_DAY = 86_400
+
+
+def purge(database: db.Database, conf: cfg.ConfigOpts, now: float,
+          stopped: Callable[[], bool] = lambda: False) -> dict[str, int]:
+    """Delete everything that is too old.
+
+    :param conf: has the options of :mod:`vsched_api.conf.collector`.
+    :param now: seconds since the epoch.
+    :param stopped: asked between chunks whether to leave the rest.
+    :returns: how many rows of each kind went.
+    :raises vsched_api.db.errors.DatabaseUnavailable: when it can not go on.
+    """
+    options = conf.collector
+    gone_before = now - options.instance_retention_days * _SECONDS_PER_DAY
+    chunks: dict[str, Callable[[ty.Any, int], int]] = {
+        'usage': lambda session, limit: usage.delete_before(
+            session, now - options.usage_retention_hours * _SECONDS_PER_HOUR,
+            limit),
+        'events': lambda session, limit: events.delete_before(
+            session, now - options.event_retention_days * _SECONDS_PER_DAY,
+            limit),
+        'instances': lambda session, limit: _instances(
+            session, gone_before, limit),
+    }
+    counts = {}
+    for name, delete in chunks.items():
+        counts[name] = _all(database, delete, options.purge_chunk_rows,
+                            stopped)
+    counts['overrides'] = database.write(
+        lambda session: _overrides(session, gone_before))
+    if any(counts.values()):
+        LOG.info('Deleted as too old: %s', ', '.join(
+            '%d %s' % (count, name) for name, count in counts.items()))
+    return counts
+
+
+def _all(database: db.Database, delete: Callable[[ty.Any, int], int],
+         chunk_rows: int, stopped: Callable[[], bool]) -> int:
+    total = 0
+    while not stopped():
+        count = database.write(lambda session: delete(session, chunk_rows))
+        total += count
+        if count < chunk_rows:
+            break
+    return total
+
+
+def _instances(session: ty.Any, before: float, limit: int) -> int:
+    # The counter orders this against lists in which one comes back.
+    counters.next_override_generation(session)
+    return instances.delete_absent(session, before, limit)
+
+
+def _overrides(session: ty.Any, before: float) -> int:
+    counters.next_override_generation(session)
+    return overrides.delete_orphans(session, before)

@@ -1,0 +1,75 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``/v1/hosts``: hosts, as their agents tell of them."""
+
+import typing as ty
+
+import flask
+
+from vsched_api.operations import hosts
+from vsched_api.policies import hosts as policies
+from vsched_api.rest import authorization
+from vsched_api.rest import clock
+from vsched_api.rest import pagination
+from vsched_api.rest import services
+from vsched_api.rest import validation
+from vsched_api.schemas import fields
+from vsched_api.schemas import hosts as schemas
+
+BLUEPRINT = flask.Blueprint('hosts', __name__)
+
+
+@BLUEPRINT.get('/v1/hosts')
+def index() -> dict[str, ty.Any]:
+    """A page of hosts, in the order of their names."""
+    authorization.enforce(policies.LIST)
+    query = validation.query(schemas.LIST_QUERY)
+    size = pagination.limit(query)
+    own = services.current()
+    found = hosts.page(
+        own.database, size + 1, query.get('marker'), own.now(),
+        own.conf.api.host_down_after_s)
+    page, links = pagination.split(found, size, lambda host: host.name)
+    return {'hosts': [_view(host) for host in page], 'links': links}
+
+
+@BLUEPRINT.get('/v1/hosts/<name>')
+def show(name: str) -> dict[str, ty.Any]:
+    """One host."""
+    authorization.enforce(policies.SHOW)
+    validation.query(fields.NOTHING)
+    own = services.current()
+    return {'host': _view(hosts.get(
+        own.database, validation.name('name', name), own.now(),
+        own.conf.api.host_down_after_s))}
+
+
+def _view(host: hosts.Host) -> dict[str, ty.Any]:
+    info = host.info
+    view: dict[str, ty.Any] = {
+        'name': host.name,
+        'state': host.state,
+        'last_report_at': clock.iso(host.last_report_at),
+        'last_batch': host.last_batch,
+        'overrides_generation': host.overrides_generation,
+        'instances': host.instances,
+        'links': pagination.self_link('hosts', host.name),
+    }
+    for name in ('agent_version', 'kernel', 'boot_id', 'hypervisor', 'cpus',
+                 'tick_us', 'capacity_mcpu', 'admitted_mcpu',
+                 'reserve_mcpu'):
+        view[name] = None if info is None else getattr(info, name)
+    view['backends'] = [] if info is None else [
+        {'name': one.name, 'usable': one.usable,
+         'reasons': list(one.reasons)} for one in info.backends]
+    return view

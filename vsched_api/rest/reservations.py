@@ -1,0 +1,136 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``/v1/reservations``: what instances are promised, and changing it.
+
+A change is accepted once it is stored: 202, and the reservation is pending
+until its agent has answered.
+"""
+
+import typing as ty
+
+import flask
+
+from vsched_api.operations import reservations
+from vsched_api.policies import reservations as policies
+from vsched_api.rest import authorization
+from vsched_api.rest import clock
+from vsched_api.rest import pagination
+from vsched_api.rest import services
+from vsched_api.rest import validation
+from vsched_api.schemas import fields
+from vsched_api.schemas import reservations as schemas
+
+BLUEPRINT = flask.Blueprint('reservations', __name__)
+
+
+@BLUEPRINT.get('/v1/reservations')
+def index() -> dict[str, ty.Any]:
+    """A page of reservations, in the order of their instances' UUIDs."""
+    authorization.enforce(policies.LIST)
+    query = validation.query(schemas.LIST_QUERY)
+    size = pagination.limit(query)
+    found = reservations.page(
+        services.current().database, size + 1, query.get('marker'),
+        host=query.get('host'), instance_uuid=query.get('instance_uuid'),
+        states=query.get('state', ()), sources=query.get('source', ()),
+        backend=query.get('backend'))
+    page, links = pagination.split(
+        found, size, lambda one: one.instance_uuid)
+    return {'reservations': [_view(one) for one in page], 'links': links}
+
+
+@BLUEPRINT.get('/v1/reservations/<instance_uuid>')
+def show(instance_uuid: str) -> dict[str, ty.Any]:
+    """One instance's reservation."""
+    authorization.enforce(policies.SHOW)
+    validation.query(fields.NOTHING)
+    return {'reservation': _view(reservations.get(
+        services.current().database,
+        validation.instance_uuid(instance_uuid)))}
+
+
+@BLUEPRINT.post('/v1/reservations')
+def create() -> ty.Any:
+    """Give a reservation to an instance that carries none."""
+    authorization.enforce(policies.CREATE)
+    validation.query(fields.NOTHING)
+    wanted = validation.body(schemas.CREATE)
+    own = services.current()
+    view = _view(reservations.create(
+        own.database, own.announcer, wanted.pop('instance_uuid'), wanted,
+        own.now()))
+    return {'reservation': view}, 202, {
+        'Location': view['links'][0]['href']}
+
+
+@BLUEPRINT.patch('/v1/reservations/<instance_uuid>')
+def update(instance_uuid: str) -> ty.Any:
+    """Change what an instance is promised, while it runs."""
+    authorization.enforce(policies.UPDATE)
+    validation.query(fields.NOTHING)
+    uuid = validation.instance_uuid(instance_uuid)
+    own = services.current()
+    changed = reservations.change(
+        own.database, own.announcer, uuid, validation.body(schemas.UPDATE),
+        own.now())
+    return {'reservation': _view(changed)}, 202
+
+
+@BLUEPRINT.delete('/v1/reservations/<instance_uuid>')
+def delete(instance_uuid: str) -> ty.Any:
+    """Remove an override, so that what the flavor says holds again.
+
+    204 when nothing is left of the reservation: no agent had answered yet.
+    """
+    authorization.enforce(policies.DELETE)
+    validation.query(fields.NOTHING)
+    own = services.current()
+    left = reservations.withdraw(
+        own.database, own.announcer,
+        validation.instance_uuid(instance_uuid))
+    if left is None:
+        return '', 204
+    return {'reservation': _view(left)}, 202
+
+
+def _view(one: reservations.Reservation) -> dict[str, ty.Any]:
+    enforced = None
+    if one.enforced_backend is not None:
+        enforced = {
+            'backend': one.enforced_backend,
+            'runtime_us': one.enforced_runtime_us,
+            'period_us': one.enforced_period_us,
+            'bandwidth_mcpu': one.enforced_bandwidth_mcpu,
+        }
+    return {
+        'instance_uuid': one.instance_uuid,
+        'instance_name': one.instance_name,
+        'host': one.host,
+        'present': one.present,
+        'vcpus': one.vcpus,
+        'source': one.source,
+        'state': one.state,
+        'generation': one.generation,
+        'runtime_us': one.runtime_us,
+        'period_us': one.period_us,
+        'mode': one.mode,
+        'backend': one.backend,
+        'bandwidth_mcpu': one.bandwidth_mcpu,
+        'enforced': enforced,
+        'since': clock.iso(one.since),
+        'attested_at': clock.iso(one.attested_at),
+        'code': one.code,
+        'detail': one.detail,
+        'figures': dict(one.figures),
+        'links': pagination.self_link('reservations', one.instance_uuid),
+    }

@@ -1,0 +1,51 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which versions there are."""
+
+import typing as ty
+
+import flask
+
+from vsched_api.policies import versions as policies
+from vsched_api.rest import authorization
+from vsched_api.rest import microversion
+from vsched_api.rest import pagination
+from vsched_api.rest import validation
+from vsched_api.schemas import fields
+
+BLUEPRINT = flask.Blueprint('versions', __name__)
+
+
+@BLUEPRINT.get('/')
+def index() -> dict[str, ty.Any]:
+    """Every version."""
+    authorization.enforce(policies.LIST)
+    validation.query(fields.NOTHING)
+    return {'versions': [_version()]}
+
+
+@BLUEPRINT.get('/v1')
+def show() -> dict[str, ty.Any]:
+    """This one."""
+    authorization.enforce(policies.LIST)
+    validation.query(fields.NOTHING)
+    return {'version': _version()}
+
+
+def _version() -> dict[str, ty.Any]:
+    return {
+        'id': 'v1.0', 'status': 'CURRENT',
+        'min_version': microversion.MIN_VERSION,
+        'max_version': microversion.MAX_VERSION,
+        'links': [{'rel': 'self', 'href': pagination.href('/v1')}],
+    }

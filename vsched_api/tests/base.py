@@ -1,0 +1,146 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What most tests of this package start from."""
+
+import itertools
+import typing as ty
+import uuid
+
+import flask.testing
+from oslotest import base
+
+from vsched_api import app
+from vsched_api.collector import endpoint
+from vsched_api.db import session
+from vsched_api.tests import databases
+from vsched_lib.contract import messages
+
+HOST = 'node1'
+NOW = 1_800_000_000.0
+
+BOTH_BACKENDS = (messages.BackendInfo('deadline', True),
+                 messages.BackendInfo('cfs', True))
+
+
+def host_info(**changes: ty.Any) -> messages.HostInfo:
+    """What a host may tell of itself."""
+    values: dict[str, ty.Any] = {
+        'agent_version': '0.1.0', 'kernel': '6.1.0', 'boot_id': 'b',
+        'hypervisor': 'qemu', 'cpus': 2, 'tick_us': 4000,
+        'capacity_mcpu': 1800, 'admitted_mcpu': 600, 'reserve_mcpu': 0,
+        'backends': BOTH_BACKENDS}
+    return messages.HostInfo(**{**values, **changes})
+
+
+def reservation(instance_uuid: str,
+                **changes: ty.Any) -> messages.ReservationReport:
+    """60 % of a CPU, from the flavor, applied."""
+    values: dict[str, ty.Any] = {
+        'source': messages.Source.METADATA,
+        'state': messages.State.APPLIED, 'vcpus': 1, 'since': NOW,
+        'runtime_us': 12_000, 'period_us': 20_000, 'mode': 'capped',
+        'enforced_backend': 'deadline', 'enforced_runtime_us': 12_000,
+        'enforced_period_us': 20_000, 'attested_at': NOW}
+    return messages.ReservationReport(
+        instance_uuid, **{**values, **changes})
+
+
+def sample(instance_uuid: str, at: float = NOW,
+           **changes: ty.Any) -> messages.UsageSample:
+    """A second in which an instance got 0.6 CPUs."""
+    values: dict[str, ty.Any] = {
+        'interval_us': 1_000_000, 'guest_us': 600_000, 'wait_us': 0,
+        'promised_us': 600_000}
+    return messages.UsageSample(instance_uuid, at, **{**values, **changes})
+
+
+def event(at: float = NOW, **changes: ty.Any) -> messages.Event:
+    """Something that happened."""
+    values: dict[str, ty.Any] = {
+        'uuid': str(uuid.uuid4()), 'code': 'vsched.agent.started',
+        'severity': messages.Severity.INFO, 'detail': 'the agent started'}
+    return messages.Event(at=at, **{**values, **changes})
+
+
+class Agent:
+    """Numbers and sends the reports of one host."""
+
+    def __init__(self, collector: endpoint.Collector,
+                 host: str = HOST) -> None:
+        self.host = host
+        self._collector = collector
+        self._numbers = itertools.count(1)
+        self.at = NOW
+
+    def send(self, *instances: str, listed: bool = True,
+             **parts: ty.Any) -> messages.ReportReply:
+        """Send the next batch.
+
+        :param instances: the whole list, unless ``listed`` is false.
+        """
+        if listed:
+            parts['instances'] = tuple(
+                messages.InstanceInfo(one, 'vm-' + one[:4], 1)
+                for one in instances)
+        return self._collector.on_report(messages.Report(
+            self.host, next(self._numbers), self.at, **parts))
+
+    def first(self, *instances: str,
+              **parts: ty.Any) -> messages.ReportReply:
+        """Send a full report, with a reservation for each instance."""
+        parts.setdefault('reservations', tuple(
+            reservation(one) for one in instances))
+        return self.send(*instances, host_info=host_info(), **parts)
+
+
+class TestCase(base.BaseTestCase):
+    """A test with a database; which kind, a subclass says."""
+
+    kind: ty.ClassVar[ty.Any] = databases.SQLite
+
+    def setUp(self) -> None:
+        super().setUp()
+        # Agents tell of what has been.
+        self.now = NOW + 100
+        self.conf = databases.configuration(self.kind.make(self))
+
+    @property
+    def database(self) -> session.Database:
+        """A database that is closed when the test ends."""
+        found = self.__dict__.get('_database')
+        if found is None:
+            found = self._database = session.Database(self.conf)
+            self.addCleanup(found.dispose)
+        return ty.cast(session.Database, found)
+
+    def collector(self) -> endpoint.Collector:
+        """A collector of its own, whose clock is ``self.now``."""
+        made = endpoint.Collector(self.conf, now=lambda: self.now)
+        self.addCleanup(made.database.dispose)
+        return made
+
+    def agent(self, host: str = HOST) -> Agent:
+        """An agent that talks to a collector of its own."""
+        return Agent(self.collector(), host)
+
+    def client(self, transport: ty.Any = None) -> flask.testing.FlaskClient:
+        """A client of an application of its own."""
+        made = app.create_app(self.conf, transport, now=lambda: self.now)
+        self.addCleanup(
+            made.extensions['vsched'].database.dispose)
+        return made.test_client()
+
+
+def uuids(count: int) -> list[str]:
+    """New UUIDs, sorted."""
+    return sorted(str(uuid.uuid4()) for _ in range(count))

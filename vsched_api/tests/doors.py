@@ -1,0 +1,83 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A way to a server that can be shut, as if the server had died."""
+
+import socket
+import threading
+
+
+class Door:
+    """Passes connections on while it is open.
+
+    :param target: the server's host and port.
+    :ivar port: of the local end; the same each time it opens.
+    """
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        self._target = target
+        self._lock = threading.Lock()
+        self._listener: socket.socket | None = None
+        self._ends: list[socket.socket] = []
+        with socket.create_server(('127.0.0.1', 0)) as probe:
+            self.port: int = probe.getsockname()[1]
+
+    def open(self) -> None:
+        """Let connections through."""
+        listener = socket.create_server(('127.0.0.1', self.port))
+        self._listener = listener
+        threading.Thread(
+            target=self._accept, args=(listener,), daemon=True).start()
+
+    def shut(self) -> None:
+        """End every connection and refuse new ones."""
+        with self._lock:
+            ends, self._ends = self._ends, []
+            if self._listener is not None:
+                ends.append(self._listener)
+                self._listener = None
+            for end in ends:
+                # Wakes the thread that waits for it; closing would not.
+                try:
+                    end.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    # Its other side was faster.
+                    pass
+                end.close()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                near = listener.accept()[0]
+            except OSError:
+                # The door was shut.
+                return
+            far = socket.create_connection(self._target)
+            with self._lock:
+                if self._listener is not listener:
+                    near.close()
+                    far.close()
+                    return
+                self._ends += [near, far]
+            for pair in ((near, far), (far, near)):
+                threading.Thread(
+                    target=self._pump, args=pair, daemon=True).start()
+
+    @staticmethod
+    def _pump(source: socket.socket, sink: socket.socket) -> None:
+        try:
+            while chunk := source.recv(65536):
+                sink.sendall(chunk)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            # The door was shut.
+            return

@@ -1,0 +1,170 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the YAML tests run against: the API, a collector and an agent.
+
+The agent is the real one's stand-in for what it says and hears: it applies
+every override it is told of, and says so.
+"""
+
+import itertools
+import typing as ty
+import unittest
+
+from gabbi import fixture
+
+from vsched_api import app
+from vsched_api.collector import endpoint
+from vsched_api.tests import base
+from vsched_api.tests import databases
+from vsched_lib.contract import messages
+from vsched_lib.contract import rpc
+
+PROMISED = '11111111-1111-4111-8111-111111111111'
+PLAIN = '22222222-2222-4222-8222-222222222222'
+REFUSED = '33333333-3333-4333-8333-333333333333'
+ELSEWHERE = '44444444-4444-4444-8444-444444444444'
+
+_served: ty.Any = None
+
+
+def served() -> ty.Any:
+    """The application, whichever a suite has when it is called.
+
+    gabbi asks for it when it reads the tests, long before a fixture starts.
+    """
+    return lambda *arguments: _served(*arguments)
+
+
+class Agent(rpc.AgentEndpoint):
+    """Applies what it is told, and tells that."""
+
+    def __init__(self, collector: endpoint.Collector) -> None:
+        self._collector = collector
+        self._numbers = itertools.count(100)
+        self._applied: set[str] = set()
+
+    def on_overrides_changed(self, generation: int) -> None:
+        """Ask for the overrides, apply them, report."""
+        wanted = {one.instance_uuid: one for one in
+                  self._collector.on_overrides(base.HOST).overrides}
+        reports = [base.reservation(
+            uuid, source=messages.Source.OVERRIDE, since=base.NOW + 1,
+            generation=one.generation, runtime_us=one.runtime_us,
+            period_us=one.period_us, mode=one.mode, backend=one.backend,
+            enforced_backend=one.backend or 'deadline',
+            enforced_runtime_us=one.runtime_us,
+            enforced_period_us=one.period_us)
+            for uuid, one in wanted.items()]
+        for uuid in self._applied - set(wanted):
+            if uuid == PROMISED:
+                reports.append(base.reservation(uuid))
+            else:
+                reports.append(base.reservation(
+                    uuid, source=messages.Source.NONE,
+                    state=messages.State.RELEASED, runtime_us=None,
+                    period_us=None, mode=None, enforced_backend=None,
+                    enforced_runtime_us=None, enforced_period_us=None))
+        self._applied = set(wanted)
+        self._collector.on_report(messages.Report(
+            base.HOST, next(self._numbers), base.NOW,
+            reservations=tuple(reports)))
+
+
+class Api(fixture.GabbiFixture):
+    """Everything, on one kind of database."""
+
+    kind: ty.ClassVar[ty.Any]
+
+    def start_fixture(self) -> None:
+        """Fill a database and serve it."""
+        global _served
+        self._test = unittest.TestCase()
+        try:
+            conf = databases.configuration(self.kind.make(self._test))
+            conf.set_override('max_limit', 3, 'api')
+            conf.set_override('host_down_after_s', 60, 'api')
+            # How its hosts, thirty and ninety seconds ago, look now.
+            now = base.NOW + 30
+            collector = endpoint.Collector(conf, now=lambda: now)
+            self._test.addCleanup(collector.database.dispose)
+            _fill(collector)
+            late = endpoint.Collector(conf, now=lambda: now - 90)
+            self._test.addCleanup(late.database.dispose)
+            late.on_report(messages.Report('node3', 1, base.NOW - 60))
+            transport = rpc.get_transport(conf, 'fake://')
+            server = rpc.get_server(
+                transport, rpc.AGENT_TOPIC, base.HOST, [Agent(collector)])
+            server.start()
+            self._test.addCleanup(server.wait)
+            self._test.addCleanup(server.stop)
+            _served = app.create_app(conf, transport, now=lambda: now)
+            self._test.addCleanup(
+                _served.extensions['vsched'].database.dispose)
+        except BaseException:
+            self._test.doCleanups()
+            raise
+
+    def stop_fixture(self) -> None:
+        """Leave nothing."""
+        self._test.doCleanups()
+
+
+def _fill(collector: endpoint.Collector) -> None:
+    collector.on_report(messages.Report(
+        base.HOST, 1, base.NOW, host_info=base.host_info(backends=(
+            messages.BackendInfo('deadline', True),
+            messages.BackendInfo('cfs', True),
+            messages.BackendInfo('rtds', False, ('not a Xen host',)))),
+        instances=(
+            messages.InstanceInfo(PROMISED, 'promised', 1),
+            messages.InstanceInfo(PLAIN, 'plain', 2),
+            messages.InstanceInfo(REFUSED, 'refused', 4)),
+        reservations=(
+            base.reservation(PROMISED),
+            base.reservation(
+                REFUSED, vcpus=4, state=messages.State.REFUSED,
+                runtime_us=16_000, enforced_backend=None,
+                enforced_runtime_us=None, enforced_period_us=None,
+                code='vsched.reservation.does_not_fit',
+                detail='bandwidth: 3800 mcpu needed exceed 1800 mcpu '
+                       'allowed',
+                figures={'needed_mcpu': 3800, 'bound_mcpu': 1800})),
+        usage=[base.sample(PROMISED, base.NOW + second, guest_us=guest_us)
+               for second, guest_us in enumerate(
+                   (600_000, 612_000, 588_000, 600_000))] + [
+            base.sample(PLAIN, base.NOW, guest_us=900_000, wait_us=700_000,
+                        promised_us=None)],
+        events=(
+            base.event(base.NOW - 20, uuid='a' * 8 + '-0000-4000-8000-' +
+                       '0' * 12),
+            base.event(
+                base.NOW - 10, uuid='b' * 8 + '-0000-4000-8000-' + '0' * 12,
+                code='vsched.reservation.does_not_fit',
+                severity=messages.Severity.WARNING, instance_uuid=REFUSED,
+                detail='3800 mcpu needed exceed 1800 mcpu allowed',
+                figures={'needed_mcpu': 3800}),
+            base.event(
+                base.NOW, uuid='c' * 8 + '-0000-4000-8000-' + '0' * 12,
+                code='vsched.drift.repaired', instance_uuid=PROMISED,
+                severity=messages.Severity.WARNING,
+                detail='vCPU 0 had policy 0'))))
+    collector.on_report(messages.Report(
+        'node2', 1, base.NOW, host_info=base.host_info(
+            backends=(messages.BackendInfo(
+                'deadline', False, ('sched_rt_runtime_us is 0',)),
+                messages.BackendInfo('cfs', True))),
+        instances=(messages.InstanceInfo(ELSEWHERE, 'elsewhere', 1),),
+        reservations=(base.reservation(
+            ELSEWHERE, state=messages.State.DEGRADED,
+            enforced_backend='cfs', code='vsched.backend.unavailable',
+            detail='deadline can not be used'),)))

@@ -1,0 +1,159 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The collector and the API on a real broker."""
+
+import queue
+import threading
+
+import sqlalchemy as sa
+
+from vsched_api.collector import service
+from vsched_api.operations import events
+from vsched_api.operations import hosts
+from vsched_api.operations import reservations
+from vsched_api.operations import usage
+from vsched_api.tests import base
+from vsched_api.tests import databases
+from vsched_api.tests import doors
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
+from vsched_lib.contract import rpc
+from vsched_lib.tests import rabbitmq
+
+#: Long enough for any machine; a test that passes never waits for it.
+PATIENCE_S = 60
+
+
+class Agent(rpc.AgentEndpoint):
+    """Keeps what it hears."""
+
+    def __init__(self):
+        self.heard = queue.Queue()
+
+    def on_overrides_changed(self, generation):
+        self.heard.put(generation)
+
+
+class TestBus(base.TestCase):
+    """RabbitMQ between an agent and two collectors on PostgreSQL."""
+
+    kind = databases.PostgreSQL
+
+    def setUp(self):
+        super().setUp()
+        url = rabbitmq.make_vhost(self)
+        self.transport = rpc.get_transport(self.conf, url)
+        self.addCleanup(self.transport.cleanup)
+        database_url = sa.make_url(self.conf.database.connection)
+        self.door = doors.Door((database_url.host, database_url.port))
+        self.door.open()
+        self.addCleanup(self.door.shut)
+        self.conf.set_override('connection', database_url.set(
+            host='127.0.0.1', port=self.door.port).render_as_string(
+                hide_password=False), 'database')
+        for name in ('one', 'two'):
+            collector = service.Service(self.conf, self.transport, name)
+            collector.start()
+            self.addCleanup(collector.stop)
+        self.bus = rpc.CollectorClient(self.transport, PATIENCE_S)
+
+    def report(self, number, **parts):
+        return self.bus.report(messages.Report(
+            base.HOST, number, base.NOW + number, **parts))
+
+    def test_reports_get_there(self):
+        one, = base.uuids(1)
+        reply = self.report(
+            1, host_info=base.host_info(),
+            instances=(messages.InstanceInfo(one, 'vm', 1),),
+            reservations=(base.reservation(one),),
+            usage=(base.sample(one),), events=(base.event(),))
+        self.assertEqual(messages.ReportReply(False, 0, False), reply)
+        self.assertTrue(self.report(1).duplicate)
+        self.assertEqual(
+            base.host_info(),
+            hosts.get(self.database, base.HOST, self.now, 30).info)
+        self.assertEqual(
+            'applied', reservations.get(self.database, one).state)
+        self.assertEqual(1, len(usage.page(self.database, 10)))
+        self.assertEqual(1, len(events.page(self.database, 10)))
+
+    def test_a_change_is_heard_at_once_and_asked_for(self):
+        one, = base.uuids(1)
+        self.report(1, host_info=base.host_info(),
+                    instances=(messages.InstanceInfo(one, 'vm', 1),),
+                    reservations=(base.reservation(one),))
+        agent = Agent()
+        server = rpc.get_server(
+            self.transport, rpc.AGENT_TOPIC, base.HOST, [agent])
+        server.start()
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stop)
+        answer = self.client(self.transport).patch(
+            '/v1/reservations/' + one, json={'runtime_us': 6_000})
+        self.assertEqual(202, answer.status_code)
+        generation = answer.json['reservation']['generation']
+        self.assertEqual(generation, agent.heard.get(timeout=PATIENCE_S))
+        known = self.bus.overrides(base.HOST)
+        self.assertEqual(generation, known.generation)
+        self.assertEqual(6_000, known.overrides[0].runtime_us)
+        self.assertEqual(
+            messages.Overrides(0), self.bus.overrides('nowhere'))
+
+    def test_what_can_not_be_read_does_not_hold_up_the_rest(self):
+        raw = messages.Report(base.HOST, 1, base.NOW).to_dict()
+        raw['usage'] = [{'at': 'noon'}]
+        reply = messages.ReportReply.from_dict(
+            self.bus._call('report', report=raw))
+        self.assertTrue(reply.resync)
+        self.assertFalse(self.report(2).duplicate)
+        told, = events.page(self.database, 10)
+        self.assertEqual(errors.Code.REPORT_REJECTED, told.code)
+
+    def test_a_database_that_is_away_leaves_batches_with_the_agent(self):
+        one, = base.uuids(1)
+        self.report(1)
+        self.door.shut()
+        self.assertRaises(errors.Unreachable, self.report, 2)
+        self.assertRaises(errors.Unreachable, self.bus.overrides, 'x')
+        self.door.open()
+        self.assertFalse(
+            self.report(2, usage=(base.sample(one),)).duplicate)
+        self.assertEqual(1, len(usage.page(self.database, 10)))
+
+    def test_many_agents_at_once(self):
+        agents, rounds, failed = 8, 10, []
+
+        def run(name):
+            client = rpc.CollectorClient(self.transport, PATIENCE_S)
+            uuids = base.uuids(4)
+            try:
+                for number in range(1, rounds + 1):
+                    client.report(messages.Report(
+                        name, number, base.NOW + number,
+                        instances=tuple(messages.InstanceInfo(one, 'v', 1)
+                                        for one in uuids),
+                        usage=tuple(base.sample(one, base.NOW + number)
+                                    for one in uuids)))
+            except Exception as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=run, args=('node%d' % number,))
+                   for number in range(agents)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], failed)
+        self.assertEqual(
+            agents * rounds * 4, len(usage.page(self.database, 10_000)))

@@ -1,0 +1,94 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The suites that pass on SQLite pass on servers too."""
+
+from vsched_api.tests import base
+from vsched_api.tests import databases
+from vsched_api.tests.suites import concurrency
+from vsched_api.tests.suites import inspection
+from vsched_api.tests.suites import migrations
+from vsched_api.tests.suites import reports
+from vsched_api.tests.suites import reservations
+from vsched_api.tests.suites import retention
+
+
+class TestReportsOnPostgreSQL(reports.Reports, base.TestCase):
+    """Storing reports."""
+
+    kind = databases.PostgreSQL
+
+
+class TestReportsOnMariaDB(reports.Reports, base.TestCase):
+    """Storing reports."""
+
+    kind = databases.MariaDB
+
+
+class TestReservationsOnPostgreSQL(reservations.Reservations, base.TestCase):
+    """Changing what instances are promised."""
+
+    kind = databases.PostgreSQL
+
+
+class TestReservationsOnMariaDB(reservations.Reservations, base.TestCase):
+    """Changing what instances are promised."""
+
+    kind = databases.MariaDB
+
+
+class TestRetentionOnPostgreSQL(retention.Retention, base.TestCase):
+    """Deleting what is too old."""
+
+    kind = databases.PostgreSQL
+
+
+class TestRetentionOnMariaDB(retention.Retention, base.TestCase):
+    """Deleting what is too old."""
+
+    kind = databases.MariaDB
+
+
+class TestMigrationsOnPostgreSQL(migrations.Migrations, base.TestCase):
+    """Creating, upgrading and removing the tables."""
+
+    kind = databases.PostgreSQL
+
+
+class TestMigrationsOnMariaDB(migrations.Migrations, base.TestCase):
+    """Creating, upgrading and removing the tables."""
+
+    kind = databases.MariaDB
+
+
+class TestInspectionOnPostgreSQL(inspection.Inspection, base.TestCase):
+    """Whatever passes inspection can be stored."""
+
+    kind = databases.PostgreSQL
+
+
+class TestInspectionOnMariaDB(inspection.Inspection, base.TestCase):
+    """Whatever passes inspection can be stored."""
+
+    kind = databases.MariaDB
+
+
+class TestConcurrencyOnPostgreSQL(concurrency.Concurrency, base.TestCase):
+    """Changes and reports at the same moment."""
+
+    kind = databases.PostgreSQL
+
+
+class TestConcurrencyOnMariaDB(concurrency.Concurrency, base.TestCase):
+    """Changes and reports at the same moment."""
+
+    kind = databases.MariaDB

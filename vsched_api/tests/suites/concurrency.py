@@ -1,0 +1,99 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Changes and reports at the same moment: on every database alike."""
+
+import threading
+
+from vsched_api.tests import base
+from vsched_api.tests.suites import reservations
+
+
+class Concurrency(reservations.Changes):
+    """To be mixed into a :class:`vsched_api.tests.base.TestCase`."""
+
+    def test_parallel_changes_lose_nothing(self):
+        many = base.uuids(4)
+        agent = self.agent()
+        agent.first(*many)
+        rounds, failed, generations = 5, [], []
+        start = threading.Barrier(len(many) + 1)
+
+        def work(uuid):
+            start.wait()
+            for number in range(rounds):
+                try:
+                    generations.append(self.change(
+                        uuid, runtime_us=1_000 + number).generation)
+                except Exception as error:
+                    failed.append(error)
+
+        # All fields of one instance from several sides, too.
+        def fields():
+            start.wait()
+            for number in range(rounds):
+                try:
+                    generations.append(self.change(
+                        many[0], period_us=30_000 + number).generation)
+                except Exception as error:
+                    failed.append(error)
+
+        threads = [threading.Thread(target=work, args=(one,))
+                   for one in many] + [threading.Thread(target=fields)]
+        self.assertIsNotNone(self.database)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], failed)
+        self.assertEqual(rounds * len(threads), len(set(generations)))
+        reply = agent.send(listed=False)
+        self.assertEqual(max(generations), reply.overrides_generation)
+        wanted = {one.instance_uuid: one for one in
+                  agent._collector.on_overrides(base.HOST).overrides}
+        self.assertEqual(set(many), set(wanted))
+        for one in many:
+            self.assertEqual(1_000 + rounds - 1, wanted[one].runtime_us)
+        self.assertEqual(30_000 + rounds - 1, wanted[many[0]].period_us)
+
+    def test_a_change_during_a_migration_is_never_missed(self):
+        # Whichever of the two is first, the new host must hear of it.
+        one, = base.uuids(1)
+        here = self.agent('here')
+        here.first(one)
+        for number in range(8):
+            there = self.agent('there%d' % number)
+            there.at += number
+            there.first(reservations=())
+            start = threading.Barrier(2)
+            changed = []
+
+            def change(start=start, changed=changed):
+                start.wait()
+                changed.append(self.change(
+                    one, runtime_us=1_000 + len(self.announcer.told)))
+
+            thread = threading.Thread(target=change)
+            thread.start()
+            start.wait()
+            there.send(one)
+            thread.join()
+            reply = there.send(listed=False)
+            known = there._collector.on_overrides(there.host)
+            self.assertEqual(
+                reply.overrides_generation, known.generation)
+            self.assertGreater(known.generation, 0)
+            override, = known.overrides
+            self.assertEqual(
+                changed[0].generation, override.generation)
+            self.assertGreaterEqual(
+                known.generation, override.generation)

@@ -1,0 +1,88 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Deleting what is too old: on every database alike."""
+
+import sqlalchemy as sa
+
+from vsched_api.db import models
+from vsched_api.operations import reservations
+from vsched_api.operations import retention
+from vsched_api.tests import base
+from vsched_api.tests.suites import reservations as reservations_suite
+
+HOUR_S = 3600
+DAY_S = 86_400
+
+
+class Retention:
+    """To be mixed into a :class:`vsched_api.tests.base.TestCase`."""
+
+    def setUp(self):
+        super().setUp()
+        for name, value in (
+                ('usage_retention_hours', 2), ('event_retention_days', 3),
+                ('instance_retention_days', 4), ('purge_chunk_rows', 3)):
+            self.conf.set_override(name, value, 'collector')
+
+    def left(self, table):
+        return self.database.read(lambda session: session.execute(
+            sa.select(sa.func.count()).select_from(table)).scalar_one())
+
+    def purge(self, **more):
+        return retention.purge(self.database, self.conf, self.now, **more)
+
+    def test_only_what_is_too_old_goes(self):
+        one, = base.uuids(1)
+        self.agent().first(
+            one,
+            usage=[base.sample(one, self.now - 2 * HOUR_S + offset)
+                   for offset in range(-10, 5)],
+            events=[base.event(self.now - 3 * DAY_S + offset)
+                    for offset in range(-3, 2)])
+        self.assertEqual(
+            {'usage': 10, 'events': 3, 'instances': 0, 'overrides': 0},
+            self.purge())
+        self.assertEqual(5, self.left(models.UsageSample))
+        self.assertEqual(2, self.left(models.Event))
+        self.assertEqual(1, self.left(models.Reservation))
+        self.assertEqual(0, sum(self.purge().values()))
+
+    def test_an_instance_goes_with_all_that_is_its(self):
+        gone, stays = base.uuids(2)
+        agent = self.agent()
+        agent.first(gone, stays)
+        for one in (gone, stays):
+            reservations.change(
+                self.database, reservations_suite.Announcer(), one,
+                {'runtime_us': 6_000}, self.now)
+        agent.at = self.now
+        agent.send(stays)
+        self.now += 4 * DAY_S
+        self.assertEqual(0, self.purge()['instances'])
+        self.now += 1
+        self.assertEqual(
+            {'usage': 0, 'events': 0, 'instances': 1, 'overrides': 1},
+            self.purge())
+        self.assertEqual(
+            [stays], [one.instance_uuid for one in
+                      reservations.page(self.database, 10)])
+        self.assertEqual(1, self.left(models.Override))
+
+    def test_it_can_be_stopped_between_chunks(self):
+        one, = base.uuids(1)
+        self.agent().first(one, usage=[
+            base.sample(one, self.now - DAY_S)] * 10)
+        asked = iter([False, False, True])
+        self.assertEqual(
+            6, self.purge(stopped=lambda: next(asked, True))['usage'])
+        self.assertEqual(4, self.left(models.UsageSample))

@@ -1,0 +1,46 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Options are registered where they are asked for, and nowhere else."""
+
+from oslo_config import cfg
+from oslo_db import options
+from oslotest import base
+
+import vsched_api.conf
+
+
+class TestConf(base.BaseTestCase):
+    """Every group."""
+
+    def test_listed_is_what_is_registered(self):
+        conf = cfg.ConfigOpts()
+        vsched_api.conf.register_opts(conf)
+        # Again, as two parts of one process do.
+        vsched_api.conf.register_opts(conf)
+        conf([], project='vsched-test', default_config_files=[])
+        for group, found in vsched_api.conf.list_opts():
+            for option in found:
+                self.assertIn(option.dest, conf[group.name])
+                self.assertTrue(option.help)
+
+    def test_nothing_is_global(self):
+        vsched_api.conf.register_opts(cfg.ConfigOpts())
+        by_name = {option.name: option for option in options.database_opts}
+        self.assertEqual(10, by_name['max_retries'].default)
+
+    def test_a_request_does_not_wait_for_a_database(self):
+        conf = cfg.ConfigOpts()
+        vsched_api.conf.register_opts(conf)
+        conf([], project='vsched-test', default_config_files=[])
+        self.assertEqual(0, conf.database.max_retries)
+        self.assertEqual(5, conf.database.pool_timeout)

@@ -1,0 +1,82 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Telling agents, and not waiting for them."""
+
+import threading
+from unittest import mock
+
+from oslotest import base
+
+from vsched_api.operations import announcements
+from vsched_lib.contract import errors
+from vsched_lib.contract import rpc
+
+PATIENCE_S = 60
+
+
+class TestAnnouncer(base.BaseTestCase):
+    """With agents that answer, fail or hang."""
+
+    def setUp(self):
+        super().setUp()
+        self.agents = mock.create_autospec(rpc.AgentClient, instance=True)
+        patch = mock.patch.object(
+            rpc, 'AgentClient', autospec=True, return_value=self.agents)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.announcer = announcements.Announcer(object())
+
+    def test_all_are_told(self):
+        told = threading.Semaphore(0)
+        self.agents.overrides_changed.side_effect = (
+            lambda *args: told.release())
+        self.announcer.overrides_changed(['a', 'b'], 7)
+        for _ in range(2):
+            self.assertTrue(told.acquire(timeout=PATIENCE_S))
+        self.assertCountEqual(
+            [mock.call('a', 7), mock.call('b', 7)],
+            self.agents.overrides_changed.mock_calls)
+
+    def test_a_failure_does_not_end_it(self):
+        told = threading.Semaphore(0)
+
+        def tell(host, generation):
+            told.release()
+            raise {1: errors.Unreachable('x'), 2: KeyError('x')}[generation]
+
+        self.agents.overrides_changed.side_effect = tell
+        for generation in (1, 2, 1):
+            self.announcer.overrides_changed(['a'], generation)
+            self.assertTrue(told.acquire(timeout=PATIENCE_S))
+
+    def test_nobody_waits_and_only_the_newest_is_told(self):
+        begun, go_on = threading.Semaphore(0), threading.Event()
+        self.addCleanup(go_on.set)
+
+        def tell(host, generation):
+            begun.release()
+            go_on.wait(PATIENCE_S)
+
+        self.agents.overrides_changed.side_effect = tell
+        self.announcer.overrides_changed(['a'], 1)
+        self.assertTrue(begun.acquire(timeout=PATIENCE_S))
+        for generation in (2, 4, 3):
+            self.announcer.overrides_changed(['a'], generation)
+        go_on.set()
+        self.assertTrue(begun.acquire(timeout=PATIENCE_S))
+        self.assertEqual([mock.call('a', 1), mock.call('a', 4)],
+                         self.agents.overrides_changed.mock_calls)
+
+    def test_without_a_bus_nothing_is_said(self):
+        announcements.Announcer().overrides_changed(['a'], 1)
+        self.agents.overrides_changed.assert_not_called()

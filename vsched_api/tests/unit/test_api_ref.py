@@ -1,0 +1,62 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The API reference knows every route, field and code."""
+
+import os
+import re
+
+from oslotest import base
+
+from vsched_api import policies
+from vsched_api.schemas import events
+from vsched_api.schemas import hosts
+from vsched_api.schemas import instances
+from vsched_api.schemas import reservations
+from vsched_api.schemas import usage
+
+
+class TestApiRef(base.BaseTestCase):
+    """Reads the reference where the source tree has it."""
+
+    def setUp(self):
+        super().setUp()
+        self.source = os.path.join(os.path.dirname(__file__), '..', '..',
+                                   '..', 'api-ref', 'source')
+        if not os.path.isdir(self.source):
+            self.skipTest('only the source tree has the reference')
+
+    def read(self, name):
+        with open(os.path.join(self.source, name), encoding='utf-8') as file:
+            return file.read()
+
+    def test_every_route_is_described(self):
+        described = {
+            found for name in os.listdir(self.source)
+            if name.endswith('.rst') for found in re.findall(
+                r'^``([A-Z]+) (/\S*)``$', self.read(name), re.MULTILINE)}
+        self.assertEqual({
+            (operation['method'], operation['path'])
+            for rule in policies.list_rules()
+            for operation in getattr(rule, 'operations', ())}, described)
+
+    def test_every_field_is_described(self):
+        for module, name in (
+                (hosts, 'hosts'), (instances, 'instances'),
+                (reservations, 'reservations'), (events, 'events'),
+                (usage, 'usage')):
+            text = self.read(name + '.rst')
+            for schema in vars(module).values():
+                if isinstance(schema, dict) and 'properties' in schema:
+                    for field in schema['properties']:
+                        self.assertRegex(
+                            text, r'(?m)^:(\w+, )*%s[:,]' % field)
