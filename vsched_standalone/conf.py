@@ -1,0 +1,67 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Options of the one-process service."""
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from vsched_agent import conf as agent_conf
+from vsched_api import conf as api_conf
+
+standalone_group = cfg.OptGroup(
+    'standalone',
+    title='Standalone',
+    help='API, collector and agent in one process.')
+
+standalone_opts = [
+    cfg.HostAddressOpt(
+        'bind_host',
+        default='127.0.0.1',
+        help='Address to serve the API on. Without keystone anyone who '
+             'reaches it is an administrator.'),
+    cfg.PortOpt(
+        'bind_port',
+        default=8790,
+        help='Port to serve the API on; 0 for any that is free.'),
+    cfg.IntOpt(
+        'threads',
+        default=8, min=1, max=256,
+        help='Requests served at the same time.'),
+]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Make the options of all three parts known."""
+    logging.register_options(conf)
+    agent_conf.register_opts(conf)
+    api_conf.register_opts(conf)
+    conf.register_group(standalone_group)
+    conf.register_opts(standalone_opts, group=standalone_group)
+
+
+def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
+    """The options, for the generated sample."""
+    return [(standalone_group, standalone_opts)]
+
+
+def set_defaults(conf: cfg.ConfigOpts, state_path: str) -> None:
+    """What differs from the defaults of services that run apart.
+
+    :param state_path: folder of the database and the agent's journal.
+    """
+    conf.set_default('state_path', state_path, group='agent')
+    conf.set_default('report_interval', 1.0, group='agent')
+    conf.set_default('auth_strategy', 'noauth', group='api')
+    conf.set_default(
+        'connection', 'sqlite:///%s/vsched.sqlite' % state_path,
+        group='database')

@@ -1,0 +1,82 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The live table: what each VM was promised and what it gets."""
+
+from collections.abc import Sequence
+import dataclasses
+import typing as ty
+
+_HEADER = '%-22s %9s %9s %8s  %-9s %s' % (
+    'VM', 'promised', 'got', 'error', 'backend', 'state')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """One VM in its latest window; shares in CPUs.
+
+    :param promised: None without a reservation.
+    :param got: None before its first window.
+    """
+
+    name: str
+    promised: float | None
+    got: float | None
+    backend: str
+    state: str
+
+    def __str__(self) -> str:
+        error = ''
+        if self.promised and self.got is not None:
+            error = '%+.1f %%' % (
+                100 * (self.got - self.promised) / self.promised)
+        return '%-22s %9s %9s %8s  %-9s %s' % (
+            self.name[:22],
+            '-' if self.promised is None else '%.3f' % self.promised,
+            '-' if self.got is None else '%.3f' % self.got,
+            error or '-', self.backend, self.state)
+
+
+class Table:
+    """Redraws in place on a terminal, and prints now and then elsewhere.
+
+    :param out: where to draw.
+    :param every: on anything but a terminal, draw each so many updates.
+    """
+
+    def __init__(self, out: ty.TextIO, every: int = 5) -> None:
+        self._out = out
+        self._every = 1 if out.isatty() else every
+        self._updates = 0
+        self._lines = 0
+
+    def draw(self, progress: str, rows: Sequence[Row]) -> None:
+        """Show the newest figures.
+
+        :param progress: one line about the phase and the time left.
+        """
+        self._updates += 1
+        if (self._updates - 1) % self._every:
+            return
+        if self._out.isatty() and self._lines:
+            self._out.write('\x1b[%dA\x1b[J' % self._lines)
+        lines = [progress, _HEADER, *(str(row) for row in rows)]
+        self._out.write('\n'.join(lines) + '\n')
+        self._out.flush()
+        self._lines = len(lines)
+
+    def say(self, text: str) -> None:
+        """A line that stays above the table."""
+        self._out.write(text + '\n')
+        self._out.flush()
+        self._lines = 0
+        self._updates = 0

@@ -1,0 +1,192 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The services as operators run them: processes, a broker, a database."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import typing as ty
+
+import fixtures
+import requests
+
+from vsched_standalone.tests import private_services
+
+_START_S = 60
+
+
+class Deployment(fixtures.Fixture):
+    """Agent, collector and API, each a process of its own.
+
+    :param transport_url: the broker.
+    :param connection: the database; its schema is made here.
+    :param host: the agent's name.
+    """
+
+    def __init__(self, transport_url: str, connection: str,
+                 host: str = 'node-1') -> None:
+        self._transport_url = transport_url
+        self._connection = connection
+        self.host = host
+
+    def _setUp(self) -> None:
+        self.folder = self.useFixture(fixtures.TempDir()).path
+        self.port = private_services.free_port()
+        self.url = 'http://127.0.0.1:%d' % self.port
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._config = os.path.join(self.folder, 'vsched.conf')
+        with open(self._config, 'w', encoding='utf-8') as file:
+            file.write('\n'.join((
+                '[DEFAULT]', 'transport_url = ' + self._transport_url,
+                '[database]', 'connection = ' + self._connection,
+                '[api]', 'auth_strategy = noauth',
+                '[agent]', 'host = ' + self.host,
+                'state_path = ' + os.path.join(self.folder, 'state'),
+                'report_interval = 1', '')))
+        self._run(['-m', 'vsched_api.cmd.manage', '--config-file',
+                   self._config, 'db', 'sync'])
+        for name in ('collector', 'api', 'agent'):
+            self.addCleanup(self.stop, name)
+            self.start(name)
+        self.addCleanup(self.restore)
+
+    def start(self, name: str) -> None:
+        """Start one service.
+
+        :param name: agent, collector or api.
+        """
+        with open(self.log(name), 'ab') as log:
+            self._processes[name] = subprocess.Popen(
+                self._command(name), stdin=subprocess.DEVNULL, stdout=log,
+                stderr=log, start_new_session=True,
+                env=os.environ | {'OS_VSCHED_CONFIG_FILES': self._config})
+        if name == 'api':
+            self._await(lambda: private_services.answers(self.port), name)
+
+    def _command(self, name: str) -> list[str]:
+        if name == 'api':
+            return [
+                os.path.join(os.path.dirname(sys.executable), 'uwsgi'),
+                '--http-socket', '127.0.0.1:%d' % self.port,
+                '--module', 'vsched_api.wsgi.api:application',
+                '--master', '--processes', '1', '--threads', '4',
+                '--enable-threads', '--need-app', '--die-on-term',
+                '--lazy-apps', '--single-interpreter',
+                '--add-header', 'Connection: close']
+        module = {'agent': 'vsched_agent.cmd.agent',
+                  'collector': 'vsched_api.cmd.collector'}[name]
+        command = [sys.executable, '-m', module,
+                   '--config-file', self._config]
+        return [*command, 'run'] if name == 'agent' else command
+
+    def stop(self, name: str) -> None:
+        """Ask one service to stop, and wait until it has."""
+        process = self._processes.pop(name, None)
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise RuntimeError('%s did not stop: %s' % (
+                name, self.said(name))) from None
+
+    def kill(self, name: str) -> None:
+        """End one service and its children without a word (SIGKILL)."""
+        process = self._processes.pop(name)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def restore(self) -> None:
+        """What an operator runs to undo vsched on a host."""
+        if 'agent' in self._processes:
+            self.stop('agent')
+        self._run(['-m', 'vsched_agent.cmd.agent', '--config-file',
+                   self._config, 'restore'])
+
+    def log(self, name: str) -> str:
+        """Where a service writes."""
+        return os.path.join(self.folder, name + '.log')
+
+    def said(self, name: str) -> str:
+        """What a service has written, the end of it."""
+        with open(self.log(name), encoding='utf-8',
+                  errors='replace') as file:
+            return file.read()[-4000:]
+
+    def request(self, method: str, path: str, **arguments: ty.Any,
+                ) -> requests.Response:
+        """One request to the API."""
+        return requests.request(
+            method, self.url + path, timeout=30, **arguments)
+
+    def get(self, path: str, **query: ty.Any) -> ty.Any:
+        """The body of a GET that must succeed."""
+        reply = self.request('GET', path, params=query)
+        reply.raise_for_status()
+        return reply.json()
+
+    def reservation(self, uuid: str) -> dict[str, ty.Any]:
+        """One reservation, empty while there is none."""
+        reply = self.request('GET', '/v1/reservations/' + uuid)
+        if reply.status_code == 404:
+            return {}
+        reply.raise_for_status()
+        body = reply.json()
+        return body.get('reservation', body)
+
+    def await_state(self, uuid: str, state: str,
+                    **enforced: ty.Any) -> dict[str, ty.Any]:
+        """Wait until a reservation is in a state and held as said."""
+        def there() -> bool:
+            seen = self.reservation(uuid)
+            held = seen.get('enforced') or {}
+            return seen.get('state') == state and all(
+                held.get(key) == value for key, value in enforced.items())
+        self._await(there, 'agent')
+        return self.reservation(uuid)
+
+    def usage(self, uuid: str) -> list[dict[str, ty.Any]]:
+        """Every usage sample of an instance, oldest first."""
+        found: list[dict[str, ty.Any]] = []
+        query: dict[str, ty.Any] = {'instance_uuid': uuid, 'limit': 1000}
+        while True:
+            page = self.get('/v1/usage', **query)
+            found += page['usage']
+            following = [link['href'] for link in page.get('links', ())
+                         if link['rel'] == 'next']
+            if not following or not page['usage']:
+                return sorted(found, key=lambda one: one['at'])
+            query['marker'] = following[0].split('marker=')[1].split('&')[0]
+
+    def _await(self, there: ty.Callable[[], bool], name: str) -> None:
+        give_up = time.monotonic() + _START_S
+        while not there():
+            process = self._processes.get(name)
+            if time.monotonic() > give_up or (
+                    process is not None and process.poll() is not None):
+                raise RuntimeError('%s: %s' % (name, self.said(name)))
+            time.sleep(0.2)
+
+    def _run(self, arguments: list[str]) -> None:
+        done = subprocess.run(
+            [sys.executable, *arguments], capture_output=True, text=True,
+            timeout=120)
+        if done.returncode:
+            raise RuntimeError('%s: %s%s' % (
+                ' '.join(arguments), done.stdout[-2000:],
+                done.stderr[-2000:]))

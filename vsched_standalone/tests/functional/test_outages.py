@@ -1,0 +1,59 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import os
+
+from oslotest import base
+
+from vsched_lib.tests import requirements
+from vsched_standalone.tests import outages
+from vsched_standalone.tests import private_services
+
+
+class TestOutages(base.BaseTestCase):
+    """One deployment, one outage after the other."""
+
+    def setUp(self):
+        super().setUp()
+        for part, there in (
+                ('rabbitmq', os.path.exists('/usr/lib/rabbitmq')),
+                ('postgresql', os.path.exists('/usr/lib/postgresql')),
+                ('libvirt', os.path.exists(outages.GUEST_DIR))):
+            if not there:
+                requirements.require(self, part, 'it is not installed')
+        if not private_services.answers(4369):
+            requirements.require(self, 'rabbitmq', 'epmd does not answer')
+
+    def test_nothing_is_lost(self):
+        scene = self.useFixture(outages.Scene())
+
+        killed = outages.agent_killed(scene, 6)
+        self.assertAlmostEqual(0.6, killed['share_while_dead'], delta=0.02)
+        self.assertAlmostEqual(0.6, killed['share_after'], delta=0.02)
+        self.assertEqual(0, killed['applied_again'])
+        self.assertEqual(0, killed['drift_events'])
+        self.assertEqual('applied', killed['state'])
+        self.assertTrue(killed['since_kept'])
+
+        # The kill itself leaves a gap; what follows must not.
+        before = scene.samples()
+        broker = outages.broker_stopped(scene, 15)
+        self.assertAlmostEqual(0.6, broker['share_while_away'], delta=0.02)
+        self.assertEqual(0, broker['samples']['repeated'])
+        self.assertEqual(before.missing_us, broker['samples']['missing_us'])
+
+        database = outages.database_stopped(scene, 10)
+        self.assertEqual(503, database['status'])
+        self.assertEqual('vsched.database.unavailable', database['code'])
+        self.assertEqual(200, database['status_after'])
+        self.assertEqual(0, database['samples']['repeated'])
+        self.assertEqual(before.missing_us, database['samples']['missing_us'])

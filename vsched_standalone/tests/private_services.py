@@ -1,0 +1,178 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A broker and a database of a test's own, to be stopped and started.
+
+The services that everyone else uses stay untouched. Both run as the users
+their packages made for them, in a folder that is removed afterwards, on
+loopback ports that were free.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import fixtures
+
+_RABBITMQ = '/usr/lib/rabbitmq/bin/rabbitmq-server'
+_START_S = 90
+
+
+def free_port() -> int:
+    """A loopback TCP port nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+def answers(port: int) -> bool:
+    """Whether somebody accepts connections there."""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(('127.0.0.1', port)) == 0
+
+
+class _Service(fixtures.Fixture):
+    """A process that listens on a port of its own.
+
+    :ivar port: where.
+    """
+
+    user: str
+    stop_signal = signal.SIGTERM
+
+    def _setUp(self) -> None:
+        # Not below a test's own temporary folder, which only root enters.
+        self.folder = tempfile.mkdtemp(
+            prefix='vsched-test-', dir='/var/tmp')
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        shutil.chown(self.folder, self.user, self.user)
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.prepare()
+        self.addCleanup(self.stop)
+        self.start()
+
+    def prepare(self) -> None:
+        """Once, before the first start."""
+
+    def command(self) -> tuple[list[str], dict[str, str]]:
+        """What to run, and its environment."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        command, environment = self.command()
+        log = open(os.path.join(self.folder, 'log'), 'ab')
+        with log:
+            self._process = subprocess.Popen(
+                command, env=environment, cwd=self.folder, user=self.user,
+                group=self.user, extra_groups=[], stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log, start_new_session=True)
+        give_up = time.monotonic() + _START_S
+        while not answers(self.port):
+            if (self._process.poll() is not None or
+                    time.monotonic() > give_up):
+                with open(log.name, encoding='utf-8',
+                          errors='replace') as said:
+                    raise RuntimeError('%s did not start: %s' % (
+                        command[0], said.read()[-2000:]))
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """Stop it; the port is free afterwards."""
+        if self._process is None:
+            return
+        self._process.send_signal(self.stop_signal)
+        try:
+            self._process.wait(_START_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+
+class Rabbit(_Service):
+    """A RabbitMQ node of its own. Needs epmd, as any other node does."""
+
+    user = 'rabbitmq'
+
+    def prepare(self) -> None:
+        """Its configuration, on loopback only."""
+        with open(os.path.join(self.folder, 'rabbitmq.conf'), 'w',
+                  encoding='ascii') as file:
+            file.write('listeners.tcp.1 = 127.0.0.1:%d\n'
+                       'disk_free_limit.absolute = 50MB\n' % self.port)
+        with open(os.path.join(self.folder, 'plugins'), 'w',
+                  encoding='ascii') as file:
+            file.write('[].\n')
+
+    def command(self) -> tuple[list[str], dict[str, str]]:
+        """The node in the foreground."""
+        return [_RABBITMQ], {
+            'PATH': '/usr/sbin:/usr/bin:/sbin:/bin',
+            'HOME': '/var/lib/rabbitmq',
+            # Makes the script become the node, so that the pid is its.
+            'RUNNING_UNDER_SYSTEMD': '1',
+            'RABBITMQ_CONF_ENV_FILE': '/dev/null',
+            'RABBITMQ_NODENAME': 'vsched-%d@localhost' % self.port,
+            'RABBITMQ_CONFIG_FILE': os.path.join(
+                self.folder, 'rabbitmq.conf'),
+            'RABBITMQ_ENABLED_PLUGINS_FILE': os.path.join(
+                self.folder, 'plugins'),
+            'RABBITMQ_DIST_PORT': str(free_port()),
+            'RABBITMQ_MNESIA_BASE': os.path.join(self.folder, 'mnesia'),
+            'RABBITMQ_LOG_BASE': os.path.join(self.folder, 'logs'),
+            'RABBITMQ_LOGS': '-',
+        }
+
+    @property
+    def transport_url(self) -> str:
+        """For ``transport_url`` of oslo.messaging."""
+        return 'rabbit://guest:guest@127.0.0.1:%d/' % self.port
+
+
+class Postgres(_Service):
+    """A PostgreSQL server of its own, with one empty database."""
+
+    user = 'postgres'
+    stop_signal = signal.SIGINT
+
+    def prepare(self) -> None:
+        """Make its data folder."""
+        versions = sorted(os.listdir('/usr/lib/postgresql'), key=float)
+        self._bin = os.path.join('/usr/lib/postgresql', versions[-1], 'bin')
+        self._data = os.path.join(self.folder, 'data')
+        subprocess.run(
+            [os.path.join(self._bin, 'initdb'), '-D', self._data,
+             '-A', 'trust', '-U', 'vsched', '--no-sync'],
+            check=True, user=self.user, group=self.user, extra_groups=[],
+            cwd=self.folder, env={'PATH': '/usr/bin:/bin', 'LC_ALL': 'C'},
+            stdout=subprocess.DEVNULL)
+
+    def command(self) -> tuple[list[str], dict[str, str]]:
+        """The server in the foreground."""
+        return [
+            os.path.join(self._bin, 'postgres'), '-D', self._data,
+            '-p', str(self.port), '-k', self.folder,
+            '-c', 'listen_addresses=127.0.0.1'], {
+                'PATH': '/usr/bin:/bin', 'LC_ALL': 'C'}
+
+    @property
+    def connection(self) -> str:
+        """For ``[database] connection``."""
+        return ('postgresql+psycopg2://vsched@127.0.0.1:%d/postgres'
+                % self.port)

@@ -1,0 +1,68 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import io
+
+from oslotest import base
+
+from vsched_standalone.quickstart import table
+from vsched_standalone.quickstart import windows
+
+
+class TestWindows(base.BaseTestCase):
+
+    def windows(self, *shares):
+        return [windows.Window(float(at), share)
+                for at, share in enumerate(shares, 1)]
+
+    def test_percentile_is_the_nearest_rank(self):
+        self.assertEqual(5, windows.percentile([1, 5, 3], 0.99))
+        self.assertEqual(1, windows.percentile([1, 5, 3], 0.01))
+        self.assertEqual(99, windows.percentile(range(1, 101), 0.99))
+
+    def test_windows_with_time_from_before_are_left_out(self):
+        found = windows.summarise(
+            self.windows(0.9, 0.7, 0.6, 0.624, 0.576), 0.6, changed_at=0)
+        self.assertEqual(2, found.windows)
+        self.assertAlmostEqual(0.6, found.got_mean)
+        self.assertAlmostEqual(0.04, found.error_max)
+        self.assertEqual(3, found.settle_s)
+
+    def test_a_promise_that_is_not_kept_never_settles(self):
+        found = windows.summarise(
+            self.windows(0.6, 0.6, 0.6, 0.6, 0.3), 0.6, changed_at=0)
+        self.assertIsNone(found.settle_s)
+        self.assertAlmostEqual(0.5, found.error_max)
+
+    def test_nothing_to_say_without_windows(self):
+        self.assertIsNone(windows.summarise(self.windows(1, 1), 0.6, 0))
+
+
+class TestTable(base.BaseTestCase):
+
+    rows = (table.Row('a', 0.6, 0.594, 'deadline', 'applied'),
+            table.Row('b', None, 0.3, '-', '-'),
+            table.Row('c', 0.6, None, 'cfs', 'pending'))
+
+    def test_rows(self):
+        self.assertIn('-1.0 %', str(self.rows[0]))
+        self.assertIn('0.300', str(self.rows[1]))
+        self.assertNotIn('%', str(self.rows[1]))
+        self.assertNotIn('%', str(self.rows[2]))
+
+    def test_it_does_not_flood_a_log(self):
+        out = io.StringIO()
+        shown = table.Table(out, every=5)
+        for _ in range(10):
+            shown.draw('going', self.rows)
+        self.assertEqual(2, out.getvalue().count('going'))
+        self.assertNotIn('\x1b', out.getvalue())
