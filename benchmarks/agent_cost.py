@@ -1,0 +1,204 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the agent costs its host, by number of virtual machines."""
+
+from collections.abc import Sequence
+from concurrent import futures
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import typing as ty
+
+from benchmarks import bus
+from benchmarks import frame
+from benchmarks import quickstart
+
+if ty.TYPE_CHECKING:
+    from matplotlib import figure as figures
+
+ABOUT = frame.About(
+    'What the agent costs its host',
+    'The real agent service, once a second, in a process of its own, with '
+    'a collector on a real broker. Simulated VMs have four vCPUs, each a '
+    'real thread that the agent asks the kernel about at every pass.\n\n'
+    '``deadline``: all threads are held by SCHED_DEADLINE. ``observed``: '
+    'more VMs than the CPUs could be promised to; the kernel is asked for '
+    'every thread but was not told. ``libvirt``: real VMs under libvirt '
+    'and QEMU. ``profile``: the same as ``observed`` under cProfile, which '
+    'slows it down but says what dominates.\n\n'
+    'The parts of a pass are those of the loop (observe, plan, attest, '
+    'account, report). ``bus`` is all the rest of the process: delivering '
+    'a batch every five seconds, and the threads of oslo.messaging.',
+    units={
+        'core_pct_50vm': 'percent of one core, 50 VMs of 4 vCPUs held by '
+                         'SCHED_DEADLINE, one pass a second (target: 1)',
+        'core_pct_1000vm': 'the same for 1000 VMs, observed',
+        'pass_us_per_vcpu': 'slope of the linear fit over the observed '
+                            'VMs, microseconds of CPU a pass and vCPU',
+        'pass_ms_fixed': 'the fit\'s intercept, milliseconds a pass',
+        'linear_r2': 'how linear the growth is: R² of the fit',
+        'rss_mib_1000vm': 'resident memory for 1000 VMs, MiB',
+        'core_pct_8vm_libvirt': 'percent of one core, 8 real VMs of 4 '
+                                'vCPUs',
+    })
+
+VCPUS = 4
+#: Fewer are mostly the fixed cost of a pass; more need 4000 threads.
+DEADLINE_VMS = (10, 50)
+OBSERVED_VMS = (10, 50, 100, 200, 500, 1000)
+LIBVIRT_VMS = (1, 2, 4, 8)
+
+
+def run(quick: bool) -> frame.Run:
+    """Run one agent after another."""
+    # Whole reports: one every five seconds.
+    seconds = 10 if quick else 20
+    found: dict[str, dict[str, ty.Any]] = {}
+    with bus.collector() as (url, _):
+        for kind, sizes in (
+                ('deadline', DEADLINE_VMS),
+                ('observed', OBSERVED_VMS[:4] if quick else OBSERVED_VMS)):
+            for vms in sizes:
+                name = '%s-%d' % (kind, vms)
+                with frame.alone():
+                    found[name] = _agent(url, kind, vms, seconds)
+                yield frame.Variant(name, found[name])
+        with frame.alone():
+            found['profile'] = _agent(
+                url, 'observed', OBSERVED_VMS[3], seconds, profile=True)
+        yield frame.Variant('profile', found['profile'])
+        with frame.alone():
+            for variant in _libvirt(url, LIBVIRT_VMS[:2] if quick
+                                    else LIBVIRT_VMS, seconds):
+                found[variant.name] = dict(variant.figures)
+                yield variant
+    observed = [one for name, one in found.items()
+                if name.startswith('observed-')]
+    slope, intercept, r2 = _fit(
+        [one['vms'] * one['vcpus'] for one in observed],
+        [one['pass_ms'] for one in observed])
+    metrics = {
+        'core_pct_50vm': found['deadline-50']['core_pct'],
+        'pass_us_per_vcpu': round(slope * 1000, 3),
+        'pass_ms_fixed': round(intercept, 3),
+        'linear_r2': round(r2, 5),
+    }
+    if 'observed-1000' in found:
+        metrics['core_pct_1000vm'] = found['observed-1000']['core_pct']
+        metrics['rss_mib_1000vm'] = found['observed-1000']['rss_mib']
+    if 'libvirt-8' in found:
+        metrics['core_pct_8vm_libvirt'] = found['libvirt-8']['core_pct']
+    return metrics
+
+
+def _agent(url: str, kind: str, vms: int, seconds: float,
+           profile: bool = False) -> dict[str, ty.Any]:
+    task = json.dumps({
+        'kind': kind, 'vms': vms, 'vcpus': VCPUS, 'seconds': seconds,
+        'transport_url': url, 'profile': profile})
+    # It ends with its input, should this process be killed.
+    with subprocess.Popen(
+            [sys.executable, '-m', 'benchmarks.agent_process', task],
+            cwd=frame.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True) as agent:
+        try:
+            said, log = _everything(agent)
+        except BaseException:
+            agent.terminate()
+            raise
+    if agent.returncode:
+        raise frame.Unavailable('the agent failed with %d %s VMs: %s' % (
+            vms, kind, log[-2000:]))
+    return ty.cast(dict[str, ty.Any], json.loads(said.splitlines()[-1]))
+
+
+def _everything(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Both outputs, with the input left open until the end."""
+    if process.stdout is None or process.stderr is None:
+        raise RuntimeError('the process has no pipes')
+    with futures.ThreadPoolExecutor(1) as reader:
+        log = reader.submit(process.stderr.read)
+        return process.stdout.read(), log.result()
+
+
+def _libvirt(url: str, sizes: Sequence[int],
+             seconds: float) -> ty.Iterator[frame.Variant]:
+    """Real VMs, more and more of them."""
+    from vsched_agent.hypervisor import domain_xml
+    from vsched_agent.hypervisor import guest
+
+    promise = {'vsched:cpu_runtime_us': '800'}
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(
+            tempfile.TemporaryDirectory(prefix='vsched-bench-'))
+        running = 0
+        for vms in sizes:
+            for number in range(running, vms):
+                name = 'vsched-bench-%d' % number
+                stack.enter_context(guest.RunningDomain(domain_xml.DomainSpec(
+                    name=name,
+                    kernel=os.path.join(quickstart.GUEST, 'vmlinux'),
+                    initrd=os.path.join(
+                        quickstart.GUEST, 'initramfs.cpio'),
+                    cmdline='console=ttyS0 quiet vsched.load=idle',
+                    vcpus=VCPUS,
+                    serial_file=str(pathlib.Path(folder, name)),
+                    extra_specs=promise), ready_timeout_s=120))
+            running = vms
+            yield frame.Variant('libvirt-%d' % vms, _agent(
+                url, 'libvirt', vms, seconds))
+
+
+def _fit(xs: Sequence[float],
+         ys: Sequence[float]) -> tuple[float, float, float]:
+    """Least squares: slope, intercept and R²."""
+    count = len(xs)
+    mean_x, mean_y = sum(xs) / count, sum(ys) / count
+    spread = sum((x - mean_x) ** 2 for x in xs)
+    slope = sum((x - mean_x) * (y - mean_y)
+                for x, y in zip(xs, ys, strict=True)) / spread
+    intercept = mean_y - slope * mean_x
+    left = sum((y - intercept - slope * x) ** 2
+               for x, y in zip(xs, ys, strict=True))
+    total = sum((y - mean_y) ** 2 for y in ys)
+    return slope, intercept, 1 - left / total if total else 1.0
+
+
+def draw(record: frame.Record, figure: 'figures.Figure') -> None:
+    """Growth on the left, its parts on the right."""
+    growth, parts = figure.subplots(1, 2)
+    for kind, mark in (('observed', 'o-'), ('deadline', 's'),
+                       ('libvirt', '^-')):
+        rows = [one for name, one in record.variants.items()
+                if name.startswith(kind + '-')]
+        growth.plot([one['vms'] * one['vcpus'] for one in rows],
+                    [one['core_pct'] for one in rows], mark, label=kind)
+    growth.set_xlabel('vCPUs')
+    growth.set_ylabel('percent of one core')
+    growth.legend()
+    rows = [one for name, one in record.variants.items()
+            if name.startswith('observed-')]
+    base = [0.0] * len(rows)
+    for part in ('observe', 'plan', 'attest', 'account', 'report', 'bus'):
+        heights = [one[part + '_ms'] for one in rows]
+        parts.bar([str(one['vms']) for one in rows], heights, bottom=base,
+                  label=part)
+        base = [low + height for low, height in zip(
+            base, heights, strict=True)]
+    parts.set_xlabel('VMs of 4 vCPUs (observed)')
+    parts.set_ylabel('ms of CPU a pass')
+    parts.legend()

@@ -1,0 +1,84 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A broker's virtual host for a benchmark, and a collector on it."""
+
+from collections.abc import Iterator
+import contextlib
+import os
+import subprocess
+import uuid
+
+from oslo_config import cfg
+
+from benchmarks import frame
+from vsched_lib.contract import messages
+from vsched_lib.contract import rpc
+
+BROKER = os.environ.get(
+    'VSCHED_BENCH_RABBITMQ_URL', 'rabbit://guest:guest@127.0.0.1:5672')
+
+
+class Collector(rpc.CollectorEndpoint):
+    """Counts what it is told."""
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.samples = 0
+
+    def on_report(self, report: messages.Report) -> messages.ReportReply:
+        self.batches += 1
+        self.samples += len(report.usage)
+        return messages.ReportReply(False, 0)
+
+    def on_overrides(self, host: str) -> messages.Overrides:
+        return messages.Overrides(0)
+
+
+def _control(*arguments: str) -> None:
+    subprocess.run(
+        ('rabbitmqctl', '--quiet', *arguments), check=True,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+
+@contextlib.contextmanager
+def collector() -> Iterator[tuple[str, Collector]]:
+    """A collector of this process, on a virtual host of its own.
+
+    :returns: the transport URL and the collector.
+    :raises frame.Unavailable: without a broker.
+    """
+    name = 'vsched-bench-' + uuid.uuid4().hex
+    user = BROKER.partition('//')[2].partition(':')[0]
+    try:
+        _control('add_vhost', name)
+        _control('set_permissions', '-p', name, user, '.*', '.*', '.*')
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise frame.Unavailable('needs RabbitMQ: %s %s' % (
+            error, getattr(error, 'stderr', None) or '')) from error
+    try:
+        conf = cfg.ConfigOpts()
+        conf([], default_config_files=[], default_config_dirs=[])
+        url = '%s/%s' % (BROKER, name)
+        transport = rpc.get_transport(conf, url)
+        endpoint = Collector()
+        server = rpc.get_server(
+            transport, rpc.COLLECTOR_TOPIC, 'bench', [endpoint])
+        server.start()
+        try:
+            yield url, endpoint
+        finally:
+            server.stop()
+            server.wait()
+            transport.cleanup()
+    finally:
+        _control('delete_vhost', name)
