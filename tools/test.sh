@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+#
+# Runs all tests, the functional ones too, and ends with the line
+# "N passed, N failed" over all of them. Installs what is missing (Debian
+# packages, a virtual environment in .venv, the tiny guest), uses the
+# services that run here and starts those that don't; stops what it started.
+
+set -euo pipefail
+
+# shellcheck source=tools/services.sh
+. "$(dirname "${BASH_SOURCE[0]}")/services.sh"
+
+EXTRAS=standalone,test
+RUNS=(unit functional)
+STREAMS=()
+# Failures that leave no stream: a part that couldn't be prepared, modules
+# that can't be imported, runs without tests.
+FAILED=0
+
+usage() {
+    cat <<USAGE
+usage: tools/test.sh [--unit | --functional]
+
+Runs the unit tests in parallel, then the functional tests one after the
+other; the options choose one of the two. The last line counts the results.
+The exit code is 0 when nothing failed. Run as root: the functional tests
+need libvirt and the kernel's scheduler.
+USAGE
+}
+
+failure() {
+    complain "$*"
+    FAILED=$((FAILED + 1))
+}
+
+# all_passed STREAM: true when nothing in it failed.
+all_passed() {
+    "$VENV/bin/python" "$VSCHED_TOOLS/subunit_counts.py" "$1" >/dev/null
+}
+
+# run NAME REGEX OPTION...: one run of stestr, with a repository of its own,
+# so that a run which never began isn't mistaken for the one before it.
+run() {
+    local name=$1 regex=$2 status=0
+    shift 2
+    mkdir -p "$RESULTS/$name"
+    say "$name tests:"
+    "$VENV/bin/stestr" --repo-url "$RESULTS/$name" run "$@" \
+        "$regex" || status=$?
+    if "$VENV/bin/stestr" --repo-url "$RESULTS/$name" last --subunit \
+        >"$RESULTS/$name.subunit" 2>/dev/null &&
+        [[ -s $RESULTS/$name.subunit ]]; then
+        STREAMS+=("$RESULTS/$name.subunit")
+        # A worker may die between two tests: nothing failed, yet not all
+        # was run.
+        if [[ $status != 0 ]] && all_passed "$RESULTS/$name.subunit"; then
+            failure "$name tests: none failed, but stestr said $status"
+        fi
+    else
+        failure "$name tests: none ran, stestr said $status"
+    fi
+}
+
+# prepare: what the functional tests stand on.
+prepare() {
+    "$VSCHED_TOOLS/guest/build.sh" || return 1
+    local service
+    for service in "${VSCHED_SERVICES[@]}"; do
+        ensure "$service" || return 1
+    done
+}
+
+# shellcheck disable=SC2329  # called by a trap
+# finish: the last words, whatever happened before.
+finish() {
+    local code=$? status=0
+    trap '' INT TERM
+    stop_started || true
+    # This script itself may have gone wrong before all was run.
+    [[ $code == 0 || $FAILED -gt 0 ]] || FAILED=1
+    if [[ -x $VENV/bin/python ]]; then
+        "$VENV/bin/python" "$VSCHED_TOOLS/subunit_counts.py" \
+            --failed "$FAILED" "${STREAMS[@]}" >"$RESULTS/counts" ||
+            status=1
+    else
+        status=1
+    fi
+    [[ -s $RESULTS/counts ]] ||
+        echo "0 passed, $((FAILED > 0 ? FAILED : 1)) failed" \
+            >"$RESULTS/counts"
+    if [[ $status != 0 ]]; then
+        say "results kept: stestr --repo-url $RESULTS/unit failing" \
+            "(or services, host)"
+    fi
+    cat "$RESULTS/counts"
+    [[ $status != 0 ]] || rm -rf "$RESULTS"
+    exit "$status"
+}
+
+main() {
+    while [[ $# -gt 0 ]]; do
+        case $1 in
+            --unit | --functional)
+                RUNS=("${1#--}")
+                shift
+                ;;
+            -h | --help)
+                usage
+                exit 0
+                ;;
+            *)
+                usage >&2
+                exit 2
+                ;;
+        esac
+    done
+    VENV=$VSCHED_ROOT/.venv
+    RESULTS=$(mktemp -d "${TMPDIR:-/tmp}/vsched-test.XXXXXX")
+    cd "$VSCHED_ROOT"
+    # An interrupted run has not passed.
+    trap 'FAILED=$((FAILED + 1)); exit 130' INT TERM
+    trap finish EXIT
+
+    local packages=("${PYTHON_PACKAGES[@]}")
+    if [[ ${RUNS[*]} == *functional* ]]; then
+        packages+=("${GUEST_PACKAGES[@]}" "${LIBVIRT_PACKAGES[@]}"
+            rabbitmq-server postgresql mariadb-server)
+    fi
+    if ! ensure_packages "${packages[@]}" ||
+        ! ensure_venv "$VENV" "$EXTRAS"; then
+        failure 'nothing to test with'
+        exit 1
+    fi
+    export PATH=$VENV/bin:$PATH
+    export PYTHONDONTWRITEBYTECODE=1 OS_STDOUT_CAPTURE=1
+    export OS_STDERR_CAPTURE=1 OS_TEST_TIMEOUT=${OS_TEST_TIMEOUT:-300}
+
+    local name
+    for name in "${RUNS[@]}"; do
+        if [[ $name == unit ]]; then
+            run unit '\.tests\.unit\.'
+            continue
+        fi
+        prepare || failure 'not all that the tests need could be prepared'
+        # Tests fail, and don't skip, where one of these is missing.
+        VSCHED_REQUIRE=$(IFS=,; echo "${VSCHED_SERVICES[*]}")
+        export VSCHED_REQUIRE
+        hold_host
+        # Those that need services only may share the CPUs; those that
+        # measure what the kernel gives may not.
+        run services '^vsched_(api|lib)\.tests\.functional\.'
+        run host '^vsched_(agent|standalone)\.tests\.functional\.' --serial
+    done
+}
+
+main "$@"
