@@ -18,6 +18,7 @@ import dataclasses
 from fractions import Fraction
 import os
 import threading
+import time
 import typing as ty
 
 from oslo_log import log as logging
@@ -96,12 +97,15 @@ class Measured:
     :param live_units: what live threads held.
     :param expected_units: what both should add up to; None when the kernel
         sets no bound.
+    :param recovered_units: what was lost at a first look and there at the
+        second: since Linux 6.15 reading the bound makes the books anew.
     """
 
     online: frozenset[int]
     free_units: int
     live_units: int
     expected_units: int | None
+    recovered_units: int = 0
 
     @property
     def total_units(self) -> int:
@@ -122,6 +126,12 @@ class Measured:
         if self.expected_units is None:
             return 0
         return max(0, self.expected_units - self.total_units)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether nothing is lost and nothing is there twice."""
+        return self.expected_units in (
+            None, self.free_units + self.live_units)
 
     @property
     def leaked_mcpu(self) -> int:
@@ -150,6 +160,7 @@ class KernelCapacity:
         self._root = root
         self._lock = threading.Lock()
         self._measured: Measured | None = None
+        self._facts: kernel.KernelFacts | None = None
 
     def current(self) -> host.Capacity:
         """What the host can promise.
@@ -177,21 +188,37 @@ class KernelCapacity:
             return self._measured
 
     def _measure(self, online: frozenset[int]) -> Measured:
-        facts = kernel.KernelFacts.read(self._root)
-        most = len(online) * _UNITS_PER_CPU
         try:
-            # A thread that comes or goes between two looks would be
-            # counted twice or not at all: look until nothing moved.
-            for _ in range(_TRIES):
-                live = _units(deadline_threads(self._root))
-                free = self._probe(max(0, most - live))
-                if live == _units(deadline_threads(self._root)):
-                    break
+            # Reading the bound makes newer kernels count anew, which would
+            # hide what is lost, and while a thread is leaving they count it
+            # wrong. So they are asked only when the books do not balance.
+            first = self._look(online)
+            if self._facts is not None and self._facts.online == online:
+                first = self._expecting(first)
+                for _ in range(_TRIES):
+                    if first.balanced:
+                        return first
+                    # What a thread that has just ended held is free at its
+                    # 0-lag time.
+                    time.sleep(_SETTLE_S)
+                    first = self._expecting(self._look(online))
+            self._facts = kernel.KernelFacts.read(self._root)
+            measured = self._expecting(first)
+            if not measured.balanced:
+                measured = dataclasses.replace(
+                    self._expecting(self._look(online)),
+                    recovered_units=measured.leaked_units)
         except OSError as failure:
             LOG.warning('the kernel can not be asked what it admits: %s',
                         failure)
-            return Measured(online, 0, 0, facts.expected_units)
-        measured = Measured(online, free, live, facts.expected_units)
+            return Measured(online, 0, 0, None)
+        if measured.recovered_units > measured.leaked_units:
+            LOG.warning(
+                '%d units of deadline bandwidth were held by no thread; the '
+                'kernel has found %d of them again', measured.recovered_units,
+                measured.recovered_units - measured.leaked_units)
+        measured = dataclasses.replace(measured, recovered_units=max(
+            0, measured.recovered_units - measured.leaked_units))
         if measured.leaked_units:
             LOG.warning(
                 '%d mcpu of deadline bandwidth are held by no thread: the '
@@ -199,8 +226,26 @@ class KernelCapacity:
                 measured.total_units, measured.expected_units or 0)
         return measured
 
+    def _expecting(self, look: Measured) -> Measured:
+        facts = self._facts
+        return dataclasses.replace(
+            look, expected_units=facts.expected_units if facts else None)
+
+    def _look(self, online: frozenset[int]) -> Measured:
+        most = len(online) * _UNITS_PER_CPU
+        # A thread that comes or goes between two looks would be counted
+        # twice or not at all: look until nothing moved.
+        for _ in range(_TRIES):
+            live = _units(deadline_threads(self._root))
+            free = self._probe(max(0, most - live))
+            if live == _units(deadline_threads(self._root)):
+                break
+        return Measured(online, free, live, None)
+
 
 _TRIES = 5
+#: Between two looks at books that do not balance yet, in seconds.
+_SETTLE_S = 0.05
 
 
 def _units(threads: ty.Iterable[DeadlineThread]) -> int:

@@ -162,7 +162,8 @@ class DeadlineBackend(base.Backend):
                 confine.append(affinity.Confinement(
                     target.tid, found['cpuset_path'], found['cpuset'],
                     frozenset(found['cpus'])))
-        with self._pinning.loosened(targets):
+        leaving = [target for target in targets if _held(target.tid)]
+        with self._pinning.loosened(leaving):
             for request in entering:
                 failure = sched.set_deadline([request])
                 if failure and failure['errno'] != errno.ESRCH:

@@ -22,6 +22,7 @@ import libvirt
 from oslo_log import log as logging
 
 from vsched_agent.hypervisor import domain_xml
+from vsched_agent.hypervisor import libvirt_events
 
 LOG = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ class RunningDomain:
         self._flags = 0 if outlive else libvirt.VIR_DOMAIN_START_AUTODESTROY
         self._connection: libvirt.virConnect | None = None
         self._handle: libvirt.virDomain | None = None
+        self._entered = False
 
     @property
     def uuid(self) -> str:
@@ -88,8 +90,13 @@ class RunningDomain:
         if self.spec.serial_file:
             # An earlier guest's ready line is none of this one's.
             pathlib.Path(self.spec.serial_file).unlink(missing_ok=True)
-        self._connection = libvirt.open(self._uri)
+        # A process whose loop was registered but stands still does not answer
+        # libvirt's keep-alive; it would be cut off after half a minute, and
+        # its domains be destroyed with it.
+        libvirt_events.LOOP.acquire()
+        self._entered = True
         try:
+            self._connection = libvirt.open(self._uri)
             self._handle = self._connection.createXML(
                 domain_xml.build(self.spec), self._flags)
             if self._ready_timeout_s > 0 and self.spec.serial_file:
@@ -102,13 +109,18 @@ class RunningDomain:
         """End the domain; nothing happens when it has ended already."""
         handle, self._handle = self._handle, None
         connection, self._connection = self._connection, None
-        if handle is not None:
-            try:
-                handle.destroy()
-            except libvirt.libvirtError as error:
-                LOG.debug('%s: %s', self.spec.name, error)
-        if connection is not None:
-            connection.close()
+        entered, self._entered = self._entered, False
+        try:
+            if handle is not None:
+                try:
+                    handle.destroy()
+                except libvirt.libvirtError as error:
+                    LOG.debug('%s: %s', self.spec.name, error)
+            if connection is not None:
+                connection.close()
+        finally:
+            if entered:
+                libvirt_events.LOOP.release()
 
     def console(self) -> bytes:
         """What the guest has written to its serial console so far."""

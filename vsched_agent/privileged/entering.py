@@ -88,6 +88,8 @@ def enter(requests: Iterable[Request]) -> Failure | None:
         except OSError as failure:
             return Failure(request.tid, failure.errno or 0, 'set',
                            _undo(done))
+        if before.policy == syscalls.SCHED_DEADLINE:
+            leaving.changed(request.tid, before)
         done.append((request, before))
     return None
 

@@ -55,6 +55,12 @@ SETTLE_MOST_S = 5.0
 #: refuse an instance.
 exclusive = threading.RLock()
 
+#: By thread, when the last deadline it got under parameters that it holds no
+#: longer is over, in nanoseconds of the steady clock.
+_over_ns: dict[int, int] = {}
+#: As many are remembered before those of the past are forgotten.
+_REMEMBERED = 1024
+
 
 class Request(ty.NamedTuple):
     """How one thread shall be scheduled instead.
@@ -102,6 +108,23 @@ def leave(requests: Iterable[Request]) -> tuple[Failure, ...]:
     return tuple(failures)
 
 
+def changed(tid: int, before: syscalls.Attr) -> None:
+    """A thread was given other parameters inside the class.
+
+    The deadline it has stays until it is replenished, at most two of the
+    periods it had: it may be later than any that the new ones give.
+
+    :param tid: the thread.
+    :param before: what it held.
+    """
+    now_ns = time.monotonic_ns()
+    if len(_over_ns) >= _REMEMBERED:
+        for old, over_ns in list(_over_ns.items()):
+            if over_ns <= now_ns:
+                del _over_ns[old]
+    _over_ns[tid] = max(_over_ns.get(tid, 0), now_ns + 2 * before.period_ns)
+
+
 def _leave(request: Request, view: threads.View) -> int:
     """Take one thread out.
 
@@ -116,8 +139,9 @@ def _leave(request: Request, view: threads.View) -> int:
     if view.state() == threads.RUNNABLE:
         syscalls.set_attr(tid, attr)
         owed_ns = TICK_NS if left_ns is None else max(0, -left_ns)
-        return 2 * held.period_ns + (
-            owed_ns * held.period_ns // held.runtime_ns)
+        last_ns = _over_ns.pop(tid, 0) - time.monotonic_ns()
+        return max(last_ns, 2 * held.period_ns + (
+            owed_ns * held.period_ns // held.runtime_ns))
     parking.park_and_set(tid, attr)
     if view.run_ns() == ran_ns and view.state() != threads.RUNNABLE:
         return 0

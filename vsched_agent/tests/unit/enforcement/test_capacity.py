@@ -18,6 +18,7 @@ import fixtures
 from oslotest import base
 
 from vsched_agent.enforcement import capacity
+from vsched_agent.enforcement import kernel
 from vsched_agent.privileged import syscalls
 
 CPU = 1 << 20
@@ -88,6 +89,7 @@ class TestCapacity(base.BaseTestCase):
         books = self.make()
         books.current()
         self.write('sys/devices/system/cpu/online', '0')
+        self.free = BOUND // 2
         self.assertEqual(1, books.current().cpus)
         self.assertEqual(2, len(self.probes))
 
@@ -96,6 +98,33 @@ class TestCapacity(base.BaseTestCase):
         measured = self.make().measured()
         self.assertEqual((CPU * 3 // 10, 300),
                          (measured.leaked_units, measured.leaked_mcpu))
+
+    def test_what_was_found_again_while_the_bound_was_read(self):
+        def probe(most):
+            self.probes.append(most)
+            return BOUND - (CPU * 3 // 10 if len(self.probes) == 1 else 0)
+        measured = capacity.KernelCapacity(
+            probe=probe, root=self.root).measured()
+        self.assertEqual((0, CPU * 3 // 10), (
+            measured.leaked_units, measured.recovered_units))
+
+    def test_the_bound_is_read_only_when_the_books_do_not_balance(self):
+        self.patch(capacity, '_SETTLE_S', 0)
+        read, reads = kernel.KernelFacts.read, []
+
+        def count(root):
+            reads.append(root)
+            return read(root)
+        self.patch(kernel.KernelFacts, 'read', count)
+        books = self.make()
+        for _ in range(3):
+            books.invalidate()
+            books.measured()
+        self.assertEqual(1, len(reads))
+        self.free -= 1
+        books.invalidate()
+        self.assertEqual(1, books.measured().leaked_units)
+        self.assertEqual(2, len(reads))
 
     def test_more_than_there_is_is_not_promised(self):
         self.free = BOUND + CPU // 10

@@ -45,6 +45,7 @@ class FakeBooks:
     def __init__(self, *free_units):
         self.free_units = list(free_units)
         self.now = None
+        self.recovered_units = 0
 
     def invalidate(self):
         self.now = None
@@ -53,7 +54,8 @@ class FakeBooks:
         if self.now is None:
             self.now = self.free_units.pop(0)
         return capacity.Measured(
-            frozenset((0, 1)), self.now, CPU // 2, EXPECTED)
+            frozenset((0, 1)), self.now, CPU // 2, EXPECTED,
+            self.recovered_units)
 
 
 class TestDoctor(base.BaseTestCase):
@@ -118,6 +120,14 @@ class TestDoctor(base.BaseTestCase):
         self.assertIn('300 mcpu', found.text)
         self.assertIn('--repair', found.remedy)
         self.assertEqual([], self.rebuilt)
+
+    def test_a_leak_that_was_found_again_is_named(self):
+        books = FakeBooks(EXPECTED - CPU // 2)
+        books.recovered_units = CPU * 3 // 10
+        found = self.find('leak', books=books)
+        self.assertEqual([doctor.Level.NOTE, doctor.Level.OK],
+                         [one.level for one in found])
+        self.assertIn('%d units' % (CPU * 3 // 10), found[0].text)
 
     def test_a_leak_is_repaired_and_looked_at_again(self):
         found = self.find('leak', True, books=FakeBooks(

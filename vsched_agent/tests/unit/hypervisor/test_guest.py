@@ -56,6 +56,15 @@ class RunningDomainTest(test_base.BaseTestCase):
         self.assertRaises(RuntimeError, lambda: running.handle)
         running.stop()
 
+    def test_libvirts_keep_alive_is_answered_meanwhile(self):
+        def loops():
+            return [thread for thread in threading.enumerate()
+                    if thread.name == 'vsched-libvirt-events']
+        before = loops()
+        with guest.RunningDomain(self.spec, ready_timeout_s=0):
+            self.assertEqual(1, len(loops()))
+        self.assertEqual(before, loops())
+
     def test_an_old_console_counts_for_nothing(self):
         self.serial.write_text('vsched-guest ready 3.2')
         self.handle.isActive.return_value = 0
@@ -107,6 +116,8 @@ class RunningDomainTest(test_base.BaseTestCase):
         for outlive, flags in (
                 (False, libvirt.VIR_DOMAIN_START_AUTODESTROY), (True, 0)):
             self.boots('vsched-guest ready')
-            guest.RunningDomain(self.spec, outlive=outlive).start()
+            running = guest.RunningDomain(self.spec, outlive=outlive)
+            self.addCleanup(running.stop)
+            running.start()
             self.assertEqual(
                 flags, self.connection.createXML.call_args.args[1])

@@ -32,6 +32,7 @@ class TestLeaving(base.BaseTestCase):
         self.kernel = self.useFixture(fake_kernel.FakeKernel())
         self.waited = []
         self.patch(leaving.time, 'sleep', self.waited.append)
+        self.patch(leaving, '_over_ns', {})
 
     def leave(self, *tids, policy=syscalls.SCHED_OTHER, nice=0, priority=0):
         return sched.leave_deadline([
@@ -56,6 +57,20 @@ class TestLeaving(base.BaseTestCase):
                          [call[3] for call in self.kernel.calls])
         # It owes 2 ms, at the rate of 6 in 20.
         self.assertGreaterEqual(sum(self.waited), 0.0066)
+
+    def test_a_deadline_of_longer_periods_is_waited_for(self):
+        tid = self.kernel.start(attr=HELD._replace(
+            runtime_ns=300 * MS, deadline_ns=1000 * MS,
+            period_ns=1000 * MS), state='R')
+        self.assertEqual({}, sched.set_deadline([
+            (tid, 6 * MS, 20 * MS, 0)]))
+        self.assertEqual((), self.leave(tid))
+        self.assertGreaterEqual(sum(self.waited), 1.9)
+
+    def test_what_is_remembered_is_bounded(self):
+        for tid in range(3 * leaving._REMEMBERED):
+            leaving.changed(tid, HELD._replace(period_ns=-MS))
+        self.assertLessEqual(len(leaving._over_ns), leaving._REMEMBERED)
 
     def test_a_sleeper_that_wakes_on_the_way_is_waited_for(self):
         tid = self.kernel.start(attr=HELD)
