@@ -43,6 +43,9 @@ class Collector(rpc.CollectorEndpoint):
     def on_overrides(self, host: str) -> messages.Overrides:
         return messages.Overrides(0)
 
+    def on_jobs(self, host: str) -> messages.Jobs:
+        return messages.Jobs(0)
+
 
 def _control(*arguments: str) -> None:
     subprocess.run(

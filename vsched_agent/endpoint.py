@@ -21,11 +21,18 @@ class Endpoint(rpc.AgentEndpoint):
     """Passes news from the bus on to the reporter.
 
     :param on_overrides_changed: fetches the host's overrides.
+    :param on_jobs_changed: fetches the host's jobs.
     """
 
-    def __init__(self, on_overrides_changed: ty.Callable[[], None]) -> None:
+    def __init__(self, on_overrides_changed: ty.Callable[[], None],
+                 on_jobs_changed: ty.Callable[[], None]) -> None:
         self._on_overrides_changed = on_overrides_changed
+        self._on_jobs_changed = on_jobs_changed
 
     def on_overrides_changed(self, generation: int) -> None:
         """Fetch them: the collector says what they are, not the cast."""
         self._on_overrides_changed()
+
+    def on_jobs_changed(self, generation: int) -> None:
+        """Likewise."""
+        self._on_jobs_changed()

@@ -40,6 +40,9 @@ class Collector(ty.Protocol):
     def overrides(self, host: str) -> messages.Overrides:
         """Ask for the overrides of a host."""
 
+    def jobs(self, host: str) -> messages.Jobs:
+        """Ask for the unfinished jobs of a host."""
+
 
 class Reporter:
     """Sends the journal's batches in order, each until it is confirmed.
@@ -49,20 +52,27 @@ class Reporter:
     :param collector: the bus.
     :param on_overrides: takes the host's overrides when they changed.
     :param on_resync: the collector wants the next batch to be full.
+    :param on_jobs: takes the host's unfinished jobs when they changed.
     """
 
     def __init__(self, host: str, journal: journals.Journal,
                  collector: Collector,
                  on_overrides: ty.Callable[[messages.Overrides], None],
-                 on_resync: ty.Callable[[], None]) -> None:
+                 on_resync: ty.Callable[[], None],
+                 on_jobs: ty.Callable[[messages.Jobs], None]) -> None:
         self._host = host
         self._journal = journal
         self._collector = collector
         self._on_overrides = on_overrides
         self._on_resync = on_resync
+        self._on_jobs = on_jobs
+        # Jobs are not remembered over a restart: the collector's list says
+        # which of them go on.
+        self._jobs_generation = 0
         self._poked = threading.Event()
         self._stopping = threading.Event()
         self._fetch = threading.Event()
+        self._fetch_jobs = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name='vsched-reporter', daemon=True)
 
@@ -84,6 +94,11 @@ class Reporter:
     def fetch_overrides(self) -> None:
         """The host's overrides have changed; get them now."""
         self._fetch.set()
+        self._poked.set()
+
+    def fetch_jobs(self) -> None:
+        """The host's jobs have changed; get them now."""
+        self._fetch_jobs.set()
         self._poked.set()
 
     def _run(self) -> None:
@@ -118,6 +133,9 @@ class Reporter:
             if self._fetch.is_set():
                 self._fetch.clear()
                 self._refresh()
+            if self._fetch_jobs.is_set():
+                self._fetch_jobs.clear()
+                self._refresh_jobs()
             report = self._journal.oldest()
             if report is None:
                 return
@@ -128,6 +146,8 @@ class Reporter:
             if (reply.overrides_generation !=
                     self._journal.overrides_generation()):
                 self._refresh()
+            if reply.jobs_generation != self._jobs_generation:
+                self._refresh_jobs()
 
     def _refresh(self) -> None:
         try:
@@ -135,3 +155,12 @@ class Reporter:
         except errors.Unreachable:
             self._fetch.set()
             raise
+
+    def _refresh_jobs(self) -> None:
+        try:
+            jobs = self._collector.jobs(self._host)
+        except errors.Unreachable:
+            self._fetch_jobs.set()
+            raise
+        self._jobs_generation = jobs.generation
+        self._on_jobs(jobs)

@@ -89,10 +89,12 @@ class Agent(service_base.ServiceBase):
             self._host_info, lambda: self._reporter.poke())
         self._reporter = reporter.Reporter(
             conf.host, self._state.journal, rpc.CollectorClient(transport),
-            self._reconciler.set_overrides, self._reconciler.resync)
+            self._reconciler.set_overrides, self._reconciler.resync,
+            self._set_jobs)
         self._server = rpc.get_server(
             transport, rpc.AGENT_TOPIC, conf.host,
-            [endpoint.Endpoint(self._reporter.fetch_overrides)])
+            [endpoint.Endpoint(self._reporter.fetch_overrides,
+                               self._reporter.fetch_jobs)])
         self._driver.start(self._reconciler.changed)
         self._reconciler.start()
         self._reporter.start()
@@ -141,6 +143,9 @@ class Agent(service_base.ServiceBase):
     def restore(self) -> None:
         """Put every thread and cgroup back as found."""
         state.restore_all(self._enforcer, self._driver, self._state.journal)
+
+    def _set_jobs(self, jobs: messages.Jobs) -> None:
+        LOG.debug('%d jobs are ordered', len(jobs.orders))
 
     def _host_info(self) -> messages.HostInfo:
         current = self._capacity.current()

@@ -137,6 +137,7 @@ class FakeCollector:
         self.away = False
         self.overridden = messages.Overrides(0)
         self.resync = False
+        self.ordered = messages.Jobs(0)
 
     def report(self, report: messages.Report) -> messages.ReportReply:
         if self.away:
@@ -146,12 +147,18 @@ class FakeCollector:
         if not duplicate:
             self.reports.append(report)
         return messages.ReportReply(
-            duplicate, self.overridden.generation, self.resync)
+            duplicate, self.overridden.generation, self.resync,
+            self.ordered.generation)
 
     def overrides(self, host_name: str) -> messages.Overrides:
         if self.away:
             raise errors.Unreachable('the test says so')
         return self.overridden
+
+    def jobs(self, host_name: str) -> messages.Jobs:
+        if self.away:
+            raise errors.Unreachable('the test says so')
+        return self.ordered
 
 
 def domain(number: int, vcpus: int = 1, pid: int | None = None,

@@ -62,3 +62,7 @@ class Collector(rpc.CollectorEndpoint):
     def on_overrides(self, host: str) -> messages.Overrides:
         """Every override that holds on a host."""
         return overrides.of_host(self.database, host)
+
+    def on_jobs(self, host: str) -> messages.Jobs:
+        """Every unfinished job of a host."""
+        return messages.Jobs(0)

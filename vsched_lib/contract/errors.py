@@ -49,6 +49,10 @@ class Code(enum.StrEnum):
     INSTANCE_NOT_FOUND = 'vsched.instance.not_found'
     RESERVATION_NOT_FOUND = 'vsched.reservation.not_found'
     RESERVATION_EXISTS = 'vsched.reservation.exists'
+    JOB_NOT_FOUND = 'vsched.job.not_found'
+    JOB_EXISTS = 'vsched.job.exists'
+    JOB_FINISHED = 'vsched.job.finished'
+    PROFILE_NOT_FOUND = 'vsched.profile.not_found'
     OVERRIDE_NOT_FOUND = 'vsched.reservation.override_not_found'
     RESERVATION_CHANGING = 'vsched.reservation.changing'
 
@@ -59,6 +63,7 @@ class Code(enum.StrEnum):
     KERNEL_REFUSED = 'vsched.reservation.kernel_refused'
     BACKEND_UNAVAILABLE = 'vsched.backend.unavailable'
     PINNING_UNSUPPORTED = 'vsched.backend.pinning_unsupported'
+    NOT_CERTIFIED = 'vsched.reservation.not_certified'
     THREADS_GONE = 'vsched.instance.threads_gone'
 
     # Events
@@ -70,6 +75,9 @@ class Code(enum.StrEnum):
     CAPACITY_CHANGED = 'vsched.capacity.changed'
     REPORTS_DROPPED = 'vsched.reports.dropped'
     REPORT_REJECTED = 'vsched.report.rejected'
+    PROFILE_MEASURED = 'vsched.profile.measured'
+    PROFILE_DRIFTED = 'vsched.profile.drifted'
+    JOB_FAILED = 'vsched.job.failed'
     AGENT_STARTED = 'vsched.agent.started'
     HYPERVISOR_LOST = 'vsched.hypervisor.lost'
     HYPERVISOR_BACK = 'vsched.hypervisor.back'

@@ -28,6 +28,8 @@ import reprlib
 import types
 import typing as ty
 
+from vsched_lib.model import error
+
 
 class Source(enum.StrEnum):
     """Where the wanted reservation of an instance comes from."""
@@ -53,6 +55,43 @@ class Severity(enum.StrEnum):
     INFO = 'info'
     WARNING = 'warning'
     ERROR = 'error'
+
+
+class ProfileSource(enum.StrEnum):
+    """Where the samples of a profile come from."""
+
+    BENCHMARK = 'benchmark'
+    LIVE = 'live'
+
+
+class Probe(enum.StrEnum):
+    """What was given the share."""
+
+    THREAD = 'thread'
+    VCPU = 'vcpu'
+
+
+class JobKind(enum.StrEnum):
+    """What a host is asked to do."""
+
+    PROFILE_ERROR = 'profile-error'
+
+
+class JobWanted(enum.StrEnum):
+    """What an operator wants of a job."""
+
+    RUN = 'run'
+    CANCEL = 'cancel'
+
+
+class JobState(enum.StrEnum):
+    """How far a job has got."""
+
+    QUEUED = 'queued'
+    RUNNING = 'running'
+    DONE = 'done'
+    FAILED = 'failed'
+    CANCELLED = 'cancelled'
 
 
 class MalformedMessage(ValueError):
@@ -301,6 +340,125 @@ class Event(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ErrorPoint(Message):
+    """What was found at one share under one backend and period.
+
+    From ``n`` on the fields are those of
+    :class:`vsched_lib.model.error.Statistics`.
+
+    :param share_ppm: what was promised, in ppm of a CPU.
+    :param contenders: hogs outside of the reservation meanwhile.
+    :param probe: what was given the share.
+    :param window_us: the length of one look.
+    """
+
+    backend: str
+    period_us: int
+    share_ppm: int
+    contenders: int
+    probe: Probe
+    window_us: int
+    n: int
+    mean_ppm: int
+    min_ppm: int
+    max_ppm: int
+    quantiles_ppm: tuple[int, ...]
+    abs_p50_ppm: int
+    abs_p95_ppm: int
+    abs_p99_ppm: int
+    long_mean_ppm: int
+    counts: tuple[int, ...]
+    lowest_ppm: tuple[int, ...]
+    largest_ppm: tuple[int, ...]
+
+    @property
+    def statistics(self) -> error.Statistics:
+        """The point as the model sees it."""
+        return error.Statistics(**{
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(error.Statistics)})
+
+    @classmethod
+    def of(cls, found: error.Statistics, **where: ty.Any) -> ty.Self:
+        """A point from what the model made of its samples.
+
+        :param where: the fields before ``n``.
+        """
+        return cls(**where, **{
+            field.name: getattr(found, field.name)
+            for field in dataclasses.fields(found)})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ErrorProfile(Message):
+    """How wrong one host's CPU allocation was found to be.
+
+    :param version: counts the host's profiles of one source, from 1.
+    :param features: what the kernel's scheduler can and does, by name.
+    :param load: what ran meanwhile, as the load average of one minute.
+    :param quick: a short run, whose bounds are wide.
+    :param complete: every point asked for was measured.
+    :param notes: what was not measured, and why; one sentence each.
+    """
+
+    uuid: str
+    version: int
+    source: ProfileSource
+    started_at: float
+    finished_at: float
+    kernel: str
+    tick_us: int
+    cpus: int
+    load: float
+    quick: bool
+    complete: bool
+    features: dict[str, ty.Any] = dataclasses.field(default_factory=dict)
+    points: tuple[ErrorPoint, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class JobOrder(Message):
+    """Something an operator wants a host to do, or to stop doing.
+
+    :param parameters: of the kind; checked before it gets here.
+    :param attempt: how often it was ordered to run, from 1: a resumed job
+        has a higher one.
+    """
+
+    uuid: str
+    kind: JobKind
+    wanted: JobWanted
+    attempt: int = 1
+    parameters: dict[str, ty.Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Jobs(Message):
+    """Every unfinished job of one host, and the generation of the list."""
+
+    generation: int
+    orders: tuple[JobOrder, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class JobReport(Message):
+    """How far a job has got.
+
+    :param attempt: of the order that this answers.
+    :param progress_ppm: what part of the work is done.
+    :param detail: what it does now, what came out, or why it failed.
+    """
+
+    uuid: str
+    attempt: int
+    state: JobState
+    progress_ppm: int
+    at: float
+    detail: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Report(Message):
     """One batch from one agent.
 
@@ -312,6 +470,8 @@ class Report(Message):
     :param instances: the whole list when it changed, else None. An
         instance that is not in it has left the host.
     :param reservations: those whose report changed since the last batch.
+    :param jobs: those that got further.
+    :param error_profiles: those that are new.
     """
 
     host: str
@@ -322,6 +482,8 @@ class Report(Message):
     reservations: tuple[ReservationReport, ...] = ()
     usage: tuple[UsageSample, ...] = ()
     events: tuple[Event, ...] = ()
+    jobs: tuple[JobReport, ...] = ()
+    error_profiles: tuple[ErrorProfile, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -331,6 +493,7 @@ class ReportReply(Message):
     :param duplicate: the batch had been stored before.
     :param overrides_generation: the host's newest; an agent that knows an
         older one asks for the overrides.
+    :param jobs_generation: likewise of the host's jobs.
     :param resync: the collector misses what earlier batches told of the
         host, e.g. after a restored database: the next one should be full.
     """
@@ -338,6 +501,7 @@ class ReportReply(Message):
     duplicate: bool
     overrides_generation: int
     resync: bool = False
+    jobs_generation: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

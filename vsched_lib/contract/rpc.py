@@ -18,7 +18,9 @@ in the database, and an agent that missed the cast learns of it from the
 reply to its next report.
 
 collector 1.0  report(report), overrides(host)
+          1.1  jobs(host)
 agent     1.0  overrides_changed(generation)
+          1.1  jobs_changed(generation)
 """
 
 import abc
@@ -42,9 +44,9 @@ from vsched_lib.contract import errors  # noqa: E402
 from vsched_lib.contract import messages  # noqa: E402
 
 COLLECTOR_TOPIC = 'vsched-collector'
-COLLECTOR_VERSION = '1.0'
+COLLECTOR_VERSION = '1.1'
 AGENT_TOPIC = 'vsched-agent'
-AGENT_VERSION = '1.0'
+AGENT_VERSION = '1.1'
 EXCHANGE = 'vsched'
 
 #: How long an agent waits for the collector before it keeps the batch and
@@ -139,6 +141,13 @@ class CollectorEndpoint(abc.ABC):
         """Every override of one host."""
         return self.on_overrides(host).to_dict()
 
+    @messaging.expose
+    @messaging.expected_exceptions(errors.VschedError)
+    def jobs(self, ctxt: dict[str, ty.Any],
+             host: str) -> dict[str, ty.Any]:
+        """Every unfinished job of one host."""
+        return self.on_jobs(host).to_dict()
+
     @abc.abstractmethod
     def on_report(self, report: messages.Report) -> messages.ReportReply:
         """What the collector does with a batch."""
@@ -157,6 +166,10 @@ class CollectorEndpoint(abc.ABC):
     def on_overrides(self, host: str) -> messages.Overrides:
         """What the collector knows of a host's overrides."""
 
+    @abc.abstractmethod
+    def on_jobs(self, host: str) -> messages.Jobs:
+        """What the collector knows of a host's unfinished jobs."""
+
 
 class AgentEndpoint(abc.ABC):
     """Base of the agent's side."""
@@ -168,6 +181,16 @@ class AgentEndpoint(abc.ABC):
                           generation: int) -> None:
         """The host's overrides have a newer generation."""
         self.on_overrides_changed(generation)
+
+    @messaging.expose
+    def jobs_changed(self, ctxt: dict[str, ty.Any],
+                     generation: int) -> None:
+        """The host's jobs have a newer generation."""
+        self.on_jobs_changed(generation)
+
+    @abc.abstractmethod
+    def on_jobs_changed(self, generation: int) -> None:
+        """What the agent does about it."""
 
     @abc.abstractmethod
     def on_overrides_changed(self, generation: int) -> None:
@@ -262,6 +285,14 @@ class CollectorClient:
         return messages.Overrides.from_dict(
             self._call('overrides', host=host))
 
+    def jobs(self, host: str) -> messages.Jobs:
+        """Ask for a host's unfinished jobs.
+
+        :raises errors.Unreachable: when nobody answered.
+        :raises messages.MalformedMessage: when the answer makes no sense.
+        """
+        return messages.Jobs.from_dict(self._call('jobs', host=host))
+
     def _call(self, method: str, **arguments: ty.Any) -> ty.Any:
         return self._bounded.run(
             method, lambda: self._client.call({}, method, **arguments))
@@ -287,7 +318,17 @@ class AgentClient:
         :raises errors.Unreachable: when the bus took no message; the agent
             learns of it from the reply to its next report.
         """
+        self._cast(host, 'overrides_changed', generation)
+
+    def jobs_changed(self, host: str, generation: int) -> None:
+        """Tell a host's agent to fetch its jobs now.
+
+        :raises errors.Unreachable: likewise.
+        """
+        self._cast(host, 'jobs_changed', generation)
+
+    def _cast(self, host: str, method: str, generation: int) -> None:
         self._bounded.run(
-            'overrides_changed on %s' % host,
+            '%s on %s' % (method, host),
             lambda: self._client.prepare(server=host).cast(
-                {}, 'overrides_changed', generation=generation))
+                {}, method, generation=generation))

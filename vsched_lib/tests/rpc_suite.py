@@ -87,6 +87,12 @@ class Collector(rpc.CollectorEndpoint):
         self.hosts.append(host)
         return self.known
 
+    def on_jobs(self, host):
+        self.hosts.append(host)
+        return messages.Jobs(4, (messages.JobOrder(
+            'j1', messages.JobKind.PROFILE_ERROR, messages.JobWanted.RUN,
+            2, {'quick': True}),))
+
 
 class Agent(rpc.AgentEndpoint):
     """Keeps the generations it is told of."""
@@ -96,6 +102,9 @@ class Agent(rpc.AgentEndpoint):
 
     def on_overrides_changed(self, generation):
         self.generations.put(generation)
+
+    def on_jobs_changed(self, generation):
+        self.generations.put(('jobs', generation))
 
 
 class OnBus:
@@ -228,6 +237,11 @@ class RpcSuite(OnBus):
         collector.fail = None
         client.report(report(2))
         self.assertEqual([2], [one.batch for one in collector.reports])
+
+    def test_jobs_come_as_the_collector_knows_them(self):
+        collector = self.collector()
+        self.assertEqual(collector.on_jobs('node1'),
+                         self.client().jobs('node1'))
 
     def test_malformed_report_is_not_handed_on(self):
         collector = self.collector()

@@ -21,5 +21,11 @@ class TestEndpoint(base.BaseTestCase):
 
     def test_news_of_overrides_have_them_fetched(self):
         fetch = mock.Mock()
-        endpoint.Endpoint(fetch).overrides_changed({}, generation=3)
+        endpoint.Endpoint(fetch, self.fail).overrides_changed(
+            {}, generation=3)
+        fetch.assert_called_once_with()
+
+    def test_and_news_of_jobs_the_jobs(self):
+        fetch = mock.Mock()
+        endpoint.Endpoint(self.fail, fetch).jobs_changed({}, generation=3)
         fetch.assert_called_once_with()

@@ -34,9 +34,10 @@ class TestReporter(base.BaseTestCase):
         self.collector = fakes.FakeCollector()
         self.overrides = []
         self.resyncs = []
+        self.jobs = []
         self.reporter = reporter.Reporter(
             'here', self.journal, self.collector, self.take,
-            lambda: self.resyncs.append(1))
+            lambda: self.resyncs.append(1), self.jobs.append)
 
     def take(self, overrides):
         self.overrides.append(overrides)
@@ -45,6 +46,16 @@ class TestReporter(base.BaseTestCase):
     def post(self):
         return self.journal.post(
             lambda number: messages.Report('here', number, 1.0))
+
+    def test_jobs_are_fetched_when_their_generation_is_another(self):
+        self.collector.ordered = messages.Jobs(2)
+        for _ in range(2):
+            self.post()
+            self.reporter.deliver()
+        self.assertEqual([self.collector.ordered], self.jobs)
+        self.reporter.fetch_jobs()
+        self.reporter.deliver()
+        self.assertEqual(2, len(self.jobs))
 
     def test_everything_arrives_in_order(self):
         numbers = [self.post() for _ in range(3)]

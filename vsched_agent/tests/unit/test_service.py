@@ -64,6 +64,9 @@ class Endpoint(rpc.CollectorEndpoint):
     def on_overrides(self, host):
         return self._collector.overrides(host)
 
+    def on_jobs(self, host):
+        return self._collector.jobs(host)
+
 
 class TestAgent(base.BaseTestCase):
 

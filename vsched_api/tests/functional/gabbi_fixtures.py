@@ -53,6 +53,9 @@ class Agent(rpc.AgentEndpoint):
         self._numbers = itertools.count(100)
         self._applied: set[str] = set()
 
+    def on_jobs_changed(self, generation: int) -> None:
+        """Jobs are not done here."""
+
     def on_overrides_changed(self, generation: int) -> None:
         """Ask for the overrides, apply them, report."""
         wanted = {one.instance_uuid: one for one in

@@ -43,6 +43,9 @@ class Agent(rpc.AgentEndpoint):
     def on_overrides_changed(self, generation):
         self.heard.put(generation)
 
+    def on_jobs_changed(self, generation):
+        self.heard.put(('jobs', generation))
+
 
 class TestBus(base.TestCase):
     """RabbitMQ between an agent and two collectors on PostgreSQL."""
