@@ -1,0 +1,78 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Pictures of an error profile, after figures 6 to 8 of HPL-2007-25."""
+
+import io
+import threading
+
+from vsched_lib.contract import messages
+
+#: What can be drawn: the error at each share (figure 6), how many errors are
+#: how large (figure 7), the mean error at each share (figure 8).
+FIGURES = ('error', 'cdf', 'mean')
+
+#: The formats of a picture.
+FORMS = ('svg', 'png')
+
+_STYLE = {
+    'axes.edgecolor': '#666666',
+    'axes.spines.right': False,
+    'axes.spines.top': False,
+    'axes.unicode_minus': True,
+    'font.size': 9.0,
+    'savefig.dpi': 120,
+    # Text stays text, and the same profile gives the same file.
+    'svg.fonttype': 'none',
+    'svg.hashsalt': 'vsched',
+}
+
+# Settings of matplotlib are the whole process's.
+_lock = threading.Lock()
+
+
+class Unavailable(Exception):
+    """There is nothing to draw with."""
+
+
+def render(profile: messages.ErrorProfile, figure: str, form: str, *,
+           host: str = '') -> bytes:
+    """Draw one picture. Safe to call from several threads.
+
+    :param figure: one of :data:`FIGURES`.
+    :param form: one of :data:`FORMS`.
+    :param host: whose profile it is, for the heading.
+    :returns: the file. The same for the same profile and release of
+        matplotlib.
+    :raises ValueError: when there is no such figure or form.
+    :raises Unavailable: when matplotlib is not installed.
+    """
+    if figure not in FIGURES:
+        raise ValueError('figure is none of %s' % ', '.join(FIGURES))
+    if form not in FORMS:
+        raise ValueError('form is none of %s' % ', '.join(FORMS))
+    with _lock:
+        try:
+            import matplotlib.style
+
+            from vsched_lib.presentation import error_figures
+        except ImportError as missing:
+            raise Unavailable(
+                'pictures need matplotlib, which can not be imported (%s): '
+                'install vsched[plot]' % missing) from missing
+        file = io.BytesIO()
+        with matplotlib.style.context(['default', _STYLE]):
+            error_figures.draw(profile, figure, host).savefig(
+                file, format=form,
+                metadata={'Date': None} if form == 'svg' else
+                {'Software': None})
+    return file.getvalue()
