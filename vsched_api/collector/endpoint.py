@@ -19,6 +19,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from vsched_api.db import session as db
+from vsched_api.operations import jobs
 from vsched_api.operations import overrides
 from vsched_api.operations import reports
 from vsched_lib.contract import messages
@@ -65,4 +66,4 @@ class Collector(rpc.CollectorEndpoint):
 
     def on_jobs(self, host: str) -> messages.Jobs:
         """Every unfinished job of a host."""
-        return messages.Jobs(0)
+        return jobs.orders(self.database, host)

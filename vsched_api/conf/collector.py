@@ -31,9 +31,20 @@ OPTS: list[cfg.Opt] = [
         help='How long an instance that no host lists any more is '
              'remembered, with its override, in days.'),
     cfg.IntOpt(
+        'job_retention_days',
+        default=30, min=1,
+        help='How long a job that is done, failed or cancelled is kept, in '
+             'days.'),
+    cfg.IntOpt(
+        'keep_profiles',
+        default=20, min=1,
+        help='How many error profiles of each host and source are kept, '
+             'the newest ones.'),
+    cfg.IntOpt(
         'purge_interval_s',
         default=300, min=1,
-        help='How often what is older than that is deleted, in seconds.'),
+        help='How often what is older or more than that is deleted, in '
+             'seconds.'),
     cfg.IntOpt(
         'purge_chunk_rows',
         default=5000, min=1,

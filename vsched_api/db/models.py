@@ -41,7 +41,8 @@ class Base(orm.DeclarativeBase):
         'mysql_collate': 'utf8mb4_bin'}
     type_annotation_map: ty.ClassVar[dict[ty.Any, ty.Any]] = {
         int: sa.BigInteger(), float: sa.Double(), bool: sa.Boolean(),
-        dict[str, ty.Any]: sa.JSON(none_as_null=True)}
+        dict[str, ty.Any]: sa.JSON(none_as_null=True),
+        list[ty.Any]: sa.JSON(none_as_null=True)}
 
 
 def _with(*extras: ty.Any) -> tuple[ty.Any, ...]:
@@ -67,6 +68,7 @@ class Host(Base):
 
     ``reported_at`` is the agent's clock, ``received_at`` the collector's.
     ``listed_at`` is when the agent last sent its list of instances.
+    ``jobs_generation`` counts the changes of what operators want of it.
     ``info`` is a ``messages.HostInfo``.
     """
 
@@ -81,6 +83,9 @@ class Host(Base):
     received_at: orm.Mapped[float | None]
     listed_at: orm.Mapped[float | None]
     overrides_generation: orm.Mapped[int]
+    # The default is for rows of a release without jobs.
+    jobs_generation: orm.Mapped[int] = orm.mapped_column(
+        server_default=sa.text('0'))
     info: orm.Mapped[dict[str, ty.Any] | None]
 
 
@@ -202,3 +207,93 @@ class UsageSample(Base):
     guest_us: orm.Mapped[int]
     wait_us: orm.Mapped[int]
     promised_us: orm.Mapped[int | None]
+
+
+class Job(Base):
+    """Something an operator wants a host to do, and how far it has got.
+
+    Both times are of this side's clock: ``updated_at`` is when it was last
+    ordered or reported on.
+    """
+
+    __tablename__ = 'jobs'
+    __table_args__ = _with(
+        sa.UniqueConstraint('uuid', name='uniq_jobs0uuid'),
+        sa.Index('jobs_host_id_idx', 'host_id', 'state'),
+        sa.Index('jobs_updated_at_idx', 'updated_at'))
+
+    id: orm.Mapped[int] = orm.mapped_column(_Id, primary_key=True)
+    uuid: orm.Mapped[str] = orm.mapped_column(sa.String(UUID_CHARS))
+    host_id: orm.Mapped[int] = orm.mapped_column(
+        sa.ForeignKey('hosts.id', name='jobs_host_id_fk'))
+    kind: orm.Mapped[str] = orm.mapped_column(sa.String(WORD_CHARS))
+    wanted: orm.Mapped[str] = orm.mapped_column(sa.String(WORD_CHARS))
+    state: orm.Mapped[str] = orm.mapped_column(sa.String(WORD_CHARS))
+    attempt: orm.Mapped[int]
+    parameters: orm.Mapped[dict[str, ty.Any]]
+    progress_ppm: orm.Mapped[int]
+    detail: orm.Mapped[str] = orm.mapped_column(sa.Text)
+    created_at: orm.Mapped[float]
+    updated_at: orm.Mapped[float]
+
+
+class ErrorProfile(Base):
+    """A ``messages.ErrorProfile`` of a host, without its points.
+
+    The newest of a source is the one with the highest ``id``, which was
+    stored last: neither the agent's clock nor its count of versions, which
+    begins anew with its journal, can hide a later one.
+    """
+
+    __tablename__ = 'error_profiles'
+    __table_args__ = _with(
+        sa.UniqueConstraint('uuid', name='uniq_error_profiles0uuid'),
+        sa.Index('error_profiles_host_id_idx', 'host_id', 'source', 'id'))
+
+    id: orm.Mapped[int] = orm.mapped_column(_Id, primary_key=True)
+    uuid: orm.Mapped[str] = orm.mapped_column(sa.String(UUID_CHARS))
+    host_id: orm.Mapped[int] = orm.mapped_column(
+        sa.ForeignKey('hosts.id', name='error_profiles_host_id_fk'))
+    version: orm.Mapped[int]
+    source: orm.Mapped[str] = orm.mapped_column(sa.String(WORD_CHARS))
+    started_at: orm.Mapped[float]
+    finished_at: orm.Mapped[float]
+    kernel: orm.Mapped[str] = orm.mapped_column(sa.String(NAME_CHARS))
+    tick_us: orm.Mapped[int]
+    cpus: orm.Mapped[int]
+    load: orm.Mapped[float]
+    quick: orm.Mapped[bool]
+    complete: orm.Mapped[bool]
+    features: orm.Mapped[dict[str, ty.Any]]
+    notes: orm.Mapped[list[ty.Any]]
+
+
+class ErrorPoint(Base):
+    """A ``messages.ErrorPoint`` of a profile; ``id`` is in their order."""
+
+    __tablename__ = 'error_points'
+    __table_args__ = _with(
+        sa.Index('error_points_profile_id_idx', 'profile_id', 'id'))
+
+    id: orm.Mapped[int] = orm.mapped_column(_Id, primary_key=True)
+    profile_id: orm.Mapped[int] = orm.mapped_column(
+        sa.ForeignKey('error_profiles.id', name='error_points_profile_id_fk',
+                      ondelete='CASCADE'))
+    backend: orm.Mapped[str] = orm.mapped_column(sa.String(WORD_CHARS))
+    period_us: orm.Mapped[int]
+    share_ppm: orm.Mapped[int]
+    contenders: orm.Mapped[int]
+    probe: orm.Mapped[str] = orm.mapped_column(sa.String(WORD_CHARS))
+    window_us: orm.Mapped[int]
+    n: orm.Mapped[int]
+    mean_ppm: orm.Mapped[int]
+    min_ppm: orm.Mapped[int]
+    max_ppm: orm.Mapped[int]
+    quantiles_ppm: orm.Mapped[list[ty.Any]]
+    abs_p50_ppm: orm.Mapped[int]
+    abs_p95_ppm: orm.Mapped[int]
+    abs_p99_ppm: orm.Mapped[int]
+    long_mean_ppm: orm.Mapped[int]
+    counts: orm.Mapped[list[ty.Any]]
+    lowest_ppm: orm.Mapped[list[ty.Any]]
+    largest_ppm: orm.Mapped[list[ty.Any]]

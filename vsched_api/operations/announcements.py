@@ -38,19 +38,27 @@ class Announcer:
         self._agents = None if transport is None else rpc.AgentClient(
             transport)
         self._news = threading.Condition()
-        self._generations: dict[str, int] = {}
+        self._generations: dict[tuple[str, str], int] = {}
         self._thread: threading.Thread | None = None
 
     def overrides_changed(self, hosts: Iterable[str],
                           generation: int) -> None:
         """The overrides of these hosts have a newer generation."""
+        self._announce('overrides', hosts, generation)
+
+    def jobs_changed(self, host: str, generation: int) -> None:
+        """The jobs of a host have a newer generation."""
+        self._announce('jobs', [host], generation)
+
+    def _announce(self, what: str, hosts: Iterable[str],
+                  generation: int) -> None:
         if self._agents is None:
             return
         with self._news:
             for host in hosts:
                 # Only the newest counts, should the bus be slow.
-                self._generations[host] = max(
-                    generation, self._generations.get(host, 0))
+                self._generations[what, host] = max(
+                    generation, self._generations.get((what, host), 0))
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, args=(self._agents,),
@@ -59,18 +67,20 @@ class Announcer:
             self._news.notify()
 
     def _run(self, agents: rpc.AgentClient) -> None:
+        tell = {'overrides': agents.overrides_changed,
+                'jobs': agents.jobs_changed}
         while True:
             with self._news:
                 self._news.wait_for(lambda: self._generations)
-                host, generation = self._generations.popitem()
+                (what, host), generation = self._generations.popitem()
             try:
-                agents.overrides_changed(host, generation)
+                tell[what](host, generation)
             except errors.Unreachable as problem:
                 LOG.warning(
-                    'Generation %(generation)d of the overrides waits for '
+                    'Generation %(generation)d of the %(what)s waits for '
                     'the next report of %(host)s: %(problem)s',
-                    {'generation': generation, 'host': host,
+                    {'generation': generation, 'what': what, 'host': host,
                      'problem': problem})
             except Exception:
                 # The next one must still be told.
-                LOG.exception('Announcing overrides to %s failed', host)
+                LOG.exception('Announcing %s to %s failed', what, host)

@@ -25,6 +25,7 @@ import typing as ty
 import uuid
 
 from vsched_lib.contract import messages
+from vsched_lib.model import error
 
 #: 9999-12-31T23:59:59Z: the last second that has an ISO 8601 form.
 _LATEST_S = 253_402_300_799.0
@@ -33,6 +34,8 @@ _MAX_VCPUS = 2**31 - 1
 _MAX_NAME_CHARS = 255
 _MAX_WORD_CHARS = 64
 _MAX_DETAIL_CHARS = 4000
+_MAX_NOTES = 1000
+_MAX_VALUES = 1000
 
 Row = dict[str, ty.Any]
 
@@ -44,6 +47,7 @@ class Batch:
     :param info: None when the report has none.
     :param instances: rows by UUID, None when the report has no list.
     :param reservations: rows by UUID.
+    :param profiles: rows of error profiles, with rows of their ``points``.
     """
 
     host: str
@@ -54,6 +58,8 @@ class Batch:
     reservations: dict[str, Row]
     usage: list[Row]
     events: list[Row]
+    jobs: list[Row]
+    profiles: list[Row]
 
 
 def rows(report: messages.Report) -> Batch:
@@ -73,7 +79,9 @@ def rows(report: messages.Report) -> Batch:
             row['uuid']: row for row in map(_instance, report.instances)},
         reservations=dict(map(_reservation, report.reservations)),
         usage=[_sample(sample) for sample in report.usage],
-        events=[_event(event) for event in report.events])
+        events=[_event(event) for event in report.events],
+        jobs=[_job(job) for job in report.jobs],
+        profiles=[_profile(profile) for profile in report.error_profiles])
 
 
 def host_name(name: str) -> str:
@@ -144,6 +152,13 @@ def _uuid(where: str, value: str) -> str:
     except ValueError:
         raise messages.MalformedMessage('%s: %s is not a UUID' % (
             where, ascii(value[:_MAX_WORD_CHARS]))) from None
+
+
+def _number(where: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise messages.MalformedMessage(
+            '%s: %r is not a finite number' % (where, value))
+    return value
 
 
 def _object(where: str, value: Mapping[str, ty.Any]) -> Row:
@@ -227,3 +242,55 @@ def _event(event: messages.Event) -> Row:
             _uuid, 'Event.instance_uuid', event.instance_uuid),
         'figures': _object('Event.figures', event.figures),
     }
+
+
+def _job(job: messages.JobReport) -> Row:
+    return {
+        'uuid': _uuid('JobReport.uuid', job.uuid),
+        'attempt': _count('JobReport.attempt', job.attempt),
+        'state': job.state.value,
+        'progress_ppm': min(max(job.progress_ppm, 0), error.PPM),
+        'detail': sentence(job.detail),
+    }
+
+
+def _profile(profile: messages.ErrorProfile) -> Row:
+    where = 'ErrorProfile.'
+    row: Row = {
+        'uuid': _uuid(where + 'uuid', profile.uuid),
+        'source': profile.source.value,
+        'kernel': _clean(profile.kernel)[:_MAX_NAME_CHARS],
+        'load': _number(where + 'load', profile.load),
+        'quick': profile.quick,
+        'complete': profile.complete,
+        'features': _object(where + 'features', profile.features),
+        'notes': [sentence(note) for note in profile.notes[:_MAX_NOTES]],
+        'points': [_point(point) for point in profile.points],
+    }
+    for name in ('version', 'tick_us', 'cpus'):
+        row[name] = _count(where + name, getattr(profile, name))
+    for name in ('started_at', 'finished_at'):
+        row[name] = _time(where + name, getattr(profile, name))
+    return row
+
+
+def _point(point: messages.ErrorPoint) -> Row:
+    where = 'ErrorPoint.'
+    row: Row = {
+        'backend': _word(where + 'backend', point.backend),
+        'probe': point.probe.value,
+    }
+    for name in ('period_us', 'share_ppm', 'contenders', 'window_us', 'n'):
+        row[name] = _count(where + name, getattr(point, name))
+    for name in ('mean_ppm', 'min_ppm', 'max_ppm', 'abs_p50_ppm',
+                 'abs_p95_ppm', 'abs_p99_ppm', 'long_mean_ppm'):
+        row[name] = _integer(where + name, getattr(point, name))
+    for name in ('quantiles_ppm', 'counts', 'lowest_ppm', 'largest_ppm'):
+        values = getattr(point, name)
+        # How many there are is the model's of the agent's release.
+        if not 0 < len(values) <= _MAX_VALUES:
+            raise messages.MalformedMessage(
+                '%s: %d values are not 1 to %d' % (
+                    where + name, len(values), _MAX_VALUES))
+        row[name] = [_integer(where + name, value) for value in values]
+    return row

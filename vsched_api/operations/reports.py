@@ -44,10 +44,12 @@ from vsched_api.db.queries import events
 from vsched_api.db.queries import hosts
 from vsched_api.db.queries import instances
 from vsched_api.db.queries import overrides
+from vsched_api.db.queries import profiles
 from vsched_api.db.queries import reservations
 from vsched_api.db.queries import usage
 from vsched_api.db import session as db
 from vsched_api.operations import inspection
+from vsched_api.operations import jobs
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 
@@ -106,7 +108,8 @@ def reject(database: db.Database, raw: object, problem: Exception,
             events.add(session, [{'host_id': row.id, **event}])
         return messages.ReportReply(
             duplicate=duplicate, resync=not duplicate,
-            overrides_generation=row.overrides_generation)
+            overrides_generation=row.overrides_generation,
+            jobs_generation=row.jobs_generation)
 
     return database.write(work)
 
@@ -128,7 +131,8 @@ def _store(session: ty.Any, batch: inspection.Batch,
     host = hosts.lock(session, batch.host) or hosts.add(session, batch.host)
     if batch.number <= host.last_batch:
         return messages.ReportReply(
-            duplicate=True, overrides_generation=host.overrides_generation)
+            duplicate=True, overrides_generation=host.overrides_generation,
+            jobs_generation=host.jobs_generation)
     missed = batch.number != host.last_batch + 1
     host.last_batch = batch.number
     host.reported_at = batch.at
@@ -149,9 +153,12 @@ def _store(session: ty.Any, batch: inspection.Batch,
         {'host_id': host.id, **sample} for sample in batch.usage])
     events.add(session, [
         {'host_id': host.id, **event} for event in batch.events])
+    jobs.record(session, host.id, batch.jobs, now)
+    profiles.add(session, host.id, batch.profiles)
     full = batch.info is not None and batch.instances is not None
     return messages.ReportReply(
         duplicate=False, overrides_generation=host.overrides_generation,
+        jobs_generation=host.jobs_generation,
         resync=not full and (
             missed or host.info is None or host.listed_at is None))
 

@@ -24,7 +24,9 @@ from oslo_log import log as logging
 from vsched_api.db.queries import counters
 from vsched_api.db.queries import events
 from vsched_api.db.queries import instances
+from vsched_api.db.queries import jobs
 from vsched_api.db.queries import overrides
+from vsched_api.db.queries import profiles
 from vsched_api.db.queries import usage
 from vsched_api.db import session as db
 
@@ -32,6 +34,9 @@ LOG = logging.getLogger(__name__)
 
 _SECONDS_PER_HOUR = 3600
 _SECONDS_PER_DAY = 86_400
+
+#: Rows that go with one profile, of the usual size.
+_ROWS_PER_PROFILE = 100
 
 
 def purge(database: db.Database, conf: cfg.ConfigOpts, now: float,
@@ -55,11 +60,18 @@ def purge(database: db.Database, conf: cfg.ConfigOpts, now: float,
             limit),
         'instances': lambda session, limit: _instances(
             session, gone_before, limit),
+        'jobs': lambda session, limit: jobs.delete_finished(
+            session, now - options.job_retention_days * _SECONDS_PER_DAY,
+            limit),
     }
     counts = {}
     for name, delete in chunks.items():
         counts[name] = _all(database, delete, options.purge_chunk_rows,
                             stopped)
+    counts['profiles'] = _all(
+        database, lambda session, limit: profiles.delete_surplus(
+            session, options.keep_profiles, limit),
+        max(1, options.purge_chunk_rows // _ROWS_PER_PROFILE), stopped)
     counts['overrides'] = database.write(
         lambda session: _overrides(session, gone_before))
     if any(counts.values()):

@@ -52,7 +52,9 @@ class Code(enum.StrEnum):
     JOB_NOT_FOUND = 'vsched.job.not_found'
     JOB_EXISTS = 'vsched.job.exists'
     JOB_FINISHED = 'vsched.job.finished'
+    JOB_CHANGING = 'vsched.job.changing'
     PROFILE_NOT_FOUND = 'vsched.profile.not_found'
+    PLOTS_UNAVAILABLE = 'vsched.plots.unavailable'
     OVERRIDE_NOT_FOUND = 'vsched.reservation.override_not_found'
     RESERVATION_CHANGING = 'vsched.reservation.changing'
 

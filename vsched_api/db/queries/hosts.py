@@ -61,7 +61,8 @@ def lock(session: orm.Session, name: str) -> models.Host | None:
 
 def add(session: orm.Session, name: str) -> models.Host:
     """Add a host of which nothing is known yet."""
-    row = models.Host(name=name, last_batch=0, overrides_generation=0)
+    row = models.Host(name=name, last_batch=0, overrides_generation=0,
+                      jobs_generation=0)
     session.add(row)
     session.flush()
     return row
@@ -74,3 +75,21 @@ def set_overrides_generation(session: orm.Session, host_ids: Iterable[int],
         sa.update(_row).where(_row.id.in_(sorted(host_ids))).values(
             overrides_generation=generation).execution_options(
                 synchronize_session=False))
+
+
+def next_jobs_generation(session: orm.Session,
+                         name: str) -> models.Host | None:
+    """Let a host's agent know that its jobs changed.
+
+    The first statement of every transaction that changes what operators
+    want of a host: it holds the host's row, as :func:`lock` does.
+
+    :returns: the host with its new generation.
+    """
+    changed = session.execute(
+        sa.update(_row).where(_row.name == name).values(
+            jobs_generation=_row.jobs_generation + 1).execution_options(
+                synchronize_session=False))
+    if not changed.rowcount:  # type: ignore[attr-defined]
+        return None
+    return by_name(session, name)

@@ -286,7 +286,8 @@ class Reports:
         reply = collector.report({}, {
             'host': base.HOST, 'batch': 4, 'at': 'noon'})
         self.assertEqual(
-            {'duplicate': False, 'overrides_generation': 0, 'resync': True},
+            {'duplicate': False, 'overrides_generation': 0, 'resync': True,
+             'jobs_generation': 0},
             reply)
         told, = events.page(self.database, 10)
         self.assertIn('Report.at', told.detail)

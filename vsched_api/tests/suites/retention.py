@@ -50,8 +50,8 @@ class Retention:
             events=[base.event(self.now - 3 * DAY_S + offset)
                     for offset in range(-3, 2)])
         self.assertEqual(
-            {'usage': 10, 'events': 3, 'instances': 0, 'overrides': 0},
-            self.purge())
+            {'usage': 10, 'events': 3, 'instances': 0, 'jobs': 0,
+             'profiles': 0, 'overrides': 0}, self.purge())
         self.assertEqual(5, self.left(models.UsageSample))
         self.assertEqual(2, self.left(models.Event))
         self.assertEqual(1, self.left(models.Reservation))
@@ -71,8 +71,8 @@ class Retention:
         self.assertEqual(0, self.purge()['instances'])
         self.now += 1
         self.assertEqual(
-            {'usage': 0, 'events': 0, 'instances': 1, 'overrides': 1},
-            self.purge())
+            {'usage': 0, 'events': 0, 'instances': 1, 'jobs': 0,
+             'profiles': 0, 'overrides': 1}, self.purge())
         self.assertEqual(
             [stays], [one.instance_uuid for one in
                       reservations.page(self.database, 10)])

@@ -1,0 +1,131 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Rows of error profiles and their points.
+
+The newest profile of a source is the one that was stored last.
+"""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+from collections.abc import Sequence
+import typing as ty
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from vsched_api.db import models
+
+_row = models.ErrorProfile
+_point = models.ErrorPoint
+
+Points = dict[int, list[models.ErrorPoint]]
+
+
+def newest(session: orm.Session, host_id: int, source: str | None = None,
+           version: int | None = None) -> Sequence[models.ErrorProfile]:
+    """The newest profile of each source, in the order of their sources.
+
+    :param source: only of this one.
+    :param version: only those of this version.
+    """
+    query = sa.select(sa.func.max(_row.id)).where(_row.host_id == host_id)
+    if source is not None:
+        query = query.where(_row.source == source)
+    if version is not None:
+        query = query.where(_row.version == version)
+    return session.execute(
+        sa.select(_row).where(_row.id.in_(query.group_by(_row.source)))
+        .order_by(_row.source)).scalars().all()
+
+
+def position(session: orm.Session, host_id: int, uuid: str) -> int | None:
+    """Where in the order of its host a profile is."""
+    return session.execute(sa.select(_row.id).where(
+        _row.uuid == uuid, _row.host_id == host_id)).scalar_one_or_none()
+
+
+def page(session: orm.Session, host_id: int, limit: int,
+         after: int | None = None, source: str | None = None,
+         ) -> Sequence[models.ErrorProfile]:
+    """Profiles of a host, newest first.
+
+    :param after: the position of the last one of the page before.
+    """
+    query = sa.select(_row).where(_row.host_id == host_id).order_by(
+        _row.id.desc()).limit(limit)
+    if after is not None:
+        query = query.where(_row.id < after)
+    if source is not None:
+        query = query.where(_row.source == source)
+    return session.execute(query).scalars().all()
+
+
+def points(session: orm.Session, profile_ids: Collection[int]) -> Points:
+    """By the id of their profile, its points in their order."""
+    found: Points = {number: [] for number in profile_ids}
+    for row in session.execute(sa.select(_point).where(
+            _point.profile_id.in_(profile_ids)).order_by(
+                _point.id)).scalars():
+        found[row.profile_id].append(row)
+    return found
+
+
+def add(session: orm.Session, host_id: int,
+        profiles: Sequence[Mapping[str, ty.Any]]) -> int:
+    """Store profiles; one that is stored already stays as it is.
+
+    :param profiles: rows, with the rows of their ``points``.
+    :returns: how many were new.
+    """
+    by_uuid = {profile['uuid']: profile for profile in reversed(profiles)}
+    if not by_uuid:
+        return 0
+    for known in session.execute(
+            sa.select(_row.uuid).where(_row.uuid.in_(by_uuid))).scalars():
+        del by_uuid[known]
+    # In the order they were told: that is also the order of their ids.
+    for profile in reversed(by_uuid.values()):
+        row = _row(host_id=host_id, **{
+            name: value for name, value in profile.items()
+            if name != 'points'})
+        session.add(row)
+        session.flush()
+        if profile['points']:
+            session.execute(sa.insert(_point), [
+                {'profile_id': row.id, **point}
+                for point in profile['points']])
+    return len(by_uuid)
+
+
+def delete_surplus(session: orm.Session, keep: int, limit: int) -> int:
+    """Delete the oldest profiles beyond the newest of a host and source.
+
+    :param keep: how many of each host and source stay.
+    :returns: how many went; fewer than ``limit`` when none is left.
+    """
+    rank = sa.func.row_number().over(
+        partition_by=(_row.host_id, _row.source),
+        order_by=_row.id.desc()).label('newest')
+    ranked = sa.select(_row.id, rank).subquery()
+    ids = session.execute(
+        sa.select(ranked.c.id).where(ranked.c.newest > keep).order_by(
+            ranked.c.id).limit(limit)).scalars().all()
+    if ids:
+        # Not left to the foreign key: an SQLite file opened without its
+        # enforcement would keep the points.
+        session.execute(
+            sa.delete(_point).where(_point.profile_id.in_(ids))
+            .execution_options(synchronize_session=False))
+        session.execute(sa.delete(_row).where(_row.id.in_(ids))
+                        .execution_options(synchronize_session=False))
+    return len(ids)

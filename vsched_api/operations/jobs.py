@@ -1,0 +1,283 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Jobs: what operators want hosts to do, and how far they have got.
+
+The agent pulls, as it pulls overrides: each change of what is wanted gives
+the host a new generation of its jobs, in one transaction; the agent hears of
+it by a cast and, should that get lost, from the reply to its next report,
+and then asks for every job that is not finished.
+
+Only the agent says that a job is finished. A cancelled one is wanted to be
+so until the agent has confirmed it, and what it reports of an attempt is
+ignored once another attempt was ordered.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import typing as ty
+import uuid
+
+from oslo_log import log as logging
+
+from vsched_api.db import models
+from vsched_api.db.queries import hosts
+from vsched_api.db.queries import jobs as queries
+from vsched_api.db import session as db
+from vsched_api.operations import announcements
+from vsched_api.operations import errors
+from vsched_lib.contract import errors as contract_errors
+from vsched_lib.contract import messages
+
+LOG = logging.getLogger(__name__)
+
+Code = contract_errors.Code
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it stands; times in seconds since the epoch.
+
+    :param wanted: a ``messages.JobWanted``.
+    :param state: a ``messages.JobState``, as the agent last told.
+    :param attempt: how often it was ordered to run.
+    :param updated_at: when it was last ordered or reported on.
+    """
+
+    uuid: str
+    host: str
+    kind: str
+    wanted: str
+    state: str
+    attempt: int
+    parameters: Mapping[str, ty.Any]
+    progress_ppm: int
+    detail: str
+    created_at: float
+    updated_at: float
+
+
+def page(database: db.Database, limit: int, marker: str | None = None,
+         **filters: ty.Any) -> list[Job]:
+    """Jobs, newest first.
+
+    :param marker: UUID of the last job of the page before.
+    :param filters: as :func:`vsched_api.db.queries.jobs.page` takes them.
+    :raises errors.Invalid: when the marker is not a stored job.
+    """
+    def work(session: ty.Any) -> list[Job]:
+        after = None
+        if marker is not None:
+            after = queries.position(session, marker)
+            if after is None:
+                raise errors.Invalid('marker: no job has it')
+        return [_job(found) for found in queries.page(
+            session, limit, after, **filters)]
+
+    return database.read(work)
+
+
+def get(database: db.Database, job_uuid: str) -> Job:
+    """One job.
+
+    :raises errors.NotFound: when there is none with this UUID.
+    """
+    return database.read(lambda session: _job(_known(session, job_uuid)))
+
+
+def create(database: db.Database, announcer: announcements.Announcer,
+           host: str, kind: messages.JobKind,
+           parameters: Mapping[str, ty.Any], now: float) -> Job:
+    """Order a job.
+
+    :param parameters: of the kind, checked already.
+    :raises errors.NotFound: when no agent ever reported from the host.
+    :raises errors.Conflict: when it has an unfinished job of this kind.
+    """
+    job_uuid = str(uuid.uuid4())
+
+    def work(session: ty.Any) -> tuple[Job, int]:
+        row = hosts.next_jobs_generation(session, host)
+        if row is None:
+            raise errors.NotFound(
+                'no agent reported from a host named %s' % host,
+                Code.HOST_NOT_FOUND)
+        _alone(session, row, kind)
+        queries.add(session, row.id, job_uuid, kind.value,
+                    dict(parameters), now)
+        return _job(_known(session, job_uuid)), row.jobs_generation
+
+    job, generation = database.write(work)
+    LOG.info('Host %s: %s is ordered as job %s', host, job.kind, job.uuid)
+    announcer.jobs_changed(host, generation)
+    return job
+
+
+def cancel(database: db.Database, announcer: announcements.Announcer,
+           job_uuid: str, now: float) -> Job:
+    """Have a host stop a job, or never begin it; the agent confirms it.
+
+    Asking once more tells the agent once more.
+
+    :raises errors.NotFound: when there is no such job.
+    :raises errors.Conflict: when it has come to its end.
+    """
+    def change(session: ty.Any, host: models.Host, job: models.Job) -> None:
+        if job.state in queries.FINISHED:
+            raise errors.Conflict(
+                'job %s is %s already' % (job_uuid, job.state),
+                Code.JOB_FINISHED)
+        if job.wanted != messages.JobWanted.CANCEL:
+            job.wanted = messages.JobWanted.CANCEL.value
+            job.updated_at = now
+
+    return _change(database, announcer, job_uuid, change)
+
+
+def resume(database: db.Database, announcer: announcements.Announcer,
+           job_uuid: str, now: float) -> Job:
+    """Have a host go on with a job that failed or was cancelled.
+
+    A job that runs, or is going to, is left as it is.
+
+    :raises errors.NotFound: when there is no such job.
+    :raises errors.Conflict: when it is done, when the agent has not
+        confirmed yet that it is cancelled, or when the host has another
+        unfinished one of its kind.
+    """
+    def change(session: ty.Any, host: models.Host, job: models.Job) -> None:
+        if job.state == messages.JobState.DONE:
+            raise errors.Conflict(
+                'job %s is done; order another one' % job_uuid,
+                Code.JOB_FINISHED)
+        if job.state in queries.FINISHED:
+            _alone(session, host, messages.JobKind(job.kind))
+            job.attempt += 1
+            job.wanted = messages.JobWanted.RUN.value
+            job.state = messages.JobState.QUEUED.value
+            job.detail = ''
+            job.updated_at = now
+        elif job.wanted != messages.JobWanted.RUN:
+            raise errors.Conflict(
+                'the agent of host %s has not confirmed yet that job %s is '
+                'cancelled: try again' % (host.name, job_uuid),
+                Code.JOB_CHANGING)
+
+    return _change(database, announcer, job_uuid, change)
+
+
+def orders(database: db.Database, host: str) -> messages.Jobs:
+    """Every unfinished job of a host, as its agent asks for them.
+
+    :returns: generation 0 and none for a host never heard of.
+    """
+    def work(session: ty.Any) -> messages.Jobs:
+        row = hosts.by_name(session, host)
+        if row is None:
+            return messages.Jobs(generation=0)
+        # The generation is read first: should a job be ordered between the
+        # two reads, the agent gets it with an older number and merely asks
+        # again.
+        generation, host_id = row.jobs_generation, row.id
+        return messages.Jobs(generation=generation, orders=tuple(
+            messages.JobOrder(
+                uuid=job.uuid, kind=messages.JobKind(job.kind),
+                wanted=messages.JobWanted(job.wanted), attempt=job.attempt,
+                parameters=job.parameters)
+            for job in queries.unfinished(session, host_id)))
+
+    return database.read(work)
+
+
+def record(session: ty.Any, host_id: int,
+           reports: Sequence[Mapping[str, ty.Any]], now: float) -> None:
+    """Store what an agent tells of its host's jobs, inside a transaction.
+
+    What it tells of an earlier attempt or of a finished one is ignored, and
+    so is what it tells of a job that is not, or no longer, known. An attempt
+    that is ahead was ordered by a database that has since been restored: it
+    counts.
+
+    :param reports: rows, in the order they were told.
+    """
+    if not reports:
+        return
+    rows = queries.of_host(
+        session, host_id, {report['uuid'] for report in reports})
+    for report in reports:
+        row = rows.get(report['uuid'])
+        if row is None or report['attempt'] < row.attempt or (
+                report['attempt'] == row.attempt and
+                row.state in queries.FINISHED):
+            LOG.info('What host %d tells of attempt %d of job %s is '
+                     'ignored', host_id, report['attempt'], report['uuid'])
+            continue
+        for name in ('attempt', 'state', 'progress_ppm', 'detail'):
+            setattr(row, name, report[name])
+        row.updated_at = now
+    session.flush()
+
+
+def _change(database: db.Database, announcer: announcements.Announcer,
+            job_uuid: str,
+            change: Callable[[ty.Any, models.Host, models.Job], None],
+            ) -> Job:
+    # A job stays with its host, so it may be looked up before: the first
+    # statement of the transaction must be the write to the host.
+    host = get(database, job_uuid).host
+
+    def work(session: ty.Any) -> tuple[Job, int]:
+        row = hosts.next_jobs_generation(session, host)
+        found = _known(session, job_uuid)
+        if row is None:
+            raise _none(job_uuid)
+        change(session, row, found.job)
+        session.flush()
+        return _job(found), row.jobs_generation
+
+    job, generation = database.write(work)
+    LOG.info('Host %s: job %s is wanted to %s, attempt %d',
+             host, job_uuid, job.wanted, job.attempt)
+    announcer.jobs_changed(host, generation)
+    return job
+
+
+def _alone(session: ty.Any, host: models.Host,
+           kind: messages.JobKind) -> None:
+    others = queries.unfinished(session, host.id, kind.value)
+    if others:
+        raise errors.Conflict(
+            'host %s has job %s of kind %s, which is %s; wait for it or '
+            'cancel it' % (
+                host.name, others[0].uuid, kind, others[0].state),
+            Code.JOB_EXISTS)
+
+
+def _known(session: ty.Any, job_uuid: str) -> queries.Found:
+    found = queries.by_uuid(session, job_uuid)
+    if found is None:
+        raise _none(job_uuid)
+    return found
+
+
+def _none(job_uuid: str) -> errors.NotFound:
+    return errors.NotFound(
+        'there is no job %s' % job_uuid, Code.JOB_NOT_FOUND)
+
+
+def _job(found: queries.Found) -> Job:
+    row = found.job
+    return Job(host=found.host, **{
+        field.name: getattr(row, field.name)
+        for field in dataclasses.fields(Job) if field.name != 'host'})
