@@ -16,6 +16,7 @@ Each reservation's report is said once and again when it changed; what is
 sent waits in the journal until the collector has it.
 """
 
+from collections import deque
 from collections.abc import Collection
 import dataclasses
 import time
@@ -30,6 +31,7 @@ from vsched_agent import journal as journals
 from vsched_agent import wanted as wants
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.model import error_change
 
 LOG = logging.getLogger(__name__)
 
@@ -49,6 +51,8 @@ _CODE = {
 #: What no room on the host would mend.
 _ABOUT_THE_TEXT = frozenset((
     errors.Code.EXTRA_SPECS_INVALID, errors.Code.RESERVATION_INVALID))
+#: Reports of jobs that wait for a batch at most.
+_MOST_JOBS = 1000
 
 
 class Bulletin:
@@ -73,6 +77,9 @@ class Bulletin:
         self._usage: list[messages.UsageSample] = []
         self._events: list[messages.Event] = []
         self._changed: dict[str, messages.ReservationReport] = {}
+        # From any thread; the others are the reconciler's own.
+        self._jobs: deque[messages.JobReport] = deque(maxlen=_MOST_JOBS)
+        self._profiles: list[messages.ErrorProfile] = []
         self._full = True
         self._sent_info: messages.HostInfo | None = None
         self._sent_instances: tuple[messages.InstanceInfo, ...] | None = None
@@ -101,7 +108,8 @@ class Bulletin:
     @property
     def urgent(self) -> bool:
         """Whether there is more to tell than samples."""
-        return bool(self._events or self._changed or self._full)
+        return bool(self._events or self._changed or self._full or
+                    self._jobs or self._profiles)
 
     @property
     def eventful(self) -> bool:
@@ -111,6 +119,36 @@ class Bulletin:
     def resync(self) -> None:
         """The next batch should tell everything. Safe from any thread."""
         self._full = True
+
+    def job(self, report: messages.JobReport) -> None:
+        """A job got further. Safe from any thread."""
+        self._jobs.append(report)
+
+    def profile(self, profile: messages.ErrorProfile,
+                changes: ty.Sequence[error_change.Change]) -> None:
+        """The host has a new error profile.
+
+        :param changes: since the profile before.
+        """
+        self._profiles.append(profile)
+        if not changes:
+            return
+        worst = changes[0]
+        self.event(
+            errors.Code.PROFILE_DRIFTED, messages.Severity.WARNING
+            if worst.after_ppm > worst.before_ppm
+            else messages.Severity.INFO,
+            'errors of backend %s at %g %% every %d us have changed: p95 '
+            '%.2f %%, before %.2f %%; %d points differ from the last %s '
+            'profile' % (
+                worst.backend, worst.share_ppm / 10_000, worst.period_us,
+                worst.after_ppm / 10_000, worst.before_ppm / 10_000,
+                len(changes), profile.source),
+            figures={'version': profile.version,
+                     'source': str(profile.source),
+                     'points': len(changes),
+                     'before_ppm': worst.before_ppm,
+                     'after_ppm': worst.after_ppm})
 
     def used(self, samples: ty.Iterable[messages.UsageSample]) -> None:
         """Instances have used CPU time."""
@@ -169,6 +207,7 @@ class Bulletin:
             messages.InstanceInfo(one.uuid, one.name, len(one.vcpus))
             for one in domains)
         changed = self._said if full else self._changed
+        jobs = [self._jobs.popleft() for _ in range(len(self._jobs))]
         self._journal.note_reservations(self._changed.values())
         self._journal.post(lambda batch: messages.Report(
             host=self._host, batch=batch, at=time.time(),
@@ -176,9 +215,11 @@ class Bulletin:
             instances=instances
             if full or instances != self._sent_instances else None,
             reservations=tuple(changed.values()),
-            usage=tuple(self._usage), events=tuple(self._events)))
+            usage=tuple(self._usage), events=tuple(self._events),
+            jobs=tuple(jobs), error_profiles=tuple(self._profiles)))
         self._sent_info, self._sent_instances = info, instances
         self._usage, self._events, self._changed = [], [], {}
+        self._profiles = []
         self._trim()
 
     def compare(self, now: messages.HostInfo) -> bool:

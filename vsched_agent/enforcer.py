@@ -54,14 +54,39 @@ class NoCapacity:
         """Nothing to ask."""
 
 
+class Margins(ty.Protocol):
+    """What a promise needs on this host to keep within a bound."""
+
+    def grant(self, promise: reservation.Reservation,
+              backend: reservation.Backend,
+              bound_ppm: int | None) -> reservation.Reservation:
+        """The promise with its margin, or errors.Refused."""
+
+
+class NoMargins:
+    """A host that was not asked how wrong it is."""
+
+    def grant(self, promise: reservation.Reservation,
+              backend: reservation.Backend,
+              bound_ppm: int | None) -> reservation.Reservation:
+        """The promise as it is."""
+        return promise
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Holding:
-    """What the kernel was made to hold for one instance."""
+    """What the kernel was made to hold for one instance.
+
+    :param promise: what the kernel holds, margins included.
+    :param asked: what the instance was promised; None when an earlier agent
+        put it in force.
+    """
 
     backend: reservation.Backend
     promise: reservation.Reservation
     pid: int
     targets: tuple[base.Target, ...]
+    asked: reservation.Reservation | None = None
 
     @property
     def claim(self) -> admission.Claim:
@@ -114,13 +139,15 @@ class Enforcer:
     :param degrade: whether a reservation that names no backend falls to a
         weaker one when it is refused.
     :param tick_us: the host's scheduler tick.
+    :param margins: what promises with a bound on their error need.
     """
 
     def __init__(self, backends: Mapping[reservation.Backend, base.Backend],
                  support: ty.Callable[[reservation.Backend], base.Support],
                  capacity: Capacities, journal: journals.Journal,
                  test: admission.Test = admission.Test.BANDWIDTH,
-                 degrade: bool = False, tick_us: int = 0) -> None:
+                 degrade: bool = False, tick_us: int = 0,
+                 margins: Margins | None = None) -> None:
         self._backends = backends
         self._support = support
         self.capacity = capacity
@@ -128,6 +155,7 @@ class Enforcer:
         self._test = test
         self._degrade = degrade
         self._tick_us = tick_us
+        self._margins = margins or NoMargins()
         self._holdings: dict[str, Holding] = {}
 
     def holding(self, uuid: str) -> Holding | None:
@@ -146,9 +174,13 @@ class Enforcer:
              if held.backend in reservation.GUARANTEES), Fraction(0)))
 
     def promised(self) -> dict[str, Fraction]:
-        """By instance, the CPUs in force."""
-        return {uuid: held.bandwidth
-                for uuid, held in self._holdings.items()}
+        """By instance, the CPUs it was promised, without margins."""
+        return {uuid: (held.asked or held.promise).bandwidth(
+            len(held.targets)) for uuid, held in self._holdings.items()}
+
+    def holdings(self) -> Iterable[tuple[str, Holding]]:
+        """Everything that is in force, by instance."""
+        return self._holdings.items()
 
     def adopt(self, domain: hypervisor.Domain) -> bool:
         """Take up what an earlier agent left in force.
@@ -178,9 +210,12 @@ class Enforcer:
         return False
 
     def hold(self, domain: hypervisor.Domain,
-             promise: reservation.Reservation) -> errors.Refused | None:
+             promise: reservation.Reservation,
+             bound_ppm: int | None = None) -> errors.Refused | None:
         """Put a promise in force, or leave everything as it was.
 
+        :param bound_ppm: what may be missing in one second of a hundred, in
+            ppm of the promise; None when anything may.
         :returns: None when it is held as asked; the cause when it is held
             by a weaker backend.
         :raises errors.Refused: when it is not held; the instance keeps
@@ -190,17 +225,20 @@ class Enforcer:
         current = self._current(domain)
         cause: errors.Refused | None = None
         for name in self._candidates(promise):
-            if (current is not None and current.backend == name and
-                    _figures(current.promise) == _figures(promise) and
-                    current.targets == targets):
-                return cause
             try:
-                self._apply(name, domain, targets, promise)
+                granted = self._margins.grant(promise, name, bound_ppm)
+                holding = Holding(
+                    name, granted, domain.pid, targets, promise)
+                if (current is not None and current.backend == name and
+                        _figures(current.promise) == _figures(granted) and
+                        current.targets == targets):
+                    self._holdings[domain.uuid] = holding
+                    return cause
+                self._apply(name, domain, targets, granted)
             except errors.Refused as refusal:
                 cause = cause or refusal
                 continue
-            self._holdings[domain.uuid] = Holding(
-                name, promise, domain.pid, targets)
+            self._holdings[domain.uuid] = holding
             # Only now, so that the promise was never without a keeper.
             self._leave_others(domain, name)
             return cause

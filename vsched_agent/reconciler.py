@@ -36,6 +36,7 @@ from vsched_agent import journal as journals
 from vsched_agent import wanted as wants
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.model import error_change
 
 LOG = logging.getLogger(__name__)
 
@@ -52,6 +53,17 @@ class Meter(ty.Protocol):
                promised: Mapping[str, Fraction],
                ) -> list[messages.UsageSample]:
         """CPU time since the last call, by instance."""
+
+
+class Profiles(ty.Protocol):
+    """Where the host's error profiles come from."""
+
+    def attested(self, holdings: Iterable[enforcers.Holding]) -> None:
+        """What was just seen to be in force: samples for free."""
+
+    def look(self) -> Sequence[tuple[
+            messages.ErrorProfile, Sequence[error_change.Change]]]:
+        """Those that are new, and how they differ from the last ones."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,13 +87,15 @@ class Reconciler:
     :param meter: reads the instances' CPU time.
     :param host_info: what the host is and can promise, now.
     :param on_batch: called when a batch waits in the journal.
+    :param profiles: tells of new profiles; None when there are none.
     """
 
     def __init__(self, settings: Settings, hypervisor: base.Hypervisor,
                  enforcer: enforcers.Enforcer, journal: journals.Journal,
                  meter: Meter,
                  host_info: ty.Callable[[], messages.HostInfo],
-                 on_batch: ty.Callable[[], None]) -> None:
+                 on_batch: ty.Callable[[], None],
+                 profiles: Profiles | None = None) -> None:
         self._settings = settings
         self._hypervisor = hypervisor
         self._enforcer = enforcer
@@ -89,6 +103,7 @@ class Reconciler:
         self._meter = meter
         self._host_info = host_info
         self._on_batch = on_batch
+        self._profiles = profiles
         self._bulletin = bulletins.Bulletin(
             settings.host, journal, settings.outbox_batches)
 
@@ -145,6 +160,11 @@ class Reconciler:
         """The next batch should tell everything."""
         self._bulletin.resync()
 
+    def job(self, report: messages.JobReport) -> None:
+        """A job got further."""
+        self._bulletin.job(report)
+        self._wake.set()
+
     def set_overrides(self, overrides: messages.Overrides) -> None:
         """Take over the host's overrides and act on what changed."""
         self._journal.replace_overrides(overrides)
@@ -184,6 +204,8 @@ class Reconciler:
             with self._lock:
                 self._dirty |= self._pending
             self._pending = set()
+        if due:
+            self._hear()
         self._observe()
         self._plan()
         if due:
@@ -191,6 +213,14 @@ class Reconciler:
             self._bulletin.used(self._meter.sample(
                 list(self._domains.values()), self._enforcer.promised()))
         self._report()
+
+    def _hear(self) -> None:
+        if self._profiles is None:
+            return
+        for profile, changes in self._profiles.look():
+            self._bulletin.profile(profile, changes)
+            # What was granted by an older one may need another margin.
+            self._replan |= self._domains.keys()
 
     def _observe(self) -> None:
         now = time.monotonic()
@@ -294,7 +324,8 @@ class Reconciler:
         else:
             before = self._enforcer.holding(domain.uuid)
             try:
-                cause = self._enforcer.hold(domain, wanted.promise)
+                cause = self._enforcer.hold(
+                    domain, wanted.promise, wanted.bound_ppm)
             except errors.Refused as refusal:
                 cause, state = refusal, messages.State.REFUSED
                 if refusal.code == errors.Code.THREADS_GONE:
@@ -320,6 +351,11 @@ class Reconciler:
                 drift.instance_uuid, {'tids': list(drift.tids)})
         for uuid in stale:
             self.changed(uuid)
+        if self._profiles is not None:
+            drifted = {drift.instance_uuid for drift in drifts}
+            self._profiles.attested(
+                held for uuid, held in self._enforcer.holdings()
+                if uuid not in drifted)
 
     def _report(self) -> None:
         now = time.monotonic()

@@ -29,7 +29,10 @@ from vsched_agent.enforcement import ladder
 from vsched_agent import enforcer
 from vsched_agent.hypervisor import base as hypervisor_base
 from vsched_agent.hypervisor import factory
+from vsched_agent import orders
 from vsched_agent import privileged
+from vsched_agent import profiles
+from vsched_agent.profiling import jobs
 from vsched_agent import reconciler
 from vsched_agent import reporter
 from vsched_agent import state
@@ -76,27 +79,34 @@ class Agent(service_base.ServiceBase):
         self._capacity = capacity.KernelCapacity(
             reserve_mcpu=conf.reserve_mcpu)
         self._driver = self._hypervisor or factory.from_conf(self._conf)
+        self._profiles = profiles.HostProfiles(
+            self._conf, profiles.facts(self._kernel))
         self._enforcer = enforcer.Enforcer(
             self._ladder.backends, self._ladder.support, self._capacity,
             self._state.journal, admission.Test(conf.admission_test),
-            conf.on_refusal == 'degrade', self._kernel.tick_us)
+            conf.on_refusal == 'degrade', self._kernel.tick_us,
+            self._profiles.margins)
         self._meter = usage.UsageMeter()
         self._reconciler = reconciler.Reconciler(
             reconciler.Settings(
                 conf.host, conf.interval, conf.full_sync_interval,
                 conf.report_interval, conf.outbox_batches),
             self._driver, self._enforcer, self._state.journal, self._meter,
-            self._host_info, lambda: self._reporter.poke())
+            self._host_info, lambda: self._reporter.poke(), self._profiles)
+        self._jobs = jobs.Jobs(
+            orders.command(self._conf), orders.arguments,
+            self._reconciler.job)
         self._reporter = reporter.Reporter(
             conf.host, self._state.journal, rpc.CollectorClient(transport),
             self._reconciler.set_overrides, self._reconciler.resync,
-            self._set_jobs)
+            self._jobs.take)
         self._server = rpc.get_server(
             transport, rpc.AGENT_TOPIC, conf.host,
             [endpoint.Endpoint(self._reporter.fetch_overrides,
                                self._reporter.fetch_jobs)])
         self._driver.start(self._reconciler.changed)
         self._reconciler.start()
+        self._jobs.start()
         self._reporter.start()
         # Last, and on its own thread: a bus that is away must not delay
         # enforcement.
@@ -108,6 +118,7 @@ class Agent(service_base.ServiceBase):
     def stop(self, graceful: bool = True) -> None:
         """Stop; the kernel keeps the promises unless told otherwise."""
         self._reporter.stop()
+        self._jobs.stop()
         self._reconciler.stop()
         if self._conf.agent.restore_on_stop:
             self.restore()
@@ -143,9 +154,6 @@ class Agent(service_base.ServiceBase):
     def restore(self) -> None:
         """Put every thread and cgroup back as found."""
         state.restore_all(self._enforcer, self._driver, self._state.journal)
-
-    def _set_jobs(self, jobs: messages.Jobs) -> None:
-        LOG.debug('%d jobs are ordered', len(jobs.orders))
 
     def _host_info(self) -> messages.HostInfo:
         current = self._capacity.current()

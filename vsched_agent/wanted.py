@@ -13,6 +13,8 @@
 """What an instance should have: its own metadata, or what the API says."""
 
 import dataclasses
+from decimal import Decimal
+import typing as ty
 
 from vsched_agent.hypervisor import base
 from vsched_lib.contract import errors
@@ -31,12 +33,15 @@ class Wanted:
     :param generation: of the override, 0 for metadata.
     :param problem: why what was asked can not be read; the instance then
         keeps what it has.
+    :param bound_ppm: what may be missing in one second of a hundred, in ppm
+        of the promise; None when anything may.
     """
 
     promise: reservation.Reservation | None
     source: messages.Source
     generation: int = 0
     problem: errors.VschedError | None = None
+    bound_ppm: int | None = None
 
 
 NOTHING = Wanted(None, messages.Source.NONE)
@@ -69,11 +74,20 @@ def by_metadata(domain: base.Domain) -> Wanted:
         return Wanted(None, messages.Source.METADATA, problem=problem)
     if spec.reservation is None:
         return NOTHING
-    return Wanted(spec.reservation, messages.Source.METADATA)
+    return Wanted(spec.reservation, messages.Source.METADATA,
+                  bound_ppm=_bound_ppm(spec))
+
+
+def _bound_ppm(spec: extra_specs.FlavorSpec) -> int | None:
+    pct = spec.values.get('max_alloc_error_pct')
+    return None if pct is None else int(ty.cast(Decimal, pct) * 10_000)
 
 
 def of(domain: base.Domain, override: messages.Override | None) -> Wanted:
     """The override when there is one, else the metadata."""
     if override is not None:
-        return by_override(override)
+        wanted = by_override(override)
+        # Another share is another figure, not another quality.
+        return wanted if wanted.promise is None else dataclasses.replace(
+            wanted, bound_ppm=by_metadata(domain).bound_ppm)
     return by_metadata(domain)

@@ -28,6 +28,7 @@ backend.init_backend(backend.BackendType.THREADING)
 from oslo_service import service as oslo_service  # noqa: E402
 import pbr.version  # noqa: E402
 
+from vsched_agent.cmd import profile  # noqa: E402
 from vsched_agent import conf as agent_conf  # noqa: E402
 from vsched_agent.enforcement import doctor as examination  # noqa: E402
 from vsched_agent.enforcement import ladder  # noqa: E402
@@ -112,10 +113,9 @@ def _commands(parsers: argparse._SubParsersAction) -> None:
         help='put every thread and cgroup back as vsched found it; the '
              'agent must not run')
     restore.set_defaults(handler=_restore)
+    profile.add_commands(parsers)
 
 
-#: Commands whose output is their answer.
-_ANSWERING = (_doctor, _restore)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -128,8 +128,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     conf(list(sys.argv[1:] if argv is None else argv), project='vsched',
          prog='vsched-agent',
          version=pbr.version.VersionInfo('vsched').version_string())
-    if conf.command.handler in _ANSWERING:
-        # oslo.log writes to the standard output unless told otherwise.
+    if conf.command.handler is not _run:
+        # The output of the others is their answer; oslo.log would write to
+        # it as well unless told otherwise.
         conf.set_default('use_stderr', True)
     logging.setup(conf, 'vsched-agent')
     privileged.use(conf)

@@ -17,8 +17,9 @@ from oslo_config import cfg
 from vsched_agent.conf import agent
 from vsched_agent.conf import enforcement
 from vsched_agent.conf import hypervisor
+from vsched_agent.conf import profiling
 
-_MODULES = (agent, enforcement, hypervisor)
+_MODULES = (agent, enforcement, hypervisor, profiling)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

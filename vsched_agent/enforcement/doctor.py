@@ -200,14 +200,28 @@ def _tick(facts: kernel.KernelFacts) -> Iterator[Finding]:
     least = ', '.join(
         '%d of %d us' % (runtime_us, period_us)
         for period_us, runtime_us in facts.least_runtime_us.items())
+    if facts.hrtick_dl:
+        yield Finding(
+            Level.OK, 'tick', 'a tick is %d us, and budgets end by a timer '
+            'of their own (HRTICK_DL)' % facts.tick_us)
+        return
     yield Finding(
         Level.NOTE, 'tick',
         'a tick is %d us: a budget is overrun by up to that and the thread '
         'waits until it is earned back; shares over seconds are exact, '
         'bursts are not. Accepted are runtimes from %s' % (
             facts.tick_us, least),
-        'a kernel with CONFIG_HZ=1000 makes bursts four times finer'
-        if facts.tick_us > 1000 else '')
+        _finer(facts))
+
+
+def _finer(facts: kernel.KernelFacts) -> str:
+    if facts.options.get('SCHED_HRTICK') == 'y':
+        return ('this kernel can end budgets by a timer: write HRTICK_DL to '
+                '/sys/kernel/debug/sched/features, where debugfs is there '
+                'and not locked down')
+    if facts.tick_us > 1000:
+        return 'a kernel with CONFIG_HZ=1000 makes bursts four times finer'
+    return ''
 
 
 def _books(host: Host, repair: bool) -> Iterator[Finding]:

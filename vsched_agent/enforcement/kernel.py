@@ -54,6 +54,8 @@ class KernelFacts:
     :param options: build options that matter here, to ``y``, a value, or
         ``n``; empty when the kernel does not tell.
     :param online: CPUs online.
+    :param hrtick_dl: whether budgets end by a timer of their own and not at
+        the next tick; None when the kernel does not tell.
     """
 
     release: str
@@ -66,6 +68,7 @@ class KernelFacts:
     fair_servers: Mapping[int, tuple[int, int]]
     options: Mapping[str, str]
     online: frozenset[int]
+    hrtick_dl: bool | None = None
 
     @classmethod
     def read(cls, root: str = '/') -> 'KernelFacts':
@@ -91,7 +94,7 @@ class KernelFacts:
             fair_servers=types.MappingProxyType(
                 dict(_fair_servers(root, release, online))),
             options=types.MappingProxyType(_options(root, release)),
-            online=online)
+            online=online, hrtick_dl=_hrtick_dl(root))
 
     @property
     def expected_units(self) -> int | None:
@@ -144,6 +147,15 @@ def _text(root: str, path: str, default: str) -> str:
 
 def _number(root: str, path: str, default: int) -> int:
     return int(_text(root, path, str(default)))
+
+
+def _hrtick_dl(root: str) -> bool | None:
+    try:
+        features = cgroup.read_text(os.path.join(
+            root, 'sys/kernel/debug/sched/features')).split()
+    except OSError:
+        return None
+    return 'HRTICK_DL' in features
 
 
 def _version(release: str) -> tuple[int, int]:

@@ -18,10 +18,16 @@ from vsched_agent.privileged import cgroup
 from vsched_agent.privileged import sched
 
 
+_CONTEXTS = (cgroup.cgroup_pctxt, sched.sched_pctxt)
+
+#: The sections of the configuration that are about helpers.
+SECTIONS = tuple(context.cfg_section for context in _CONTEXTS)
+
+
 def use(conf: cfg.ConfigOpts) -> None:
     """Let the helpers take their options from here.
 
     :param conf: the service's own; oslo.privsep would read the global one.
     """
-    for context in (cgroup.cgroup_pctxt, sched.sched_pctxt):
+    for context in _CONTEXTS:
         context.use(conf)

@@ -12,8 +12,11 @@
 
 """What the agent may write below the cgroup mounts: CAP_DAC_OVERRIDE."""
 
+import atexit
 from collections.abc import Iterable
 import os
+import re
+import time
 import typing as ty
 
 from oslo_privsep import capabilities
@@ -62,6 +65,99 @@ def write(values: Iterable[tuple[str, str]]) -> dict[str, ty.Any]:
                     'unrestored': unrestored}
         done.append((path, before))
     return {}
+
+
+#: What the groups of probes are named: their owner's process, and a number.
+PROBE_GROUP = re.compile(r'vsched-probe-([0-9]{1,10})-[0-9]{1,10}\Z', re.ASCII)
+#: How long a group may take to be empty after its last thread was killed.
+_EMPTY_S = 2.0
+_LOOK_S = 0.01
+
+_groups: set[str] = set()
+
+
+@cgroup_pctxt.entrypoint
+def make_probe_group(path: str, pid: int) -> dict[str, ty.Any]:
+    """Make a group for one process and put it there.
+
+    The group ends with this helper at the latest, which ends with whoever
+    it helps, however that dies.
+
+    :param path: named like :data:`PROBE_GROUP`, at a hierarchy's top.
+    :param pid: the process.
+    :returns: empty when it is done, else ``path`` and ``errno``.
+    :raises PermissionError: for a path that is not one of ours.
+    """
+    _check_group(path)
+    if not _groups:
+        atexit.register(_remove_all)
+    try:
+        os.mkdir(path)
+        _groups.add(path)
+        with open(os.path.join(path, 'cgroup.procs'), 'w') as procs:
+            procs.write(str(pid))
+    except OSError as failure:
+        _remove(path)
+        return {'path': path, 'errno': failure.errno or 0}
+    return {}
+
+
+@cgroup_pctxt.entrypoint
+def remove_probe_group(path: str) -> bool:
+    """Remove a group whose process was ended.
+
+    :returns: whether it is gone.
+    :raises PermissionError: for a path that is not one of ours.
+    """
+    _check_group(path)
+    return _remove(path)
+
+
+@cgroup_pctxt.entrypoint
+def remove_stale_probe_groups(top: str) -> int:
+    """Remove groups whose owner is gone: it and its helper were killed.
+
+    :param top: of a hierarchy.
+    :returns: how many.
+    """
+    removed = 0
+    for name in os.listdir(top):
+        match = PROBE_GROUP.match(name)
+        if match and not os.path.exists('/proc/' + match[1]):
+            path = os.path.join(top, name)
+            _check_group(path)
+            removed += _remove(path)
+    return removed
+
+
+def _remove_all() -> None:
+    for path in list(_groups):
+        _remove(path)
+
+
+def _remove(path: str) -> bool:
+    give_up = time.monotonic() + _EMPTY_S
+    while True:
+        try:
+            os.rmdir(path)
+        except FileNotFoundError:
+            break
+        except OSError:
+            if time.monotonic() >= give_up:
+                return False
+            time.sleep(_LOOK_S)
+        else:
+            break
+    _groups.discard(path)
+    return True
+
+
+def _check_group(path: str) -> None:
+    real = os.path.realpath(path)
+    root = os.path.realpath(ROOT)
+    if (not PROBE_GROUP.match(os.path.basename(real)) or
+            os.path.commonpath((root, real)) != root):
+        raise PermissionError('%s is not for vsched to make' % path)
 
 
 def _check(path: str) -> None:

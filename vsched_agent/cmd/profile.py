@@ -1,0 +1,373 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``vsched-agent profile``: how wrong this host's CPU allocation is."""
+
+import argparse
+from collections.abc import Callable
+import json
+import math
+import os
+import signal
+import sys
+import threading
+import typing as ty
+
+from oslo_config import cfg
+
+from vsched_agent.enforcement import base as enforcement
+from vsched_agent.enforcement import capacity
+from vsched_agent.enforcement import cgroup
+from vsched_agent.enforcement import kernel
+from vsched_agent.enforcement import ladder
+from vsched_agent import profiles
+from vsched_agent.profiling import jobs
+from vsched_agent.profiling import plan
+from vsched_agent.profiling import probes
+from vsched_agent.profiling import run_file
+from vsched_agent.profiling import runner
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
+from vsched_lib.model import error
+from vsched_lib.model import reservation
+
+def add_commands(parsers: ty.Any) -> None:
+    """Make the commands known to an argument parser."""
+    profile = parsers.add_parser(
+        'profile', help='measure this host, and show what was measured')
+    commands = profile.add_subparsers(dest='profile', required=True)
+    run = commands.add_parser(
+        'error', help='measure how far the CPU time that is given is from '
+                      'what was promised (ALERT)')
+    run.add_argument(
+        '--shares', metavar='PCT,...', type=_shares,
+        help='promised shares in percent of a CPU, as in 1-9,10,20.5 '
+             '(default: 1-9,10,20,...,90)')
+    run.add_argument(
+        '--backends', metavar='NAME,...', type=_words,
+        help='default: every one that this host can use')
+    run.add_argument(
+        '--periods-us', metavar='US,...', type=_numbers,
+        help='default: %d' % plan.PAPER_PERIOD_US)
+    run.add_argument(
+        '--seconds', metavar='N', type=int,
+        help='looks of a second at each point (default: %d)'
+             % error.LONG_WINDOWS)
+    run.add_argument(
+        '--contend', metavar='N', type=int, default=None,
+        help='CPU hogs outside of the reservation in the second half of '
+             'the run; 0 leaves that half out (default: twice the CPUs)')
+    run.add_argument(
+        '--in-guest', action='store_true',
+        help='give the shares to the vCPU of a calibration VM')
+    run.add_argument(
+        '--quick', action='store_true',
+        help='few shares and few looks, in less than two minutes; its '
+             'bounds are wide')
+    run.add_argument(
+        '--resume', action='store_true',
+        help='go on with the run that was stopped')
+    run.add_argument(
+        '--dry-run', action='store_true',
+        help='say what would be measured, and for how long')
+    run.add_argument(
+        '--json', action='store_true',
+        help='tell the progress as one JSON object a line')
+    run.add_argument(
+        '--run', metavar='UUID',
+        help='go on with the run of this name, or begin it')
+    run.add_argument(
+        '--watch-input', action='store_true',
+        help='stop when the standard input ends')
+    run.set_defaults(handler=_error)
+    show = commands.add_parser('show', help='print a profile')
+    _choose(show)
+    show.add_argument(
+        '--format', choices=('table', 'json', 'csv'), default='table')
+    show.set_defaults(handler=_show)
+    plot = commands.add_parser('plot', help='draw a profile')
+    _choose(plot)
+    plot.add_argument(
+        '--figure', choices=('error', 'cdf', 'mean', 'all'), default='all',
+        help='errors by share, their distribution, or their long-term mean')
+    plot.add_argument('--format', choices=('svg', 'png'), default='svg')
+    plot.add_argument(
+        '--output', metavar='FOLDER', default='.',
+        help='where alert-FIGURE.FORMAT is written')
+    plot.set_defaults(handler=_plot)
+
+
+def _choose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--source', choices=[str(one) for one in messages.ProfileSource],
+        default=str(messages.ProfileSource.BENCHMARK))
+    parser.add_argument(
+        '--version', type=int, help='default: the newest')
+
+
+def order_of(command: ty.Any, usable: ty.Sequence[reservation.Backend],
+             cpus: int) -> plan.Order:
+    """The run that the command line, or a job, asks for.
+
+    :param command: has the options' names as attributes.
+    :param usable: backends of this host.
+    :raises ValueError: naming what is wrong and what is accepted.
+    """
+    backends = usable
+    if command.backends:
+        unknown = [name for name in command.backends if name not in usable]
+        if unknown:
+            raise ValueError('this host can not use %s; it can use %s' % (
+                ', '.join(unknown), ', '.join(usable) or 'none'))
+        backends = [name for name in usable if name in command.backends]
+    if command.quick and command.seconds:
+        raise ValueError('--quick says how long it looks; leave --seconds '
+                         'out')
+    shares = command.shares or (
+        plan.QUICK_SHARES_PPM if command.quick else error.PAPER_SHARES_PPM)
+    return plan.Order(
+        tuple(backends), tuple(shares),
+        tuple(command.periods_us or (plan.PAPER_PERIOD_US,)),
+        plan.QUICK_WINDOWS if command.quick
+        else command.seconds or error.LONG_WINDOWS,
+        2 * cpus if command.contend is None else command.contend,
+        command.in_guest, command.quick)
+
+
+def _error(conf: cfg.ConfigOpts) -> int:
+    rungs = ladder.Ladder(conf)
+    books = capacity.KernelCapacity(reserve_mcpu=conf.agent.reserve_mcpu)
+    facts = kernel.KernelFacts.read()
+    try:
+        order = order_of(
+            conf.command, [name for name in rungs.backends
+                           if rungs.support(name).usable], len(facts.online))
+        host = runner.Host(lambda: _free_ppm(books), profiles.facts(facts))
+        slots, tight = plan.slots(
+            plan.tasks(order), 1 if order.in_guest else len(facts.online),
+            host.free_ppm())
+        if conf.command.dry_run:
+            for slot in slots:
+                print('; '.join(task.key for task in slot))
+            print('%d points, about %d s; no room for %d' % (
+                sum(map(len, slots)), plan.seconds(order, slots),
+                len(tight)))
+            return 0
+        make = _probes(conf, order)
+        kept = _run_file(conf, {
+            'run': conf.command.run, 'order': order.to_dict(), **host.facts})
+    except (ValueError, errors.VschedError, run_file.Busy,
+            run_file.NotTheSame) as problem:
+        print('vsched-agent profile error: %s' % problem, file=sys.stderr)
+        return 2
+    return _run(conf, order, host, make, rungs, kept)
+
+
+def _run(conf: cfg.ConfigOpts, order: plan.Order, host: runner.Host,
+         make: runner.Probes, rungs: ladder.Ladder,
+         kept: run_file.RunFile) -> int:
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stopping.set())
+    if conf.command.watch_input:
+        threading.Thread(target=_until_closed, args=(stopping,),
+                         name='vsched-input', daemon=True).start()
+    tell = _teller(conf.command.json)
+    kept_profiles = profiles.error_profiles(conf)
+    version = kept_profiles.next_version(messages.ProfileSource.BENCHMARK)
+    try:
+        profile = runner.Runner(
+            order, host, make,
+            lambda task, tid: _enforce(rungs, host, task, tid),
+            kept, stopping, tell).run(version)
+        if not profile.points:
+            print('nothing was measured: %s' % '; '.join(profile.notes),
+                  file=sys.stderr)
+            return 1
+        kept_profiles.keep(profile)
+        kept.discard()
+    except runner.Cancelled:
+        print('stopped with %d of %d points; --resume goes on' % (
+            len(kept.done), len(plan.tasks(order))), file=sys.stderr)
+        return jobs.STOPPED
+    finally:
+        kept.close()
+    for note in profile.notes:
+        print(note, file=sys.stderr)
+    tell(error.PPM, 'profile %d has %d points' % (
+        profile.version, len(profile.points)))
+    if not conf.command.json:
+        print(table(profile, conf.profiling.confidence))
+    return 0
+
+
+def _run_file(conf: cfg.ConfigOpts,
+              header: dict[str, ty.Any]) -> run_file.RunFile:
+    path = os.path.join(profiles.folder(conf), 'error-run.jsonl')
+    if conf.command.run is not None:
+        try:
+            return run_file.RunFile(path, header, True)
+        except run_file.NotTheSame:
+            return run_file.RunFile(path, header, False)
+    return run_file.RunFile(path, header, conf.command.resume)
+
+
+def _enforce(rungs: ladder.Ladder, host: runner.Host, task: plan.Task,
+             tid: int) -> None:
+    problems = task.promise.problems(task.backend, host.facts['tick_us'])
+    if problems:
+        raise errors.Refused(
+            '; '.join(problems), errors.Code.RESERVATION_INVALID)
+    rungs.backends[task.backend].apply(
+        [enforcement.Target(0, tid)], task.promise)
+
+
+def _until_closed(stopping: threading.Event) -> None:
+    # Whoever started us keeps our input open as long as we are wanted.
+    while os.read(0, 4096):
+        pass
+    stopping.set()
+
+
+def _probes(conf: cfg.ConfigOpts, order: plan.Order) -> runner.Probes:
+    if order.in_guest:
+        return probes.Calibration(
+            conf.profiling.guest_kernel, conf.profiling.guest_initrd,
+            conf.hypervisor.uri, profiles.folder(conf), conf.hypervisor.run_dir)
+    mount = cgroup.Cgroups().mount('cpu')
+    return probes.Threads(mount.point if mount else None)
+
+
+def _free_ppm(books: capacity.KernelCapacity) -> int:
+    # Asked for anew: reservations come and go while a run lasts.
+    books.invalidate()
+    current = books.current()
+    held = books.measured().live_units
+    free = current.capacity_mcpu - math.ceil(
+        held * reservation.MCPU_PER_CPU / (
+            1 << reservation.KERNEL_BW_SHIFT))
+    return max(0, free) * (error.PPM // reservation.MCPU_PER_CPU)
+
+
+def _teller(as_json: bool) -> Callable[[int, str], None]:
+    def tell(progress_ppm: int, doing: str) -> None:
+        if as_json:
+            print(json.dumps({
+                'progress_ppm': progress_ppm, 'detail': doing}), flush=True)
+        elif sys.stderr.isatty():
+            print('\r%5.1f %%  %-70s' % (progress_ppm / 10_000, doing[:70]),
+                  end='', file=sys.stderr, flush=True)
+    return tell
+
+
+def _chosen(conf: cfg.ConfigOpts) -> messages.ErrorProfile | None:
+    stored, command = profiles.error_profiles(conf), conf.command
+    source = messages.ProfileSource(command.source)
+    found = (stored.latest(source) if command.version is None
+             else stored.load(source, command.version))
+    if found is None:
+        print('there is no such profile in %s; "vsched-agent profile error" '
+              'makes one' % profiles.folder(conf), file=sys.stderr)
+    return found
+
+
+def _show(conf: cfg.ConfigOpts) -> int:
+    profile = _chosen(conf)
+    if profile is None:
+        return 1
+    if conf.command.format == 'json':
+        print(json.dumps(profile.to_dict()))
+    elif conf.command.format == 'csv':
+        from vsched_lib.presentation import error_csv
+        sys.stdout.write(error_csv.render(profile))
+    else:
+        print(table(profile, conf.profiling.confidence))
+    return 0
+
+
+def _plot(conf: cfg.ConfigOpts) -> int:
+    # Drawing needs a library that a compute node may not have.
+    from vsched_lib.presentation import error_plots
+    profile = _chosen(conf)
+    if profile is None:
+        return 1
+    figures = (error_plots.FIGURES if conf.command.figure == 'all'
+               else (conf.command.figure,))
+    try:
+        for figure in figures:
+            path = os.path.join(conf.command.output, 'alert-%s.%s' % (
+                figure, conf.command.format))
+            picture = error_plots.render(
+                profile, figure, conf.command.format)
+            with open(path, 'wb') as file:
+                file.write(picture)
+            print(path)
+    except (error_plots.Unavailable, OSError) as problem:
+        print('vsched-agent profile plot: %s' % problem, file=sys.stderr)
+        return 1
+    return 0
+
+
+def table(profile: messages.ErrorProfile, confidence: float) -> str:
+    """A profile as text for a terminal.
+
+    :param confidence: of the bound in the last column.
+    """
+    lines = ['Profile %d of %s: Linux %s, %d CPUs, tick %d us%s' % (
+        profile.version, profile.source, profile.kernel, profile.cpus,
+        profile.tick_us, ', quick: wide bounds' if profile.quick else '')]
+    lines.append('%-9s %9s %6s %5s %5s %8s %8s %8s %8s %8s  %s' % (
+        'backend', 'period_us', 'share', 'hogs', 'n', 'mean', 'p50', 'p95',
+        'p99', 'max', 'p99 at confidence %g' % confidence))
+    for point in profile.points:
+        size_ppm = point.statistics.size_ppm(confidence)
+        lines.append(
+            '%-9s %9d %5g%% %5d %5d %+7.2f%% %7.2f%% %7.2f%% %7.2f%% '
+            '%7.2f%%  %s' % (
+                point.backend, point.period_us, point.share_ppm / 10_000,
+                point.contenders, point.n, point.mean_ppm / 10_000,
+                point.abs_p50_ppm / 10_000, point.abs_p95_ppm / 10_000,
+                point.abs_p99_ppm / 10_000, point.largest_ppm[0] / 10_000,
+                'unknown: %d samples, it takes %d' % (
+                    point.n, error.samples_needed(confidence))
+                if size_ppm is None else '%.2f%%' % (size_ppm / 10_000)))
+    return '\n'.join(lines)
+
+
+def _shares(text: str) -> tuple[int, ...]:
+    found: list[int] = []
+    try:
+        for part in text.split(','):
+            first, _, last = part.partition('-')
+            if last:
+                found.extend(share * 10_000 for share in range(
+                    int(first), int(last) + 1))
+            else:
+                found.append(round(float(first) * 10_000))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            '%r is no list of percentages; accepted is e.g. 1-9,10,20.5'
+            % text) from None
+    return tuple(found)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.split(',') if part)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(','))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            '%r is no list of whole numbers; accepted is e.g. 10000,20000'
+            % text) from None

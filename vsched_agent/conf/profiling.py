@@ -1,0 +1,71 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Options of the measurements that this host makes of itself."""
+
+from oslo_config import cfg
+
+profiling_group = cfg.OptGroup(
+    'profiling',
+    title='Profiling',
+    help='How this compute node measures itself, and what it concludes.')
+
+profiling_opts = [
+    cfg.FloatOpt(
+        'confidence',
+        default=0.8, min=0.5, max=0.999,
+        help='How sure the host must be that the errors to come keep within '
+             'those it has measured, before it promises a flavor\'s '
+             'max_alloc_error_pct. 0.8 takes 161 samples at a share, 0.95 '
+             'takes 299; a full run makes 180.'),
+    cfg.FloatOpt(
+        'max_margin_pct',
+        default=25.0, min=0, max=1000,
+        help='The largest part by which the runtime of a reservation is '
+             'raised to make up for measured errors, in percent. One that '
+             'would need more is refused.'),
+    cfg.IntOpt(
+        'keep_profiles',
+        default=20, min=2, max=1000,
+        help='Profiles of each source that are kept in state_path.'),
+    cfg.IntOpt(
+        'live_vcpus',
+        default=16, min=0, max=4096,
+        help='vCPUs under a reservation that are looked at in each pass for '
+             'samples of the error in production; the next pass takes the '
+             'next ones. 0 takes none.'),
+    cfg.FloatOpt(
+        'live_interval',
+        default=3600.0, min=10, max=86_400,
+        help='Seconds between two profiles made of samples in production.'),
+    cfg.StrOpt(
+        'guest_kernel',
+        default='/var/cache/vsched/guest/vmlinux',
+        help='Kernel of the calibration VM, which tools/guest/build.sh '
+             'makes.'),
+    cfg.StrOpt(
+        'guest_initrd',
+        default='/var/cache/vsched/guest/initramfs.cpio',
+        help='Its initial RAM file system; it burns the CPU when its kernel '
+             'is told vsched.load=burn.'),
+]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Make the options known to one set of options."""
+    conf.register_group(profiling_group)
+    conf.register_opts(profiling_opts, group=profiling_group)
+
+
+def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
+    """The options, for the generated sample."""
+    return [(profiling_group, profiling_opts)]

@@ -1,0 +1,105 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The error profiles of this host, as the agent's loop sees them.
+
+New ones come from runs on purpose, which are processes of their own, and
+from what production shows for free.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import os
+import time
+import typing as ty
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from vsched_agent import enforcer as enforcers
+from vsched_agent.enforcement import kernel
+from vsched_agent.profiling import live
+from vsched_agent.profiling import margins
+from vsched_agent.profiling import news
+from vsched_agent.profiling import store
+from vsched_lib.contract import messages
+from vsched_lib.model import error_change
+
+LOG = logging.getLogger(__name__)
+
+
+def folder(conf: cfg.ConfigOpts) -> str:
+    """Where this host's profiles and unfinished runs are kept."""
+    return os.path.join(conf.agent.state_path, 'profiling')
+
+
+def error_profiles(conf: cfg.ConfigOpts) -> store.ErrorProfiles:
+    """This host's error profiles."""
+    return store.ErrorProfiles(
+        os.path.join(folder(conf), 'error'), conf.profiling.keep_profiles)
+
+
+def facts(found: kernel.KernelFacts) -> dict[str, ty.Any]:
+    """What a profile says of the kernel it was made on."""
+    return {'kernel': found.release, 'tick_us': found.tick_us,
+            'cpus': len(found.online), 'features': {
+                'options': dict(found.options),
+                'hrtick_dl': found.hrtick_dl,
+                'fair_server': bool(found.fair_servers),
+                'rt_runtime_us': found.rt_runtime_us,
+                'rt_period_us': found.rt_period_us}}
+
+
+class HostProfiles:
+    """Gathers samples, tells of new profiles and says what they mean.
+
+    :param conf: with the agent's options.
+    :param host: facts of the kernel, see :func:`facts`.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts,
+                 host: Mapping[str, ty.Any]) -> None:
+        options = conf.profiling
+        self._host = host
+        self._store = error_profiles(conf)
+        self._news = news.News(self._store)
+        self._live = live.LiveErrors(options.live_vcpus)
+        self._interval_s = options.live_interval
+        self._due_s = time.monotonic() + self._interval_s
+        self.margins = margins.Margins(
+            self._news.benchmark, margins.Policy(
+                options.confidence, round(options.max_margin_pct * 10_000)))
+
+    def attested(self, holdings: Iterable[enforcers.Holding]) -> None:
+        """Take samples from what is in force as it should be."""
+        self._live.look(
+            live.Held(target.tid, str(held.backend), held.asked)
+            for held in holdings if held.asked is not None
+            # With a margin more is given than asked for, on purpose.
+            and held.asked.runtime_us == held.promise.runtime_us
+            for target in held.targets)
+        if time.monotonic() < self._due_s:
+            return
+        self._due_s = time.monotonic() + self._interval_s
+        try:
+            profile = self._live.profile(self._store.next_version(
+                messages.ProfileSource.LIVE), self._host)
+            if profile is not None:
+                self._store.keep(profile)
+        except OSError as problem:
+            LOG.warning('the samples of production are not kept: %s',
+                        problem)
+
+    def look(self) -> list[tuple[
+            messages.ErrorProfile, list[error_change.Change]]]:
+        """Profiles that are new, and how they differ from the last ones."""
+        return self._news.look()

@@ -1,0 +1,182 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Runs what operators have ordered of this host.
+
+A run is a process of its own: what it does to the host ends with it, and a
+run that goes wrong takes nothing else along. It ends when the agent does,
+and goes on where it was when the agent is back and the order still stands.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import json
+import subprocess
+import threading
+import time
+import typing as ty
+
+from oslo_log import log as logging
+
+from vsched_lib.contract import messages
+
+LOG = logging.getLogger(__name__)
+
+State = messages.JobState
+
+#: Exit code of a run that was told to stop.
+STOPPED = 3
+#: What is kept of the words of a run that failed, in characters.
+_LAST_WORDS = 500
+#: Between two reports of progress, in seconds.
+_TELL_S = 2.0
+
+
+class Jobs:
+    """The host's jobs, one at a time.
+
+    :param command: the words that run an order, without its parameters.
+    :param arguments: turns an order's parameters into words.
+    :param on_report: told how far a job has got; from any thread.
+    """
+
+    def __init__(self, command: Sequence[str],
+                 arguments: Callable[[messages.JobOrder], Sequence[str]],
+                 on_report: Callable[[messages.JobReport], None]) -> None:
+        self._command = tuple(command)
+        self._arguments = arguments
+        self._on_report = on_report
+        self._lock = threading.Condition()
+        self._waiting: dict[str, messages.JobOrder] = {}
+        self._finished: dict[str, int] = {}
+        self._running: messages.JobOrder | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._cancelled = False
+        self._stopping = False
+        self._thread = threading.Thread(
+            target=self._run, name='vsched-jobs', daemon=True)
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop; what runs is ended and can be gone on with."""
+        with self._lock:
+            self._stopping = True
+            self._lock.notify_all()
+            self._end_running()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def take(self, jobs: messages.Jobs) -> None:
+        """Take over the list of the host's unfinished jobs."""
+        with self._lock:
+            self._waiting.clear()
+            for order in jobs.orders:
+                mine = (self._running is not None and
+                        self._running.uuid == order.uuid)
+                if order.wanted is messages.JobWanted.CANCEL:
+                    if mine:
+                        self._cancelled = True
+                        self._end_running()
+                    else:
+                        self._tell(order, State.CANCELLED, 0, 'not started')
+                elif not mine and self._finished.get(
+                        order.uuid, 0) < order.attempt:
+                    self._waiting[order.uuid] = order
+            if self._running is not None and self._running.uuid not in {
+                    order.uuid for order in jobs.orders}:
+                # Nobody wants it any more.
+                self._cancelled = True
+                self._end_running()
+            self._lock.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                while not self._waiting and not self._stopping:
+                    self._lock.wait()
+                if self._stopping:
+                    return
+                order = self._waiting.pop(next(iter(self._waiting)))
+                self._running, self._cancelled = order, False
+            try:
+                state, progress_ppm, words = self._do(order)
+            except Exception as problem:
+                LOG.exception('job %s failed', order.uuid)
+                state, progress_ppm, words = State.FAILED, 0, str(problem)
+            with self._lock:
+                self._running = None
+                if self._stopping and state is State.CANCELLED:
+                    # The next agent goes on with it.
+                    return
+                self._finished[order.uuid] = order.attempt
+            self._tell(order, state, progress_ppm, words)
+
+    def _do(self, order: messages.JobOrder) -> tuple[State, int, str]:
+        words = (*self._command, *self._arguments(order))
+        LOG.info('job %s: %s', order.uuid, ' '.join(words))
+        with self._lock:
+            if self._cancelled or self._stopping:
+                return State.CANCELLED, 0, 'not started'
+            # Its input stays open as long as this process lives, and tells
+            # the run when to end.
+            self._process = process = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True)
+        self._tell(order, State.RUNNING, 0, 'started')
+        said: list[str] = []
+        listener = threading.Thread(
+            target=lambda: said.extend(ty.cast(ty.IO[str], process.stderr)),
+            name='vsched-job-words', daemon=True)
+        listener.start()
+        progress_ppm, detail = self._follow(order, process)
+        code = process.wait()
+        listener.join()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+        with self._lock:
+            self._process = None
+        if code == 0:
+            return State.DONE, 1_000_000, detail
+        if code == STOPPED or self._cancelled:
+            return State.CANCELLED, progress_ppm, detail
+        return State.FAILED, progress_ppm, (
+            ''.join(said).strip()[-_LAST_WORDS:] or 'exit code %d' % code)
+
+    def _follow(self, order: messages.JobOrder,
+                process: subprocess.Popen[str]) -> tuple[int, str]:
+        progress_ppm, detail, told_s = 0, '', 0.0
+        for line in ty.cast(ty.IO[str], process.stdout):
+            try:
+                heard = json.loads(line)
+                progress_ppm = int(heard['progress_ppm'])
+                detail = str(heard['detail'])
+            except (ValueError, KeyError, TypeError):
+                LOG.debug('job %s: %s', order.uuid, line.rstrip())
+                continue
+            if time.monotonic() - told_s >= _TELL_S:
+                told_s = time.monotonic()
+                self._tell(order, State.RUNNING, progress_ppm, detail)
+        return progress_ppm, detail
+
+    def _end_running(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+
+    def _tell(self, order: messages.JobOrder, state: State,
+              progress_ppm: int, detail: str) -> None:
+        self._on_report(messages.JobReport(
+            order.uuid, order.attempt, state, progress_ppm, time.time(),
+            detail))

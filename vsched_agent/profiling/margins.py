@@ -1,0 +1,119 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a host's error profile means for a reservation.
+
+The measurement changes the decision in two ways: a promise with a bound on
+its error gets as much more runtime as the measured errors ask for, and one
+whose bound the host can not show is refused with the measured figure.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import typing as ty
+
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
+from vsched_lib.model import error
+from vsched_lib.model import reservation
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Policy:
+    """How sure a host must be.
+
+    :param confidence: with which the measured errors bound those to come.
+    :param most_ppm: the largest margin, of the runtime.
+    """
+
+    confidence: float = 0.8
+    most_ppm: int = 250_000
+
+
+class Margins:
+    """Grants promises what they need to keep within a bound.
+
+    :param profile: the host's newest profile by the benchmark, if any.
+    :param policy: how sure to be.
+    """
+
+    def __init__(self, profile: Callable[[], messages.ErrorProfile | None],
+                 policy: Policy = Policy()) -> None:  # noqa: B008
+        self._profile = profile
+        self._policy = policy
+
+    def grant(self, promise: reservation.Reservation,
+              backend: reservation.Backend,
+              bound_ppm: int | None) -> reservation.Reservation:
+        """The promise with the runtime it needs.
+
+        :param backend: that would hold it.
+        :param bound_ppm: what may be missing in one second of a hundred, in
+            ppm of the promise; None when anything may.
+        :raises errors.Refused: when the host can not show the bound, with
+            the measured figures.
+        """
+        if bound_ppm is None:
+            return promise
+        share_ppm = int(promise.utilisation * error.PPM)
+        figures: dict[str, ty.Any] = {
+            'backend': str(backend), 'period_us': promise.period_us,
+            'share_ppm': share_ppm, 'bound_ppm': bound_ppm,
+            'confidence': self._policy.confidence}
+        profile = self._profile()
+        points = [] if profile is None else contended(
+            profile, backend, promise.period_us)
+        if profile is None or not points:
+            raise _refused(
+                'backend %s was not measured under contention at a period '
+                'of %d us; "vsched-agent profile error" measures it' % (
+                    backend, promise.period_us), figures)
+        found = error.evidence(points, share_ppm, self._policy.confidence)
+        figures.update(profile_version=profile.version, samples=found.n)
+        if found.lower_ppm is None:
+            needed = error.samples_needed(self._policy.confidence)
+            raise _refused(
+                'a share of %g %% by %s takes %d samples at each share next '
+                'to it and at one that is not above it; the profile has %d' % (
+                    share_ppm / 10_000, backend, needed, found.n),
+                {**figures, 'samples_needed': needed})
+        figures['measured_p99_lower_ppm'] = found.lower_ppm
+        margin_ppm = error.margin_ppm(found.lower_ppm, bound_ppm)
+        runtime_us = None
+        if margin_ppm is not None and margin_ppm <= self._policy.most_ppm:
+            runtime_us = error.inflated_us(
+                promise.runtime_us, promise.period_us, margin_ppm)
+        if runtime_us is None:
+            raise _refused(
+                '%s was measured to fall short by %g %% in one second of a '
+                'hundred at a share of %g %% (profile %d), and %g %% may be '
+                'missing; no margin of at most %g %% makes up for it' % (
+                    backend, -found.lower_ppm / 10_000, share_ppm / 10_000,
+                    profile.version, bound_ppm / 10_000,
+                    self._policy.most_ppm / 10_000), figures)
+        return dataclasses.replace(promise, runtime_us=runtime_us)
+
+
+def contended(profile: messages.ErrorProfile, backend: str,
+              period_us: int) -> list[messages.ErrorPoint]:
+    """The points that a decision may rest on.
+
+    What a backend gives while nobody else wants the CPU says nothing about
+    what it guarantees.
+    """
+    return [point for point in profile.points
+            if point.backend == backend and point.period_us == period_us
+            and point.contenders > 0]
+
+
+def _refused(detail: str, figures: dict[str, ty.Any]) -> errors.Refused:
+    return errors.Refused(detail, errors.Code.NOT_CERTIFIED, figures)

@@ -1,0 +1,162 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a run measures, and what of it at once."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+import math
+import typing as ty
+
+from vsched_lib.contract import messages
+from vsched_lib.model import error
+from vsched_lib.model import reservation
+
+Backend = reservation.Backend
+
+#: A quick run's shares, in ppm, and its windows a point.
+QUICK_SHARES_PPM = (10_000, 50_000, 100_000, 300_000, 600_000, 900_000)
+QUICK_WINDOWS = 6
+#: The time a point needs beyond its windows, in seconds.
+WARM_UP_S = 1.0
+#: The period that ALERT gave to SEDF.
+PAPER_PERIOD_US = 10_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Order:
+    """What a run is to measure.
+
+    :param shares_ppm: what is promised, in ppm of a CPU.
+    :param backends: that enforce it.
+    :param periods_us: under which periods.
+    :param windows: looks of a second at each point.
+    :param contend: hogs outside of the reservations in the second half of
+        the run; 0 leaves that half out.
+    :param in_guest: a calibration VM's vCPU is given the share, in place of
+        a thread.
+    :param quick: a short run.
+    :raises ValueError: naming what is wrong and what is accepted.
+    """
+
+    backends: tuple[Backend, ...]
+    shares_ppm: tuple[int, ...] = error.PAPER_SHARES_PPM
+    periods_us: tuple[int, ...] = (PAPER_PERIOD_US,)
+    windows: int = error.LONG_WINDOWS
+    contend: int = 4
+    in_guest: bool = False
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        for name, values, low, high in (
+                ('share', self.shares_ppm, 1_000, error.PPM),
+                ('period', self.periods_us, 1_000, 1_000_000),
+                ('number of windows', (self.windows,), 1, 3600),
+                ('number of contending hogs', (self.contend,), 0, 256)):
+            for value in values:
+                if not low <= value <= high:
+                    raise ValueError('%s: %d is outside %d..%d' % (
+                        name, value, low, high))
+        if not (self.shares_ppm and self.periods_us and self.backends):
+            raise ValueError(
+                'a run needs a share, a period and a backend at least')
+
+    def to_dict(self) -> dict[str, ty.Any]:
+        """The order as JSON types."""
+        return {**dataclasses.asdict(self),
+                'backends': [str(name) for name in self.backends],
+                'shares_ppm': list(self.shares_ppm),
+                'periods_us': list(self.periods_us)}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Task:
+    """One point of a run.
+
+    :param contenders: hogs outside of the reservation.
+    """
+
+    backend: Backend
+    period_us: int
+    share_ppm: int
+    contenders: int
+
+    @property
+    def promise(self) -> reservation.Reservation:
+        """The reservation that the point is about.
+
+        Its runtime is a whole number of microseconds, so that its share may
+        differ from the one asked for by less than one in a period.
+        """
+        return reservation.Reservation(
+            max(1, round(self.share_ppm * self.period_us / error.PPM)),
+            self.period_us, reservation.Mode.CAPPED, self.backend)
+
+    @property
+    def key(self) -> str:
+        """Names the point in a run's file."""
+        return '%s %d %d %d' % (self.backend, self.period_us,
+                                self.share_ppm, self.contenders)
+
+    def where(self, probe: messages.Probe) -> dict[str, ty.Any]:
+        """The fields of a point before its figures."""
+        return {'backend': str(self.backend), 'period_us': self.period_us,
+                'share_ppm': self.share_ppm, 'contenders': self.contenders,
+                'probe': probe, 'window_us': error.WINDOW_US}
+
+
+def tasks(order: Order) -> list[Task]:
+    """Every point of a run, the uncontended ones first."""
+    modes = (0, order.contend) if order.contend else (0,)
+    return [Task(backend, period_us, share_ppm, contenders)
+            for contenders in modes for backend in order.backends
+            for period_us in order.periods_us
+            for share_ppm in order.shares_ppm]
+
+
+def slots(todo: Iterable[Task], cpus: int,
+          free_ppm: int) -> tuple[list[tuple[Task, ...]], list[Task]]:
+    """Which points are measured at once.
+
+    As many as there are CPUs, so that no probe stands in another's way, and
+    no more than is free, so that nobody else's promise does. A large share
+    goes with small ones.
+
+    :param cpus: online.
+    :param free_ppm: what nobody was promised, in ppm of a CPU.
+    :returns: the slots, and the points for which there is no room.
+    """
+    groups: dict[tuple[str, int, int], list[Task]] = {}
+    tight = []
+    for task in todo:
+        if task.share_ppm > free_ppm:
+            tight.append(task)
+        else:
+            groups.setdefault((task.backend, task.period_us,
+                               task.contenders), []).append(task)
+    found = []
+    for group in groups.values():
+        left = sorted(group, key=lambda task: task.share_ppm)
+        while left:
+            slot = [left.pop()]
+            room_ppm = free_ppm - slot[0].share_ppm
+            while left and len(slot) < cpus and left[0].share_ppm <= room_ppm:
+                slot.append(left.pop(0))
+                room_ppm -= slot[-1].share_ppm
+            found.append(tuple(slot))
+    return found, tight
+
+
+def seconds(order: Order, planned: Sequence[Sequence[Task]]) -> int:
+    """How long a plan takes, about."""
+    return math.ceil(len(planned) * (order.windows + WARM_UP_S))

@@ -1,0 +1,179 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Measures how far the CPU time that a backend gives is from the promise."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import os
+import threading
+import time
+import typing as ty
+import uuid as uuids
+
+from oslo_log import log as logging
+
+from vsched_agent.profiling import hogs
+from vsched_agent.profiling import plan
+from vsched_agent.profiling import run_file
+from vsched_agent.profiling import sampler
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
+from vsched_lib.model import error
+
+LOG = logging.getLogger(__name__)
+
+
+class Cancelled(Exception):
+    """The run was told to stop; what it has measured is kept."""
+
+
+class Probe(ty.Protocol):
+    """Something that uses all the CPU time it gets."""
+
+    @property
+    def tid(self) -> int:
+        """The thread that is given the share."""
+
+    def run_ns(self) -> int:
+        """The CPU time it has used."""
+
+
+#: Makes a probe for a task, under no reservation yet, and ends it.
+Probes = Callable[[plan.Task], ty.ContextManager[Probe]]
+
+#: Puts a task's promise in force on a thread; raises errors.Refused.
+Enforce = Callable[[plan.Task, int], None]
+
+
+class Host(ty.NamedTuple):
+    """What a run must know of the host.
+
+    :param free_ppm: asks what nobody was promised, in ppm of a CPU.
+    :param facts: of the kernel: ``kernel``, ``tick_us``, ``cpus`` and
+        ``features``, as in a profile.
+    """
+
+    free_ppm: Callable[[], int]
+    facts: Mapping[str, ty.Any]
+
+
+class Runner:
+    """One run, from its plan to its profile.
+
+    :param order: what to measure.
+    :param host: where.
+    :param probes: makes what is given the shares.
+    :param enforce: gives them.
+    :param kept: what was measured before.
+    :param stopping: ends the run when set.
+    :param on_progress: told (part done in ppm, what is done now).
+    """
+
+    def __init__(self, order: plan.Order, host: Host, probes: Probes,
+                 enforce: Enforce, kept: run_file.RunFile,
+                 stopping: threading.Event,
+                 on_progress: Callable[[int, str], None]) -> None:
+        self._order = order
+        self._host = host
+        self._probes = probes
+        self._enforce = enforce
+        self._kept = kept
+        self._stopping = stopping
+        self._on_progress = on_progress
+        self._notes: list[str] = []
+        self._probe = (messages.Probe.VCPU if order.in_guest
+                       else messages.Probe.THREAD)
+
+    def run(self, version: int) -> messages.ErrorProfile:
+        """Measure what is not measured yet.
+
+        :param version: what the profile is numbered.
+        :raises Cancelled: when it was stopped before it was through.
+        """
+        started_at, load = time.time(), os.getloadavg()[0]
+        wanted = plan.tasks(self._order)
+        todo = [task for task in wanted if task.key not in self._kept.done]
+        slots, tight = plan.slots(
+            todo, 1 if self._order.in_guest else self._host.facts['cpus'],
+            self._host.free_ppm())
+        for task in tight:
+            self._notes.append(
+                '%s is not measured: %d mcpu are free' % (
+                    _words(task), self._host.free_ppm() // 1000))
+        for number, slot in enumerate(slots):
+            self._measure(number, len(slots), slot)
+        points = tuple(
+            messages.ErrorPoint.of(
+                error.statistics(self._kept.done[task.key]),
+                **task.where(self._probe))
+            for task in wanted if self._kept.done.get(task.key))
+        return messages.ErrorProfile(
+            uuid=str(uuids.uuid4()), version=version,
+            source=messages.ProfileSource.BENCHMARK, started_at=started_at,
+            finished_at=time.time(), load=load, quick=self._order.quick,
+            complete=len(points) == len(wanted), points=points,
+            notes=tuple(self._notes), **self._host.facts)
+
+    def _measure(self, number: int, of: int,
+                 slot: Sequence[plan.Task]) -> None:
+        def tell(window: int) -> None:
+            self._on_progress(
+                round(error.PPM * (number + window / self._order.windows)
+                      / of), 'slot %d of %d: %s' % (
+                    number + 1, of, ', '.join(map(_words, slot))))
+
+        with self._scene(slot) as found:
+            if not found:
+                return
+            tell(0)
+            # The first moments are the reservation's own: its budget is
+            # whole, and the load balancer has not seen the probe yet.
+            if self._stopping.wait(plan.WARM_UP_S):
+                raise Cancelled
+            looked = sampler.windows(
+                [probe.run_ns for _, probe in found], self._order.windows,
+                error.WINDOW_US / 1e6, self._stopping, tell)
+        for (task, _), windows in zip(found, looked, strict=True):
+            if len(windows) < self._order.windows:
+                raise Cancelled
+            share = float(task.promise.utilisation)
+            self._kept.add(task.key, [
+                error.error_ppm(window.got_ns, share * window.length_ns)
+                for window in windows])
+
+    @contextlib.contextmanager
+    def _scene(self, slot: Sequence[plan.Task],
+               ) -> Iterator[list[tuple[plan.Task, Probe]]]:
+        with contextlib.ExitStack() as stack:
+            found = []
+            for task in slot:
+                probe = stack.enter_context(self._probes(task))
+                try:
+                    self._enforce(task, probe.tid)
+                except errors.Refused as refusal:
+                    self._notes.append('%s is not measured: %s' % (
+                        _words(task), refusal.detail))
+                    continue
+                found.append((task, probe))
+            for _ in range(slot[0].contenders):
+                stack.enter_context(hogs.Hog())
+            yield found
+
+
+def _words(task: plan.Task) -> str:
+    return '%g %% by %s every %d us%s' % (
+        task.share_ppm / 10_000, task.backend, task.period_us,
+        ' among %d hogs' % task.contenders if task.contenders else '')
