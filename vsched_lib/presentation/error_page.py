@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Pages and axes that the pictures share.
+
+Figures are objects of their own: there is no current one, and no window
+system. Lengths are inches, errors and shares percent.
+"""
+
+from collections.abc import Sequence
+import math
+import typing as ty
+
+from matplotlib import axes as axes_
+from matplotlib import figure as figures
+from matplotlib import ticker
+
+from vsched_lib.presentation import error_series
+
+GREY = '#6b6b6b'
+PALE = '#a8a8a8'
+_BAND = '#e9f1ea'
+_WARN = '#a33200'
+
+#: What the paper says that controllers of workloads need.
+NEEDED_PCT = 2.0
+
+
+class Page:
+    """A figure with a heading, and room for panels below.
+
+    :param height: of all below the heading.
+    :param lines: below the heading, in small print.
+    :param warnings: below them, in colour.
+    """
+
+    def __init__(self, width: float, height: float, heading: str,
+                 lines: Sequence[str], warnings: Sequence[str]) -> None:
+        self.width = width
+        self.height = height + 0.45 + 0.17 * len([*lines, *warnings])
+        self.figure = figures.Figure(figsize=(self.width, self.height))
+        self._write(0.12, heading, size=12, weight='bold')
+        top = 0.4
+        for line in lines:
+            self._write(top, line, size=8.5, color=GREY)
+            top += 0.17
+        for line in warnings:
+            self._write(top, line, size=8.5, color=_WARN, weight='bold')
+            top += 0.17
+
+    def _write(self, top: float, text: str, **looks: ty.Any) -> None:
+        self.figure.text(
+            0.15 / self.width, 1 - top / self.height, text, va='top',
+            parse_math=False, **looks)
+
+    def panel(self, left: float, bottom: float, width: float,
+              height: float) -> axes_.Axes:
+        """Axes whose data fill this rectangle, counted from below."""
+        return self.figure.add_axes((
+            left / self.width, bottom / self.height, width / self.width,
+            height / self.height))
+
+
+def share_axis(axes: axes_.Axes, shares: Sequence[float],
+               named: bool) -> None:
+    """Promised shares from left to right, on a logarithmic scale.
+
+    :param shares: those that were measured, in rising order.
+    :param named: say what they are.
+    """
+    axes.set_xscale('log')
+    axes.set_xlim(shares[0] / 1.13, shares[-1] * 1.13)
+    liked = [share for share in (1, 10, 90, 2, 20, 50, 5) if share in shares]
+    places: list[float] = []
+    for share in (*liked, *shares):
+        if all(abs(math.log10(share / one)) > 0.12 for one in places):
+            places.append(share)
+    ticks(axes.xaxis, sorted(places))
+    if named:
+        axes.set_xlabel('promised share of a CPU, %')
+
+
+def limit(most: float, least: float) -> float:
+    """Where an axis ends: somewhat beyond a power of ten.
+
+    :param most: what is to be shown.
+    :param least: the least power of ten.
+    """
+    return 1.3 * max(least, 10 ** math.ceil(math.log10(max(most, least))))
+
+
+def error_axis(axes: axes_.Axes, which: str, linear: float, low: float,
+               high: float) -> None:
+    """Errors of both signs, on a logarithmic scale each.
+
+    :param which: ``x`` or ``y``.
+    :param linear: smaller errors are on a linear scale.
+    :param low: where the axis ends below zero, as a size.
+    """
+    upright = which == 'y'
+    (axes.set_yscale if upright else axes.set_xscale)(
+        'symlog', linthresh=linear, linscale=0.4)
+    (axes.set_ylim if upright else axes.set_xlim)(-low, high)
+    decades = range(round(math.log10(linear)),
+                    math.ceil(math.log10(max(low, high))))
+    ticks(axes.yaxis if upright else axes.xaxis, [
+        0, *(sign * 10.0 ** one for sign, end in ((-1, low), (1, high))
+             for one in decades if 10.0 ** one < end)])
+    (axes.axhspan if upright else axes.axvspan)(
+        -NEEDED_PCT, NEEDED_PCT, color=_BAND, zorder=0, lw=0)
+    (axes.axhline if upright else axes.axvline)(
+        0, color=GREY, lw=0.6, zorder=1)
+
+
+def ticks(axis: ty.Any, places: Sequence[float]) -> None:
+    """Ticks at these places, and nowhere else."""
+    axis.set_major_locator(ticker.FixedLocator(places))
+    axis.set_major_formatter(ticker.FuncFormatter(
+        lambda value, _: error_series.number(round(value, 4))))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def spread(places: Sequence[float], gap: float) -> list[float]:
+    """Rising places, moved apart as little as it takes.
+
+    Those that are too close are set evenly around their middle.
+    """
+    blocks: list[tuple[float, int]] = []
+    for place in places:
+        middle, size = place, 1
+        while blocks:
+            before, count = blocks[-1]
+            if middle - before >= gap * (size + count) / 2:
+                break
+            middle = (before * count + middle * size) / (count + size)
+            size += count
+            blocks.pop()
+        blocks.append((middle, size))
+    return [middle + gap * (number - (size - 1) / 2)
+            for middle, size in blocks for number in range(size)]
