@@ -26,6 +26,7 @@ import bisect
 from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
+import decimal
 from fractions import Fraction
 import functools
 import math
@@ -54,6 +55,11 @@ JUDGED_PPM = 990_000
 #: are among them up to some 2000 samples; of more, the innermost one kept is
 #: on the safe side.
 TAIL = 32
+
+# Of as many samples as a host makes in a day, the chance that all are below
+# the p99 is smaller than any float above zero.
+_PRECISE = decimal.Context(prec=40, Emin=decimal.MIN_EMIN,
+                           Emax=decimal.MAX_EMAX)
 
 _STEPS = (100, 150, 200, 300, 500, 700)
 #: The bins of a histogram lie between these, in ppm; the first and the last
@@ -180,32 +186,49 @@ def upper_rank(n: int, quantile_ppm: int, confidence: float) -> int | None:
     least k samples lie below it, so with probability P(B(n, q) < k).
 
     :param n: samples.
-    :param quantile_ppm: q.
+    :param quantile_ppm: q, above 0, below 1000000.
     :param confidence: above 0, below 1.
     :returns: the smallest such k, from 1; None when even the largest sample
         does not do: it takes ln(1 - confidence) / ln(q) samples.
     """
-    part = quantile_ppm / PPM
-    if n < 1 or 1 - part ** n < confidence:
-        return None
-    # From above, where few terms remain: P(B >= k) as a running sum.
-    above, rank = part ** n, n
-    term = above
-    while rank > 1:
-        # P(B = rank - 1) from P(B = rank).
-        term *= rank * (1 - part) / (part * (n - rank + 1))
-        if above + term > 1 - confidence:
-            break
-        above += term
-        rank -= 1
+    with decimal.localcontext(_PRECISE):
+        part, missed = _chances(confidence, quantile_ppm)
+        if n < 1 or part ** n > missed:
+            return None
+        # From above, where few terms remain: P(B >= k) as a running sum.
+        above, rank = part ** n, n
+        term = above
+        while rank > 1:
+            # P(B = rank - 1) from P(B = rank).
+            term *= rank * (1 - part) / (part * (n - rank + 1))
+            if above + term > missed:
+                break
+            above += term
+            rank -= 1
     return rank
 
 
 def samples_needed(confidence: float,
                    quantile_ppm: int = JUDGED_PPM) -> int:
-    """The fewest samples that bound a quantile with this confidence."""
-    return math.ceil(
-        math.log(1 - confidence) / math.log(quantile_ppm / PPM))
+    """The fewest samples that bound a quantile with this confidence.
+
+    :param confidence: above 0, below 1.
+    :param quantile_ppm: above 0, below 1000000.
+    """
+    with decimal.localcontext(_PRECISE):
+        part, missed = _chances(confidence, quantile_ppm)
+        needed = max(1, int(missed.ln() / part.ln()))
+        while part ** needed > missed:
+            needed += 1
+    return needed
+
+
+def _chances(confidence: float, quantile_ppm: int) -> tuple[
+        decimal.Decimal, decimal.Decimal]:
+    """A quantile's part, and the chance that a bound may fail with."""
+    # By its digits: 0.9 is meant to be nine tenths.
+    return (decimal.Decimal(quantile_ppm) / PPM,
+            1 - decimal.Decimal(str(confidence)))
 
 
 class Point(ty.Protocol):

@@ -17,6 +17,7 @@ from fractions import Fraction
 from hypothesis import strategies as st
 
 from vsched_lib.model import admission
+from vsched_lib.model import error
 from vsched_lib.model import host
 from vsched_lib.model import reservation
 
@@ -54,3 +55,11 @@ def capacities(draw):
     share = Fraction(draw(st.integers(0, 1000)), 1000)
     return host.Capacity(
         cpus, cpus * share, draw(st.integers(0, 1000)))
+
+
+#: Errors of some windows, in ppm; those at which a histogram's bin ends.
+ERRORS_PPM = st.lists(
+    st.integers(-error.PPM, 6 * error.PPM) |
+    st.sampled_from(error.EDGES_PPM), min_size=1)
+
+CONFIDENCES = st.integers(1, 999).map(lambda one: one / 1000)

@@ -237,7 +237,7 @@ class OddProfileTestCase(base.BaseTestCase):
                 one.endswith('of 100 points are not drawn')
                 for one in found))
 
-    @hypothesis.settings(deadline=None, max_examples=10)
+    @hypothesis.settings(max_examples=10)
     @hypothesis.given(st.lists(st.builds(
         error_profiles.point,
         st.lists(st.integers(-error.PPM, 10 ** 8), min_size=1, max_size=30),

@@ -22,9 +22,8 @@ from vsched_lib.contract import messages
 from vsched_lib.model import error
 from vsched_lib.presentation import error_series
 from vsched_lib.tests import error_profiles
+from vsched_lib.tests import strategies
 
-SAMPLES = st.lists(st.integers(-error.PPM, 6 * error.PPM) |
-                   st.sampled_from(error.EDGES_PPM), min_size=1)
 
 
 class SeriesTestCase(base.BaseTestCase):
@@ -78,7 +77,8 @@ class BeyondTestCase(base.BaseTestCase):
              (0.03, 12.5), (0.05, 12.5), (0.07, 12.5), (0.1, 12.5),
              (0.15, 12.5), (0.2, 12.5)], error_series.beyond(points, 1))
 
-    @hypothesis.given(st.lists(SAMPLES, min_size=1, max_size=3))
+    @hypothesis.given(st.lists(
+        strategies.ERRORS_PPM, min_size=1, max_size=3))
     def test_counts(self, lists):
         samples = sorted(sum(lists, []))
         points = [error_profiles.point(found) for found in lists]
