@@ -42,7 +42,6 @@ _pct = error_series.pct
 
 _PAPER = 'Xen in HPL-2007-25'
 _SHADED = 'shaded: within %g %%' % pages.NEEDED_PCT
-_DASHED = 'dashed: alone, solid: beside hogs'
 
 # Okabe and Ito: told apart by everyone.
 _COLOURS = {'deadline': '#0072B2', 'cfs': '#D55E00', 'rtds': '#009E73',
@@ -173,8 +172,9 @@ def _cdf(series: Sequence[error_series.Series], lines: list[str],
     page = pages.Page(
         9.2, len(periods) * (height + 0.75) + 0.1,
         'How many windows err by how much', [
-            *lines, 'all shares together · left: less than promised, right: '
-            'more · %s · %s · diamonds: %s' % (_DASHED, _SHADED, _PAPER)],
+            *lines, ' · '.join((
+                'all shares together', 'left: got less, right: got more',
+                *_key(series), _SHADED, 'diamonds: ' + _PAPER))],
         warnings)
     low, high = _limits(series, 100, 100)
     step = (_FLOOR_PCT / _CEILING_PCT) ** (_NAME_HEIGHT / _CDF_HEIGHT)
@@ -250,9 +250,10 @@ def _mean(series: Sequence[error_series.Series], lines: list[str],
     page = pages.Page(
         9.2, len(periods) * (height + 0.75) + 0.1,
         'Mean error at each promised share', [
-            *lines, 'dot: all windows of a share together (in HPL-2007-25: '
-            '%d of 1 s) · %s · %s' % (
-                error.LONG_WINDOWS, _DASHED, _SHADED)], warnings)
+            *lines, ' · '.join((
+                'dot: all windows of a share together (in HPL-2007-25: '
+                '%d of 1 s)' % error.LONG_WINDOWS, *_key(series), _SHADED))],
+        warnings)
     means = [_pct(point.long_mean_ppm)
              for one in series for point in one.points]
     low, high = pages.limit(-min(means), 10), pages.limit(max(means), 10)
@@ -298,8 +299,19 @@ def _names(axes: axes_.Axes, group: Iterable[error_series.Series],
 
 
 def _line(one: error_series.Series) -> dict[str, ty.Any]:
-    return {'color': _COLOURS.get(one.backend, _OTHER), 'lw': 1.8,
+    return {'color': _COLOURS.get(one.backend, _OTHER),
+            'lw': 1.8 if one.probe is messages.Probe.THREAD else 1.0,
             'ls': '-' if one.contenders else (0, (4, 1.5))}
+
+
+def _key(series: Sequence[error_series.Series]) -> list[str]:
+    """How lines differ, where they do."""
+    found = []
+    if len({bool(one.contenders) for one in series}) > 1:
+        found.append('dashed: alone, solid: beside hogs')
+    if len({one.probe for one in series}) > 1:
+        found.append('thin: in a VM')
+    return found
 
 
 def _limits(series: Iterable[error_series.Series], low: float,

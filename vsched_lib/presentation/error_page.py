@@ -16,8 +16,10 @@ Figures are objects of their own: there is no current one, and no window
 system. Lengths are inches, errors and shares percent.
 """
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 import math
+import textwrap
 import typing as ty
 
 from matplotlib import axes as axes_
@@ -30,6 +32,9 @@ GREY = '#6b6b6b'
 PALE = '#a8a8a8'
 _BAND = '#e9f1ea'
 _WARN = '#a33200'
+
+#: Characters of small print in an inch, about.
+_PER_INCH = 15
 
 #: What the paper says that controllers of workloads need.
 NEEDED_PCT = 2.0
@@ -46,6 +51,7 @@ class Page:
     def __init__(self, width: float, height: float, heading: str,
                  lines: Sequence[str], warnings: Sequence[str]) -> None:
         self.width = width
+        lines, warnings = self._wrap(lines), self._wrap(warnings)
         self.height = height + 0.45 + 0.17 * len([*lines, *warnings])
         self.figure = figures.Figure(figsize=(self.width, self.height))
         self._write(0.12, heading, size=12, weight='bold')
@@ -56,6 +62,14 @@ class Page:
         for line in warnings:
             self._write(top, line, size=8.5, color=_WARN, weight='bold')
             top += 0.17
+
+    def _wrap(self, lines: Iterable[str]) -> list[str]:
+        # Between the facts of a line, not within one.
+        return [part.replace('\N{NO-BREAK SPACE}', ' ')
+                for line in lines for part in textwrap.wrap(
+                    line.replace(' ', '\N{NO-BREAK SPACE}').replace(
+                        '·\N{NO-BREAK SPACE}', '· '),
+                    int(self.width * _PER_INCH), break_on_hyphens=False)]
 
     def _write(self, top: float, text: str, **looks: ty.Any) -> None:
         self.figure.text(

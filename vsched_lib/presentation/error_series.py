@@ -29,7 +29,7 @@ CONFIDENCE_PCT = 80
 
 #: How many combinations of backend and period are drawn, and how many of
 #: contention and probe: a profile with more is not one of ours.
-ROWS, COLUMNS = 12, 4
+ROWS, COLUMNS = 12, 6
 
 #: Nothing real is farther from zero.
 _FAR_PPM = 10 ** 12
@@ -168,8 +168,9 @@ def subtitles(profile: messages.ErrorProfile, host: str) -> list[str]:
                 '%g' % (one / 1000) for one in periods)),
             ' and '.join(text for probe, text in _PROBES.items() if any(
                 point.probe is probe for point in points)),
-            '%s windows of %s s at each of %d point%s, %d in all' % (
+            '%s window%s of %s s at each of %d point%s, %d in all' % (
                 _range(point.n for point in points),
+                's' * any(point.n > 1 for point in points),
                 _range(point.window_us / 1_000_000 for point in points),
                 len(points), 's' * (len(points) > 1),
                 sum(point.n for point in points))]

@@ -119,11 +119,22 @@ class RenderTestCase(base.BaseTestCase):
             self.assertEqual(1, found.count('period 10 ms'))
             self.assertEqual(1, found.count('period 0.5 ms'))
 
+    def test_long_lines_are_broken_between_facts(self):
+        profile = error_profiles.profile(
+            [error_profiles.point([1])], kernel='a b' * 16)
+        found = texts(profile, 'mean', host='h' * 48)
+        self.assertIn(
+            '%s · Linux %s · tick 4 ms · 2 CPUs · load 0.3 ·' % (
+                'h' * 48, 'a b' * 16), found)
+        self.assertIn('benchmark no. 3 of 2025-10-09', found)
+
     def test_probes_are_told_apart(self):
         profile = error_profiles.profile([error_profiles.point(
             range(9), probe=probe) for probe in messages.Probe])
         found = texts(profile, 'mean')
-        self._assert_says(('host threads and vCPUs of a VM',), found)
+        self._assert_says(
+            ('host threads and vCPUs of a VM', 'thin: in a VM'), found)
+        self.assertFalse(any('dashed: alone' in one for one in found))
         self.assertIn('deadline alone', found)
         self.assertIn('deadline alone in a VM', found)
 
