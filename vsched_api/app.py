@@ -42,15 +42,18 @@ from vsched_api.rest import events
 from vsched_api.rest import health
 from vsched_api.rest import hosts
 from vsched_api.rest import instances
+from vsched_api.rest import jobs
 from vsched_api.rest import metrics
 from vsched_api.rest import microversion
+from vsched_api.rest import profiles
 from vsched_api.rest import reservations
 from vsched_api.rest import services
 from vsched_api.rest import usage
 from vsched_api.rest import versions
 
 _BLUEPRINTS = tuple(module.BLUEPRINT for module in (
-    versions, health, metrics, hosts, instances, reservations, events, usage))
+    versions, health, metrics, hosts, profiles, instances, reservations, jobs,
+    events, usage))
 
 
 def create_app(conf: cfg.ConfigOpts, transport: ty.Any = None,

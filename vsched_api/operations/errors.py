@@ -16,7 +16,8 @@ VschedError
  +-- Invalid        the request asks for something that can not be
  +-- NotFound       what it names is not there
  +-- Conflict       what it names is in another state than it takes for
-                    granted
+ |                  granted
+ +-- NotInstalled   this installation lacks what it takes
 """
 
 from vsched_lib.contract import errors
@@ -41,3 +42,9 @@ class Conflict(errors.VschedError):
     """What the request names is in another state than it assumes."""
 
     code = errors.Code.RESERVATION_EXISTS
+
+
+class NotInstalled(errors.VschedError):
+    """What it takes is not installed here; the detail says what is."""
+
+    code = errors.Code.PLOTS_UNAVAILABLE

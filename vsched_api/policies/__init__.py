@@ -19,13 +19,15 @@ from vsched_api.policies import events
 from vsched_api.policies import health
 from vsched_api.policies import hosts
 from vsched_api.policies import instances
+from vsched_api.policies import jobs
 from vsched_api.policies import metrics
+from vsched_api.policies import profiles
 from vsched_api.policies import reservations
 from vsched_api.policies import usage
 from vsched_api.policies import versions
 
-_MODULES = (base, versions, health, metrics, hosts, instances, reservations,
-            events, usage)
+_MODULES = (base, versions, health, metrics, hosts, profiles, instances,
+            reservations, jobs, events, usage)
 
 
 def list_rules() -> list[policy.RuleDefault]:

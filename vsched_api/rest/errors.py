@@ -82,6 +82,7 @@ _STATUS: dict[type[errors.VschedError], int] = {
     Forbidden: 403,
     operation_errors.NotFound: 404,
     operation_errors.Conflict: 409,
+    operation_errors.NotInstalled: 501,
     db_errors.DatabaseUnavailable: 503,
 }
 

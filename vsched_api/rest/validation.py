@@ -95,15 +95,24 @@ def body(schema: Schema) -> dict[str, ty.Any]:
     return _normal(schema, found)
 
 
+def uuid(field: str, text: str) -> str:
+    """A UUID from the path.
+
+    :param field: what the route calls it.
+    :raises errors.InvalidRequest: when it is none.
+    """
+    if _UUID.match(text) is None:
+        raise errors.InvalidRequest(
+            ['%s: %s is not a UUID' % (field, _quote(text))])
+    return text.lower()
+
+
 def instance_uuid(text: str) -> str:
     """An instance's UUID from the path.
 
     :raises errors.InvalidRequest: when it is none.
     """
-    if _UUID.match(text) is None:
-        raise errors.InvalidRequest(
-            ['instance_uuid: %s is not a UUID' % _quote(text)])
-    return text.lower()
+    return uuid('instance_uuid', text)
 
 
 def name(field: str, text: str) -> str:

@@ -28,6 +28,7 @@ from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
+from vsched_lib.tests import error_profiles
 
 PROMISED = '11111111-1111-4111-8111-111111111111'
 PLAIN = '22222222-2222-4222-8222-222222222222'
@@ -54,7 +55,11 @@ class Agent(rpc.AgentEndpoint):
         self._applied: set[str] = set()
 
     def on_jobs_changed(self, generation: int) -> None:
-        """Jobs are not done here."""
+        """Do what is quick; other jobs run until they are cancelled."""
+        self._collector.on_report(messages.Report(
+            base.HOST, next(self._numbers), base.NOW, jobs=tuple(
+                messages.JobReport(order.uuid, order.attempt, *_answer(order))
+                for order in self._collector.on_jobs(base.HOST).orders)))
 
     def on_overrides_changed(self, generation: int) -> None:
         """Ask for the overrides, apply them, report."""
@@ -81,6 +86,14 @@ class Agent(rpc.AgentEndpoint):
         self._collector.on_report(messages.Report(
             base.HOST, next(self._numbers), base.NOW,
             reservations=tuple(reports)))
+
+
+def _answer(order: messages.JobOrder) -> tuple[ty.Any, ...]:
+    if order.wanted is messages.JobWanted.CANCEL:
+        return messages.JobState.CANCELLED, 250_000, base.NOW, 'as asked'
+    if order.parameters.get('quick'):
+        return messages.JobState.DONE, 1_000_000, base.NOW, '12 points'
+    return messages.JobState.RUNNING, 250_000, base.NOW, '3 of 12 points'
 
 
 class Api(fixture.GabbiFixture):
@@ -160,7 +173,10 @@ def _fill(collector: endpoint.Collector) -> None:
                 base.NOW, uuid='c' * 8 + '-0000-4000-8000-' + '0' * 12,
                 code='vsched.drift.repaired', instance_uuid=PROMISED,
                 severity=messages.Severity.WARNING,
-                detail='vCPU 0 had policy 0'))))
+                detail='vCPU 0 had policy 0')),
+        error_profiles=(
+            _profile(1), _profile(2, notes=('cfs: not measured',)),
+            _profile(1, source=messages.ProfileSource.LIVE))))
     collector.on_report(messages.Report(
         'node2', 1, base.NOW, host_info=base.host_info(
             backends=(messages.BackendInfo(
@@ -171,3 +187,11 @@ def _fill(collector: endpoint.Collector) -> None:
             ELSEWHERE, state=messages.State.DEGRADED,
             enforced_backend='cfs', code='vsched.backend.unavailable',
             detail='deadline can not be used'),)))
+
+
+def _profile(version: int, **changes: ty.Any) -> messages.ErrorProfile:
+    source = changes.get('source', messages.ProfileSource.BENCHMARK)
+    return error_profiles.full(
+        windows=180, shares_ppm=(10_000, 500_000), version=version,
+        uuid='%08d-%04d-4000-8000-%012d' % (version, source == 'live', 0),
+        started_at=base.NOW - 3600, finished_at=base.NOW - 60, **changes)

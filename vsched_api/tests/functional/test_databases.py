@@ -16,7 +16,9 @@ from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_api.tests.suites import concurrency
 from vsched_api.tests.suites import inspection
+from vsched_api.tests.suites import jobs
 from vsched_api.tests.suites import migrations
+from vsched_api.tests.suites import profiles
 from vsched_api.tests.suites import reports
 from vsched_api.tests.suites import reservations
 from vsched_api.tests.suites import retention
@@ -90,5 +92,29 @@ class TestConcurrencyOnPostgreSQL(concurrency.Concurrency, base.TestCase):
 
 class TestConcurrencyOnMariaDB(concurrency.Concurrency, base.TestCase):
     """Changes and reports at the same moment."""
+
+    kind = databases.MariaDB
+
+
+class TestJobsOnPostgreSQL(jobs.Jobs, base.TestCase):
+    """Ordering jobs and hearing of them."""
+
+    kind = databases.PostgreSQL
+
+
+class TestJobsOnMariaDB(jobs.Jobs, base.TestCase):
+    """Ordering jobs and hearing of them."""
+
+    kind = databases.MariaDB
+
+
+class TestProfilesOnPostgreSQL(profiles.Profiles, base.TestCase):
+    """Storing and reading error profiles."""
+
+    kind = databases.PostgreSQL
+
+
+class TestProfilesOnMariaDB(profiles.Profiles, base.TestCase):
+    """Storing and reading error profiles."""
 
     kind = databases.MariaDB

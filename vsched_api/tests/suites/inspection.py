@@ -31,6 +31,8 @@ _FIGURES = st.dictionaries(
         lambda inner: st.lists(inner, max_size=3), max_leaves=5),
     max_size=3)
 
+_LISTS = st.lists(_NUMBERS, max_size=3)
+
 _REPORTS = st.builds(
     messages.Report,
     host=st.just('node1') | _TEXTS, batch=_NUMBERS, at=_TIMES,
@@ -50,7 +52,20 @@ _REPORTS = st.builds(
     events=st.lists(st.builds(
         messages.Event, _UUIDS, _TIMES, _TEXTS,
         st.sampled_from(messages.Severity), _TEXTS, st.none() | _UUIDS,
-        _FIGURES), max_size=3))
+        _FIGURES), max_size=3),
+    jobs=st.lists(st.builds(
+        messages.JobReport, _UUIDS | _TEXTS, _NUMBERS,
+        st.sampled_from(messages.JobState), _NUMBERS, _TIMES, _TEXTS),
+        max_size=3),
+    error_profiles=st.lists(st.builds(
+        messages.ErrorProfile, _UUIDS, _NUMBERS,
+        st.sampled_from(messages.ProfileSource), _TIMES, _TIMES, _TEXTS,
+        _NUMBERS, _NUMBERS, _TIMES, st.booleans(), st.booleans(), _FIGURES,
+        st.lists(st.builds(
+            messages.ErrorPoint, _TEXTS, _NUMBERS, _NUMBERS, _NUMBERS,
+            st.sampled_from(messages.Probe), *[_NUMBERS] * 5, _LISTS,
+            *[_NUMBERS] * 4, _LISTS, _LISTS, _LISTS), max_size=2),
+        st.lists(_TEXTS, max_size=2)), max_size=2))
 
 
 class Inspection:
@@ -72,6 +87,7 @@ class Inspection:
                 lambda session: hosts.by_name(session, report.host))
             self.assertGreaterEqual(row.last_batch, report.batch)
             self.assertEqual(
-                reply.overrides_generation, row.overrides_generation)
+                (reply.overrides_generation, reply.jobs_generation),
+                (row.overrides_generation, row.jobs_generation))
 
         check()

@@ -61,6 +61,27 @@ class Migrations:
 
         self.assertEqual([], self.database.read(work))
 
+    def test_hosts_of_an_older_release_have_ordered_no_job(self):
+        migration.sync(self.conf, '0001')
+
+        def count(session):
+            return session.execute(
+                sa.text('SELECT count(*) FROM instances')).scalar_one()
+
+        self.database.write(lambda session: [
+            session.execute(sa.text(one)) for one in (
+                "INSERT INTO hosts (id, name, last_batch, "
+                "overrides_generation) VALUES (1, 'node1', 7, 3)",
+                "INSERT INTO instances (id, uuid, host_id, name, vcpus, "
+                "present, arrived_at) VALUES (1, 'x', 1, 'vm', 1, true, 0)")])
+        migration.sync(self.conf)
+        row, = self.database.read(lambda session: session.execute(
+            sa.select(models.Host)).scalars().all())
+        self.assertEqual((7, 3, 0), (
+            row.last_batch, row.overrides_generation, row.jobs_generation))
+        migration.downgrade(self.conf, '0001')
+        self.assertEqual(1, self.database.read(count))
+
     def test_the_counter_is_there(self):
         migration.sync(self.conf)
         self.assertEqual(

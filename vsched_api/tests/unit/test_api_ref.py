@@ -21,6 +21,8 @@ from vsched_api import policies
 from vsched_api.schemas import events
 from vsched_api.schemas import hosts
 from vsched_api.schemas import instances
+from vsched_api.schemas import jobs
+from vsched_api.schemas import profiles
 from vsched_api.schemas import reservations
 from vsched_api.schemas import usage
 
@@ -52,7 +54,8 @@ class TestApiRef(base.BaseTestCase):
     def test_every_field_is_described(self):
         for module, name in (
                 (hosts, 'hosts'), (instances, 'instances'),
-                (reservations, 'reservations'), (events, 'events'),
+                (reservations, 'reservations'), (jobs, 'jobs'),
+                (profiles, 'profiles'), (events, 'events'),
                 (usage, 'usage')):
             text = self.read(name + '.rst')
             for schema in vars(module).values():

@@ -77,6 +77,19 @@ class TestAnnouncer(base.BaseTestCase):
         self.assertEqual([mock.call('a', 1), mock.call('a', 4)],
                          self.agents.overrides_changed.mock_calls)
 
+    def test_jobs_and_overrides_are_told_apart(self):
+        told = threading.Semaphore(0)
+        for method in (self.agents.overrides_changed,
+                       self.agents.jobs_changed):
+            method.side_effect = lambda *args: told.release()
+        self.announcer.overrides_changed(['a'], 7)
+        self.announcer.jobs_changed('a', 3)
+        for _ in range(2):
+            self.assertTrue(told.acquire(timeout=PATIENCE_S))
+        self.agents.overrides_changed.assert_called_once_with('a', 7)
+        self.agents.jobs_changed.assert_called_once_with('a', 3)
+
     def test_without_a_bus_nothing_is_said(self):
         announcements.Announcer().overrides_changed(['a'], 1)
+        announcements.Announcer().jobs_changed('a', 1)
         self.agents.overrides_changed.assert_not_called()

@@ -26,7 +26,8 @@ from vsched_api.tests import databases
 from vsched_lib.contract import errors
 
 #: What the paths of routes are filled with.
-EXAMPLES = {'name': 'node1',
+EXAMPLES = {'name': 'node1', 'figure': 'error',
+            'job_uuid': '0b7d3a52-1c1e-4f6e-9a55-6d1f0a1f7c11',
             'instance_uuid': '3a9d1c3e-5b1c-4c53-a2a4-6bb0a2e0a1a1'}
 
 

@@ -1,0 +1,172 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Error profiles: what hosts found of the CPU time they give."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import typing as ty
+
+from vsched_api.db import models
+from vsched_api.db.queries import hosts
+from vsched_api.db.queries import profiles as queries
+from vsched_api.db import session as db
+from vsched_api.operations import announcements
+from vsched_api.operations import errors
+from vsched_api.operations import jobs
+from vsched_lib.contract import errors as contract_errors
+from vsched_lib.contract import messages
+from vsched_lib.presentation import error_csv
+from vsched_lib.presentation import error_plots
+
+Code = contract_errors.Code
+
+
+def measure(database: db.Database, announcer: announcements.Announcer,
+            host: str, parameters: Mapping[str, ty.Any],
+            now: float) -> jobs.Job:
+    """Have a host measure its error profile.
+
+    :param parameters: what of it; see the schema.
+    :raises errors.Invalid: when they contradict each other.
+    :raises errors.NotFound: when no agent ever reported from the host.
+    :raises errors.Conflict: when it is to measure one already.
+    """
+    if parameters.get('quick') and 'seconds' in parameters:
+        raise errors.Invalid(
+            'seconds: a quick run has a length of its own; leave out '
+            'seconds or quick')
+    return jobs.create(
+        database, announcer, host, messages.JobKind.PROFILE_ERROR,
+        {name: _whole(value) if name in _WHOLE else value
+         for name, value in parameters.items()}, now)
+
+
+_WHOLE = ('periods_us', 'seconds', 'contend')
+
+
+def _whole(value: ty.Any) -> ty.Any:
+    # To JSON, 5.0 is an integer as well.
+    return list(map(int, value)) if isinstance(value, list) else int(value)
+
+
+def newest(database: db.Database, host: str, source: str | None = None,
+           version: int | None = None) -> list[messages.ErrorProfile]:
+    """The newest profile of each source.
+
+    :param source: only of this one.
+    :param version: of this version, not the newest of all.
+    :raises errors.NotFound: when no agent ever reported from the host, or
+        when a version is asked for that is not kept.
+    """
+    def work(session: ty.Any) -> list[messages.ErrorProfile]:
+        rows = queries.newest(
+            session, _host_id(session, host), source, version)
+        if version is not None and not rows:
+            raise _none(host, source, version)
+        points = queries.points(session, [row.id for row in rows])
+        return [_profile(row, points[row.id]) for row in rows]
+
+    return database.read(work)
+
+
+def page(database: db.Database, host: str, limit: int,
+         marker: str | None = None, source: str | None = None,
+         ) -> list[messages.ErrorProfile]:
+    """All profiles of a host that are kept, newest first.
+
+    :param marker: UUID of the last profile of the page before.
+    :returns: them without their points.
+    :raises errors.NotFound: when no agent ever reported from the host.
+    :raises errors.Invalid: when the marker is not one of its profiles.
+    """
+    def work(session: ty.Any) -> list[messages.ErrorProfile]:
+        host_id = _host_id(session, host)
+        after = None
+        if marker is not None:
+            after = queries.position(session, host_id, marker)
+            if after is None:
+                raise errors.Invalid('marker: no profile of the host has it')
+        return [_profile(row) for row in queries.page(
+            session, host_id, limit, after, source)]
+
+    return database.read(work)
+
+
+def csv(database: db.Database, host: str, source: str,
+        version: int | None = None) -> str:
+    """The newest profile of a source as a table, one row a point.
+
+    :raises errors.NotFound: when there is none, or no such host.
+    """
+    return error_csv.render(_one(database, host, source, version))
+
+
+def plot(database: db.Database, host: str, figure: str, form: str,
+         source: str, version: int | None = None) -> bytes:
+    """A picture of the newest profile of a source.
+
+    :param figure: one of ``error_plots.FIGURES``.
+    :param form: one of ``error_plots.FORMS``.
+    :raises errors.NotFound: when there is no such figure, no profile or no
+        such host.
+    :raises errors.NotInstalled: when there is nothing to draw with.
+    """
+    if figure not in error_plots.FIGURES:
+        raise errors.NotFound('figure: there is none of that name; there '
+                              'are %s' % ', '.join(error_plots.FIGURES))
+    profile = _one(database, host, source, version)
+    try:
+        return error_plots.render(profile, figure, form, host=host)
+    except error_plots.Unavailable as problem:
+        raise errors.NotInstalled(str(problem)) from None
+
+
+def _one(database: db.Database, host: str, source: str,
+         version: int | None) -> messages.ErrorProfile:
+    found = newest(database, host, source, version)
+    if not found:
+        raise _none(host, source, version)
+    return found[0]
+
+
+def _host_id(session: ty.Any, host: str) -> int:
+    row = hosts.by_name(session, host)
+    if row is None:
+        raise errors.NotFound(
+            'no agent reported from a host named %s' % host,
+            Code.HOST_NOT_FOUND)
+    return row.id
+
+
+def _none(host: str, source: str | None,
+          version: int | None) -> errors.NotFound:
+    return errors.NotFound('host %s has no error profile%s%s' % (
+        host, '' if source is None else ' of source %s' % source,
+        '' if version is None else ' of version %d' % version),
+        Code.PROFILE_NOT_FOUND)
+
+
+def _profile(row: models.ErrorProfile,
+             points: Sequence[models.ErrorPoint] = (),
+             ) -> messages.ErrorProfile:
+    return messages.ErrorProfile.from_dict({
+        **_values(messages.ErrorProfile, row, 'points'),
+        'points': [_values(messages.ErrorPoint, point) for point in points]})
+
+
+def _values(kind: type[messages.Message], row: models.Base,
+            *but: str) -> dict[str, ty.Any]:
+    return {field.name: getattr(row, field.name)
+            for field in dataclasses.fields(kind)  # type: ignore[arg-type]
+            if field.name not in but}

@@ -1,0 +1,33 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Who may see what hosts measured of themselves, and have them do it."""
+
+from vsched_api.policies import base
+
+LIST = 'vsched:profiles:list'
+SHOW = 'vsched:profiles:show'
+CREATE = 'vsched:profiles:create'
+
+_ERROR = '/v1/hosts/{name}/profiles/error'
+
+RULES = [
+    base.documented(SHOW, base.READER,
+                    'Show the error profiles of a host.',
+                    ('GET', _ERROR), ('GET', _ERROR + '/plots/{figure}')),
+    base.documented(LIST, base.READER,
+                    'List every error profile that is kept of a host.',
+                    ('GET', _ERROR + '/versions')),
+    base.documented(CREATE, base.ADMIN,
+                    'Have a host measure how wrong its CPU allocation is.',
+                    ('POST', _ERROR)),
+]

@@ -1,0 +1,87 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``/v1/jobs``: what hosts are asked to do, and how far they have got."""
+
+import typing as ty
+
+import flask
+
+from vsched_api.operations import jobs
+from vsched_api.policies import jobs as policies
+from vsched_api.rest import authorization
+from vsched_api.rest import clock
+from vsched_api.rest import pagination
+from vsched_api.rest import services
+from vsched_api.rest import validation
+from vsched_api.schemas import fields
+from vsched_api.schemas import jobs as schemas
+from vsched_lib.contract import messages
+
+BLUEPRINT = flask.Blueprint('jobs', __name__)
+
+_CHANGES = {messages.JobWanted.RUN: jobs.resume,
+            messages.JobWanted.CANCEL: jobs.cancel}
+
+
+@BLUEPRINT.get('/v1/jobs')
+def index() -> dict[str, ty.Any]:
+    """A page of jobs, newest first."""
+    authorization.enforce(policies.LIST)
+    query = validation.query(schemas.LIST_QUERY)
+    size = pagination.limit(query)
+    found = jobs.page(
+        services.current().database, size + 1, query.get('marker'),
+        host=query.get('host'), states=query.get('state', ()),
+        kinds=query.get('kind', ()))
+    page, links = pagination.split(found, size, lambda job: job.uuid)
+    return {'jobs': [view(job) for job in page], 'links': links}
+
+
+@BLUEPRINT.get('/v1/jobs/<job_uuid>')
+def show(job_uuid: str) -> dict[str, ty.Any]:
+    """One job."""
+    authorization.enforce(policies.SHOW)
+    validation.query(fields.NOTHING)
+    return {'job': view(jobs.get(
+        services.current().database,
+        validation.uuid('job_uuid', job_uuid)))}
+
+
+@BLUEPRINT.patch('/v1/jobs/<job_uuid>')
+def update(job_uuid: str) -> ty.Any:
+    """Cancel a job, or resume it."""
+    authorization.enforce(policies.UPDATE)
+    validation.query(fields.NOTHING)
+    uuid = validation.uuid('job_uuid', job_uuid)
+    wanted = messages.JobWanted(validation.body(schemas.UPDATE)['wanted'])
+    own = services.current()
+    return {'job': view(_CHANGES[wanted](
+        own.database, own.announcer, uuid, own.now()))}, 202
+
+
+def view(job: jobs.Job) -> dict[str, ty.Any]:
+    """A job as answers show it."""
+    return {
+        'uuid': job.uuid,
+        'host': job.host,
+        'kind': job.kind,
+        'wanted': job.wanted,
+        'state': job.state,
+        'attempt': job.attempt,
+        'parameters': dict(job.parameters),
+        'progress_ppm': job.progress_ppm,
+        'detail': job.detail,
+        'created_at': clock.iso(job.created_at),
+        'updated_at': clock.iso(job.updated_at),
+        'links': pagination.self_link('jobs', job.uuid),
+    }
