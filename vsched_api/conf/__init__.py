@@ -13,7 +13,9 @@
 """Options of the API and the collector.
 
 Nothing here is global: :func:`register_opts` adds every group to the
-ConfigOpts it is given, and everything below gets that passed in.
+ConfigOpts it is given, and everything below gets that passed in. A group
+is copied for it in depth: oslo.config's own copy shares the values with the
+original, and so with every other ConfigOpts.
 """
 
 from oslo_config import cfg

@@ -12,6 +12,8 @@
 
 """Options of the collector and of what it keeps."""
 
+import copy
+
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('collector', title='The collector of reports')
@@ -55,7 +57,7 @@ OPTS: list[cfg.Opt] = [
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Add the group and its options to ``conf``."""
-    conf.register_group(GROUP)
+    conf.register_group(copy.deepcopy(GROUP))
     conf.register_opts(OPTS, group=GROUP)
 
 

@@ -40,7 +40,7 @@ ENGINE_OPTIONS = (
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Add the group and its options to ``conf``."""
-    conf.register_group(GROUP)
+    conf.register_group(copy.deepcopy(GROUP))
     conf.register_opts(OPTS, group=GROUP)
 
 

@@ -38,6 +38,18 @@ class TestConf(base.BaseTestCase):
         by_name = {option.name: option for option in options.database_opts}
         self.assertEqual(10, by_name['max_retries'].default)
 
+    def test_each_has_values_of_its_own(self):
+        confs = [cfg.ConfigOpts() for _ in range(2)]
+        for conf in confs:
+            vsched_api.conf.register_opts(conf)
+            conf([], project='vsched-test', default_config_files=[])
+        for group, option, value in (
+                ('database', 'connection', 'sqlite:///x'),
+                ('api', 'auth_strategy', 'noauth'),
+                ('collector', 'keep_profiles', 7)):
+            confs[0].set_override(option, value, group)
+            self.assertNotEqual(value, confs[1][group][option])
+
     def test_a_request_does_not_wait_for_a_database(self):
         conf = cfg.ConfigOpts()
         vsched_api.conf.register_opts(conf)
