@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from vsched_api.collector import service
 from vsched_api.operations import events
 from vsched_api.operations import hosts
+from vsched_api.operations import profiles
 from vsched_api.operations import reservations
 from vsched_api.operations import usage
 from vsched_api.tests import base
@@ -28,6 +29,7 @@ from vsched_api.tests import doors
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
+from vsched_lib.tests import error_profiles
 from vsched_lib.tests import rabbitmq
 
 #: Long enough for any machine; a test that passes never waits for it.
@@ -112,6 +114,37 @@ class TestBus(base.TestCase):
         self.assertEqual(6_000, known.overrides[0].runtime_us)
         self.assertEqual(
             messages.Overrides(0), self.bus.overrides('nowhere'))
+
+    def test_a_job_is_heard_of_at_once_asked_for_and_told_of(self):
+        self.report(1, host_info=base.host_info(), instances=())
+        agent = Agent()
+        server = rpc.get_server(
+            self.transport, rpc.AGENT_TOPIC, base.HOST, [agent])
+        server.start()
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stop)
+        http = self.client(self.transport)
+        answer = http.post(
+            '/v1/hosts/%s/profiles/error' % base.HOST, json={'contend': 4})
+        self.assertEqual(202, answer.status_code)
+        self.assertEqual(
+            ('jobs', 1), agent.heard.get(timeout=PATIENCE_S))
+        known = self.bus.jobs(base.HOST)
+        order, = known.orders
+        self.assertEqual((1, {'contend': 4}),
+                         (known.generation, order.parameters))
+        told = error_profiles.full(windows=20)
+        reply = self.report(2, error_profiles=(told,), jobs=(
+            messages.JobReport(order.uuid, order.attempt,
+                               messages.JobState.DONE, 1_000_000,
+                               base.NOW),))
+        self.assertEqual((False, 1), (reply.resync, reply.jobs_generation))
+        self.assertEqual(messages.Jobs(1), self.bus.jobs(base.HOST))
+        self.assertEqual('done', http.get(
+            '/v1/jobs/' + order.uuid).json['job']['state'])
+        self.assertEqual(
+            [told], profiles.newest(self.database, base.HOST))
+        self.assertEqual(messages.Jobs(0), self.bus.jobs('nowhere'))
 
     def test_what_can_not_be_read_does_not_hold_up_the_rest(self):
         raw = messages.Report(base.HOST, 1, base.NOW).to_dict()
