@@ -19,6 +19,7 @@ from benchmarks import frame
 
 NAMES = (
     'agent_cost',
+    'alert',
     'cycles',
     'outages',
     'quickstart',

@@ -15,7 +15,6 @@
 import argparse
 from collections.abc import Callable
 import json
-import math
 import os
 import signal
 import sys
@@ -24,15 +23,10 @@ import typing as ty
 
 from oslo_config import cfg
 
-from vsched_agent.enforcement import base as enforcement
-from vsched_agent.enforcement import capacity
-from vsched_agent.enforcement import cgroup
-from vsched_agent.enforcement import kernel
-from vsched_agent.enforcement import ladder
+from vsched_agent import measurement
 from vsched_agent import profiles
 from vsched_agent.profiling import jobs
 from vsched_agent.profiling import plan
-from vsched_agent.profiling import probes
 from vsched_agent.profiling import run_file
 from vsched_agent.profiling import runner
 from vsched_lib.contract import errors
@@ -144,56 +138,35 @@ def order_of(command: ty.Any, usable: ty.Sequence[reservation.Backend],
 
 
 def _error(conf: cfg.ConfigOpts) -> int:
-    rungs = ladder.Ladder(conf)
-    books = capacity.KernelCapacity(reserve_mcpu=conf.agent.reserve_mcpu)
-    facts = kernel.KernelFacts.read()
+    scene = measurement.ErrorMeasurement(conf)
+    stopping = threading.Event()
+    tell = _teller(conf.command.json)
     try:
-        order = order_of(
-            conf.command, [name for name in rungs.backends
-                           if rungs.support(name).usable], len(facts.online))
-        host = runner.Host(lambda: _free_ppm(books), profiles.facts(facts))
-        slots, tight = plan.slots(
-            plan.tasks(order), 1 if order.in_guest else len(facts.online),
-            host.free_ppm())
+        order = order_of(conf.command, scene.usable, scene.cpus)
         if conf.command.dry_run:
-            for slot in slots:
-                print('; '.join(task.key for task in slot))
-            print('%d points, about %d s; no room for %d' % (
-                sum(map(len, slots)), plan.seconds(order, slots),
-                len(tight)))
-            return 0
-        make = _probes(conf, order)
+            return _dry_run(scene, order)
         kept = _run_file(conf, {
-            'run': conf.command.run, 'order': order.to_dict(), **host.facts})
+            'run': conf.command.run, 'order': order.to_dict(),
+            **scene.host.facts})
+        run = scene.runner(order, kept, stopping, tell)
     except (ValueError, errors.VschedError, run_file.Busy,
             run_file.NotTheSame) as problem:
         print('vsched-agent profile error: %s' % problem, file=sys.stderr)
         return 2
-    return _run(conf, order, host, make, rungs, kept)
-
-
-def _run(conf: cfg.ConfigOpts, order: plan.Order, host: runner.Host,
-         make: runner.Probes, rungs: ladder.Ladder,
-         kept: run_file.RunFile) -> int:
-    stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
     if conf.command.watch_input:
         threading.Thread(target=_until_closed, args=(stopping,),
                          name='vsched-input', daemon=True).start()
-    tell = _teller(conf.command.json)
-    kept_profiles = profiles.error_profiles(conf)
-    version = kept_profiles.next_version(messages.ProfileSource.BENCHMARK)
+    stored = profiles.error_profiles(conf)
     try:
-        profile = runner.Runner(
-            order, host, make,
-            lambda task, tid: _enforce(rungs, host, task, tid),
-            kept, stopping, tell).run(version)
+        profile = run.run(stored.next_version(
+            messages.ProfileSource.BENCHMARK))
         if not profile.points:
             print('nothing was measured: %s' % '; '.join(profile.notes),
                   file=sys.stderr)
             return 1
-        kept_profiles.keep(profile)
+        stored.keep(profile)
         kept.discard()
     except runner.Cancelled:
         print('stopped with %d of %d points; --resume goes on' % (
@@ -210,6 +183,15 @@ def _run(conf: cfg.ConfigOpts, order: plan.Order, host: runner.Host,
     return 0
 
 
+def _dry_run(scene: measurement.ErrorMeasurement, order: plan.Order) -> int:
+    slots, tight = scene.slots(order)
+    for slot in slots:
+        print('; '.join(task.key for task in slot))
+    print('%d points, about %d s; no room for %d' % (
+        sum(map(len, slots)), plan.seconds(order, slots), len(tight)))
+    return 0
+
+
 def _run_file(conf: cfg.ConfigOpts,
               header: dict[str, ty.Any]) -> run_file.RunFile:
     path = os.path.join(profiles.folder(conf), 'error-run.jsonl')
@@ -221,41 +203,11 @@ def _run_file(conf: cfg.ConfigOpts,
     return run_file.RunFile(path, header, conf.command.resume)
 
 
-def _enforce(rungs: ladder.Ladder, host: runner.Host, task: plan.Task,
-             tid: int) -> None:
-    problems = task.promise.problems(task.backend, host.facts['tick_us'])
-    if problems:
-        raise errors.Refused(
-            '; '.join(problems), errors.Code.RESERVATION_INVALID)
-    rungs.backends[task.backend].apply(
-        [enforcement.Target(0, tid)], task.promise)
-
-
 def _until_closed(stopping: threading.Event) -> None:
     # Whoever started us keeps our input open as long as we are wanted.
     while os.read(0, 4096):
         pass
     stopping.set()
-
-
-def _probes(conf: cfg.ConfigOpts, order: plan.Order) -> runner.Probes:
-    if order.in_guest:
-        return probes.Calibration(
-            conf.profiling.guest_kernel, conf.profiling.guest_initrd,
-            conf.hypervisor.uri, profiles.folder(conf), conf.hypervisor.run_dir)
-    mount = cgroup.Cgroups().mount('cpu')
-    return probes.Threads(mount.point if mount else None)
-
-
-def _free_ppm(books: capacity.KernelCapacity) -> int:
-    # Asked for anew: reservations come and go while a run lasts.
-    books.invalidate()
-    current = books.current()
-    held = books.measured().live_units
-    free = current.capacity_mcpu - math.ceil(
-        held * reservation.MCPU_PER_CPU / (
-            1 << reservation.KERNEL_BW_SHIFT))
-    return max(0, free) * (error.PPM // reservation.MCPU_PER_CPU)
 
 
 def _teller(as_json: bool) -> Callable[[int, str], None]:
@@ -307,7 +259,7 @@ def _plot(conf: cfg.ConfigOpts) -> int:
             path = os.path.join(conf.command.output, 'alert-%s.%s' % (
                 figure, conf.command.format))
             picture = error_plots.render(
-                profile, figure, conf.command.format)
+                profile, figure, conf.command.format, host=conf.agent.host)
             with open(path, 'wb') as file:
                 file.write(picture)
             print(path)

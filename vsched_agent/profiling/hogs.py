@@ -20,7 +20,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
 import types
 import typing as ty
 
@@ -69,20 +68,6 @@ class Hog:
         """Its process, and its only thread."""
         return self._process.pid
 
-    def run_ns(self) -> int:
-        """The CPU time it has used, to the nanosecond.
-
-        Its process's CPU clock: other than its files in /proc, which are as
-        old as the last tick, it counts up to this moment.
-
-        :raises ProcessLookupError: when it has ended.
-        """
-        try:
-            return time.clock_gettime_ns(_cpu_clock(self.pid))
-        except OSError as failure:
-            raise ProcessLookupError(
-                failure.errno, 'hog %d has ended' % self.pid) from None
-
     def close(self) -> None:
         """End it; what it held of the CPUs is free when this returns."""
         with contextlib.suppress(ProcessLookupError):
@@ -99,8 +84,3 @@ class Hog:
                  trace: types.TracebackType | None) -> None:
         self.close()
 
-
-def _cpu_clock(pid: int) -> int:
-    # clock_getcpuclockid(3): the complement of the process above three bits
-    # that say which of its clocks, 2 being the scheduler's.
-    return (~pid << 3) | 2

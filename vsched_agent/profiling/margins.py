@@ -47,7 +47,7 @@ class Margins:
     """
 
     def __init__(self, profile: Callable[[], messages.ErrorProfile | None],
-                 policy: Policy = Policy()) -> None:  # noqa: B008
+                 policy: Policy = Policy()) -> None:
         self._profile = profile
         self._policy = policy
 

@@ -46,6 +46,7 @@ class Order:
     :param in_guest: a calibration VM's vCPU is given the share, in place of
         a thread.
     :param quick: a short run.
+    :param alone: the first half, without hogs, is measured as well.
     :raises ValueError: naming what is wrong and what is accepted.
     """
 
@@ -56,6 +57,7 @@ class Order:
     contend: int = 4
     in_guest: bool = False
     quick: bool = False
+    alone: bool = True
 
     def __post_init__(self) -> None:
         for name, values, low, high in (
@@ -117,7 +119,9 @@ class Task:
 
 def tasks(order: Order) -> list[Task]:
     """Every point of a run, the uncontended ones first."""
-    modes = (0, order.contend) if order.contend else (0,)
+    modes = [0] if order.alone or not order.contend else []
+    if order.contend:
+        modes.append(order.contend)
     return [Task(backend, period_us, share_ppm, contenders)
             for contenders in modes for backend in order.backends
             for period_us in order.periods_us
@@ -128,11 +132,14 @@ def slots(todo: Iterable[Task], cpus: int,
           free_ppm: int) -> tuple[list[tuple[Task, ...]], list[Task]]:
     """Which points are measured at once.
 
-    As many as there are CPUs, so that no probe stands in another's way, and
-    no more than is free, so that nobody else's promise does. A large share
-    goes with small ones.
+    No more than is free, so that nobody else's promise stands in the way. A
+    large share goes with small ones. Alone, and under a backend that
+    guarantees nothing, as many as there are CPUs, so that no probe takes
+    another's time. Among contenders as many probes of a backend that
+    guarantees as can not make each other late (Goossens, Funk and Baruah:
+    the sum is at most m - (m - 1) times the largest).
 
-    :param cpus: online.
+    :param cpus: online; 1 measures one point after the other.
     :param free_ppm: what nobody was promised, in ppm of a CPU.
     :returns: the slots, and the points for which there is no room.
     """
@@ -147,10 +154,16 @@ def slots(todo: Iterable[Task], cpus: int,
     found = []
     for group in groups.values():
         left = sorted(group, key=lambda task: task.share_ppm)
+        packed = cpus > 1 and group[0].contenders > 0 and (
+            group[0].backend in reservation.GUARANTEES)
         while left:
             slot = [left.pop()]
-            room_ppm = free_ppm - slot[0].share_ppm
-            while left and len(slot) < cpus and left[0].share_ppm <= room_ppm:
+            largest_ppm = slot[0].share_ppm
+            room_ppm = free_ppm - largest_ppm
+            if packed:
+                room_ppm -= (cpus - 1) * largest_ppm
+            while (left and left[0].share_ppm <= room_ppm and
+                   (packed or len(slot) < cpus)):
                 slot.append(left.pop(0))
                 room_ppm -= slot[-1].share_ppm
             found.append(tuple(slot))

@@ -47,10 +47,6 @@ class ThreadProbe:
         """The thread."""
         return self._hog.pid
 
-    def run_ns(self) -> int:
-        """The CPU time it has used, exact."""
-        return self._hog.run_ns()
-
 
 class Threads:
     """Makes probes of threads.
@@ -106,16 +102,6 @@ class VcpuProbe:
 
     def __init__(self, tid: int) -> None:
         self.tid = tid
-        self._path = '/proc/%d/schedstat' % tid
-
-    def run_ns(self) -> int:
-        """The CPU time it has used.
-
-        As of the kernel's last look while it runs, up to a tick ago: nobody
-        but QEMU may read the clock of QEMU's threads.
-        """
-        with open(self._path, encoding='ascii') as file:
-            return int(file.read().split()[0])
 
 
 class Calibration:

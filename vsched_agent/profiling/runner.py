@@ -25,6 +25,7 @@ import uuid as uuids
 
 from oslo_log import log as logging
 
+from vsched_agent.profiling import clocks
 from vsched_agent.profiling import hogs
 from vsched_agent.profiling import plan
 from vsched_agent.profiling import run_file
@@ -47,8 +48,6 @@ class Probe(ty.Protocol):
     def tid(self) -> int:
         """The thread that is given the share."""
 
-    def run_ns(self) -> int:
-        """The CPU time it has used."""
 
 
 #: Makes a probe for a task, under no reservation yet, and ends it.
@@ -64,10 +63,12 @@ class Host(ty.NamedTuple):
     :param free_ppm: asks what nobody was promised, in ppm of a CPU.
     :param facts: of the kernel: ``kernel``, ``tick_us``, ``cpus`` and
         ``features``, as in a profile.
+    :param clocks: by which the probes are looked at.
     """
 
     free_ppm: Callable[[], int]
     facts: Mapping[str, ty.Any]
+    clocks: clocks.Clocks
 
 
 class Runner:
@@ -125,7 +126,9 @@ class Runner:
             source=messages.ProfileSource.BENCHMARK, started_at=started_at,
             finished_at=time.time(), load=load, quick=self._order.quick,
             complete=len(points) == len(wanted), points=points,
-            notes=tuple(self._notes), **self._host.facts)
+            notes=tuple(self._notes), **{**self._host.facts, 'features': {
+                **self._host.facts['features'],
+                'clock': self._host.clocks.name}})
 
     def _measure(self, number: int, of: int,
                  slot: Sequence[plan.Task]) -> None:
@@ -144,7 +147,8 @@ class Runner:
             if self._stopping.wait(plan.WARM_UP_S):
                 raise Cancelled
             looked = sampler.windows(
-                [probe.run_ns for _, probe in found], self._order.windows,
+                self._host.clocks, [probe.tid for _, probe in found],
+                self._order.windows,
                 error.WINDOW_US / 1e6, self._stopping, tell)
         for (task, _), windows in zip(found, looked, strict=True):
             if len(windows) < self._order.windows:

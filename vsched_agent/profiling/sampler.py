@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Looks at CPU clocks, each by its own time."""
+"""Looks at the probes' CPU clocks, again and again."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -18,21 +18,7 @@ import threading
 import time
 import typing as ty
 
-#: A look that took longer was interrupted between the two clocks, in
-#: nanoseconds; it is repeated.
-_QUICK_NS = 20_000
-_TRIES = 10
-
-
-class Look(ty.NamedTuple):
-    """What a thread had used at a moment.
-
-    :param at_ns: steady clock.
-    :param ran_ns: CPU time.
-    """
-
-    at_ns: int
-    ran_ns: int
+from vsched_agent.profiling import clocks
 
 
 class Window(ty.NamedTuple):
@@ -46,53 +32,66 @@ class Window(ty.NamedTuple):
     got_ns: int
 
 
-def look(read: Callable[[], int]) -> Look:
-    """Read a CPU clock and the time at which it stood so.
-
-    :param read: CPU time in nanoseconds.
-    """
-    best: tuple[int, Look] | None = None
-    for _ in range(_TRIES):
-        before_ns = time.monotonic_ns()
-        ran_ns = read()
-        after_ns = time.monotonic_ns()
-        took_ns = after_ns - before_ns
-        if best is None or took_ns < best[0]:
-            best = took_ns, Look((before_ns + after_ns) // 2, ran_ns)
-        if took_ns <= _QUICK_NS:
-            break
-    return ty.cast(tuple[int, Look], best)[1]
+#: An account that is this old at most, in nanoseconds, against what was got:
+#: a scale is no better than that.
+_STALE_NS = 10_000_000
+_SCALED_FROM = 100
 
 
-def windows(readers: Sequence[Callable[[], int]], count: int,
+def windows(watched: clocks.Clocks, tids: Sequence[int], count: int,
             window_s: float, stopping: threading.Event,
             on_window: Callable[[int], None] = lambda number: None,
             ) -> list[list[Window]]:
-    """Look at several clocks at once, again and again.
+    """Look at several threads at once.
 
     A look that comes late makes its window longer and the next one shorter;
     neither is an error, because what was promised is reckoned for the same
     time.
 
-    :param readers: CPU times in nanoseconds.
+    A clock that is exact counts switches and time stolen from this host as
+    well, which the scheduler does not charge. So over all windows together
+    a thread got what the scheduler says, and the clock says in which of them.
+
+    :param watched: their clocks.
+    :param tids: the threads.
     :param count: how many windows.
     :param window_s: how long each.
     :param stopping: ends it early when set.
     :param on_window: told the number of windows so far.
-    :returns: by reader its windows; fewer when it was ended.
+    :returns: by thread its windows; fewer when it was ended.
     """
-    found: list[list[Window]] = [[] for _ in readers]
-    last = [look(read) for read in readers]
-    start_s = time.monotonic()
-    for number in range(1, count + 1):
-        if stopping.wait(max(
-                0.0, start_s + number * window_s - time.monotonic())):
-            break
-        for index, read in enumerate(readers):
-            now = look(read)
-            found[index].append(Window(
-                now.at_ns - last[index].at_ns,
-                now.ran_ns - last[index].ran_ns))
-            last[index] = now
-        on_window(number)
-    return found
+    account = clocks.Ticking()
+    watched.watch(tids)
+    try:
+        charged = account.look(tids)
+        found: list[list[Window]] = [[] for _ in tids]
+        last = watched.look(tids)
+        start_s = time.monotonic()
+        for number in range(1, count + 1):
+            if stopping.wait(max(
+                    0.0, start_s + number * window_s - time.monotonic())):
+                break
+            now = watched.look(tids)
+            for mine, before, after in zip(found, last, now, strict=True):
+                mine.append(Window(after.at_ns - before.at_ns,
+                                   after.ran_ns - before.ran_ns))
+            last = now
+            on_window(number)
+        return [
+            _scaled(mine, before, after) for mine, before, after in zip(
+                found, charged, account.look(tids), strict=True)]
+    finally:
+        watched.leave(tids)
+
+
+def _scaled(found: list[Window], before: clocks.Look,
+            after: clocks.Look) -> list[Window]:
+    counted_ns = sum(window.got_ns for window in found)
+    if counted_ns < _SCALED_FROM * _STALE_NS:
+        return found
+    # Both by their own time: on a busy host the account is looked at some
+    # time before the first window and after the last.
+    scale = ((after.ran_ns - before.ran_ns) / (after.at_ns - before.at_ns) *
+             sum(window.length_ns for window in found) / counted_ns)
+    return [Window(window.length_ns, round(window.got_ns * scale))
+            for window in found]

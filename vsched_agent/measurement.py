@@ -1,0 +1,113 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Brings together what a run needs: probes, backends and the host's books."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import math
+import threading
+
+from oslo_config import cfg
+
+from vsched_agent.enforcement import base as enforcement
+from vsched_agent.enforcement import capacity
+from vsched_agent.enforcement import cgroup
+from vsched_agent.enforcement import kernel
+from vsched_agent.enforcement import ladder
+from vsched_agent import profiles
+from vsched_agent.profiling import clocks
+from vsched_agent.profiling import plan
+from vsched_agent.profiling import probes
+from vsched_agent.profiling import run_file
+from vsched_agent.profiling import runner
+from vsched_lib.contract import errors
+from vsched_lib.model import error
+from vsched_lib.model import reservation
+
+
+class ErrorMeasurement:
+    """This host, ready to be measured.
+
+    :param conf: with the agent's options.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+        self._rungs = ladder.Ladder(conf)
+        self._books = capacity.KernelCapacity(
+            reserve_mcpu=conf.agent.reserve_mcpu)
+        facts = kernel.KernelFacts.read()
+        self.cpus = len(facts.online)
+        self.host = runner.Host(
+            self._free_ppm, profiles.facts(facts), clocks.best())
+
+    @property
+    def usable(self) -> Sequence[reservation.Backend]:
+        """The backends that can be measured here."""
+        return [name for name in self._rungs.backends
+                if self._rungs.support(name).usable]
+
+    def slots(self, order: plan.Order,
+              ) -> tuple[list[tuple[plan.Task, ...]], list[plan.Task]]:
+        """What would be measured at once, and what has no room now."""
+        return plan.slots(
+            plan.tasks(order), 1 if order.in_guest else self.cpus,
+            self.host.free_ppm())
+
+    def probes(self, order: plan.Order) -> runner.Probes:
+        """What is given the shares.
+
+        :raises errors.VschedError: when it can not be made here.
+        """
+        options = self._conf.profiling
+        if order.in_guest:
+            return probes.Calibration(
+                options.guest_kernel, options.guest_initrd,
+                self._conf.hypervisor.uri, profiles.folder(self._conf),
+                self._conf.hypervisor.run_dir)
+        mount = cgroup.Cgroups().mount('cpu')
+        return probes.Threads(mount.point if mount else None)
+
+    def runner(self, order: plan.Order, kept: run_file.RunFile,
+               stopping: threading.Event,
+               on_progress: Callable[[int, str], None],
+               granted: Callable[[plan.Task], reservation.Reservation]
+               = lambda task: task.promise) -> runner.Runner:
+        """A run of an order.
+
+        :param granted: what is put in force for a task; errors are reckoned
+            against the task's own promise.
+        """
+        def enforce(task: plan.Task, tid: int) -> None:
+            promise = granted(task)
+            problems = promise.problems(
+                task.backend, self.host.facts['tick_us'])
+            if problems:
+                raise errors.Refused(
+                    '; '.join(problems), errors.Code.RESERVATION_INVALID)
+            self._rungs.backends[task.backend].apply(
+                [enforcement.Target(0, tid)], promise)
+
+        return runner.Runner(
+            order, self.host, self.probes(order), enforce, kept, stopping,
+            on_progress)
+
+    def _free_ppm(self) -> int:
+        # Asked for anew: reservations come and go while a run lasts.
+        self._books.invalidate()
+        current = self._books.current()
+        held_mcpu = math.ceil(
+            self._books.measured().live_units * reservation.MCPU_PER_CPU / (
+                1 << reservation.KERNEL_BW_SHIFT))
+        return max(0, current.capacity_mcpu - held_mcpu) * (
+            error.PPM // reservation.MCPU_PER_CPU)

@@ -1,0 +1,121 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""CPU clocks of the probes."""
+
+from collections.abc import Sequence
+import errno
+import os
+import time
+import typing as ty
+
+from oslo_log import log as logging
+
+from vsched_agent.privileged import clocks
+
+LOG = logging.getLogger(__name__)
+
+
+class Look(ty.NamedTuple):
+    """What a thread had used at a moment.
+
+    :param at_ns: steady clock.
+    :param ran_ns: CPU time, from any beginning.
+    """
+
+    at_ns: int
+    ran_ns: int
+
+
+class Clocks(ty.Protocol):
+    """Reads CPU clocks of threads, each with the time it is read at.
+
+    :cvar name: as it is written into profiles.
+    """
+
+    name: str
+
+    def watch(self, tids: Sequence[int]) -> None:
+        """Begin to watch threads."""
+
+    def look(self, tids: Sequence[int]) -> list[Look]:
+        """Read the clocks of threads that are watched."""
+
+    def leave(self, tids: Sequence[int]) -> None:
+        """Watch threads no longer."""
+
+
+class Exact:
+    """Clocks that count up to this moment, by perf events."""
+
+    name = 'perf'
+
+    def watch(self, tids: Sequence[int]) -> None:
+        """Begin to watch threads.
+
+        :raises OSError: when one can not be watched.
+        """
+        for tid, number in clocks.open_clocks(list(tids)).items():
+            if number:
+                self.leave(tids)
+                raise OSError(number, 'the clock of thread %d: %s' % (
+                    int(tid), os.strerror(number)))
+
+    def look(self, tids: Sequence[int]) -> list[Look]:
+        """Read the clocks of threads that are watched."""
+        return [Look(*one) for one in clocks.look(list(tids))]
+
+    def leave(self, tids: Sequence[int]) -> None:
+        """Watch threads no longer."""
+        clocks.close_clocks(list(tids))
+
+
+class Ticking:
+    """Clocks that stand still between two ticks, in procfs."""
+
+    name = 'procfs'
+
+    def watch(self, tids: Sequence[int]) -> None:
+        """Nothing is kept."""
+
+    def look(self, tids: Sequence[int]) -> list[Look]:
+        """Read the clocks of threads.
+
+        :raises ProcessLookupError: when one is gone.
+        """
+        return [Look(time.monotonic_ns(), self._ran_ns(tid))
+                for tid in tids]
+
+    def leave(self, tids: Sequence[int]) -> None:
+        """Nothing was kept."""
+
+    def _ran_ns(self, tid: int) -> int:
+        try:
+            with open('/proc/%d/schedstat' % tid, encoding='ascii') as file:
+                return int(file.read().split()[0])
+        except FileNotFoundError:
+            raise ProcessLookupError(
+                errno.ESRCH, 'thread %d is gone' % tid) from None
+
+
+def best() -> Clocks:
+    """The most exact clocks this host has."""
+    exact = Exact()
+    own = [os.getpid()]
+    try:
+        exact.watch(own)
+        exact.leave(own)
+    except Exception as problem:
+        # Kernels without perf events, hosts that forbid them.
+        LOG.warning('clocks are as old as the last tick: %s', problem)
+        return Ticking()
+    return exact
