@@ -16,7 +16,7 @@ Each reservation's report is said once and again when it changed; what is
 sent waits in the journal until the collector has it.
 """
 
-from collections import deque
+import collections
 from collections.abc import Collection
 import dataclasses
 import time
@@ -78,7 +78,8 @@ class Bulletin:
         self._events: list[messages.Event] = []
         self._changed: dict[str, messages.ReservationReport] = {}
         # From any thread; the others are the reconciler's own.
-        self._jobs: deque[messages.JobReport] = deque(maxlen=_MOST_JOBS)
+        self._jobs: collections.deque[messages.JobReport] = (
+            collections.deque(maxlen=_MOST_JOBS))
         self._profiles: list[messages.ErrorProfile] = []
         self._full = True
         self._sent_info: messages.HostInfo | None = None

@@ -25,8 +25,8 @@ import typing as ty
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from vsched_agent import enforcer as enforcers
 from vsched_agent.enforcement import kernel
+from vsched_agent import enforcer as enforcers
 from vsched_agent.profiling import live
 from vsched_agent.profiling import margins
 from vsched_agent.profiling import news

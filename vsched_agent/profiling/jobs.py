@@ -61,7 +61,7 @@ class Jobs:
         self._running: messages.JobOrder | None = None
         self._process: subprocess.Popen[str] | None = None
         self._cancelled = False
-        self._stopping = False
+        self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name='vsched-jobs', daemon=True)
 
@@ -72,7 +72,7 @@ class Jobs:
     def stop(self) -> None:
         """Stop; what runs is ended and can be gone on with."""
         with self._lock:
-            self._stopping = True
+            self._stopping.set()
             self._lock.notify_all()
             self._end_running()
         if self._thread.is_alive():
@@ -104,9 +104,9 @@ class Jobs:
     def _run(self) -> None:
         while True:
             with self._lock:
-                while not self._waiting and not self._stopping:
+                while not self._waiting and not self._stopping.is_set():
                     self._lock.wait()
-                if self._stopping:
+                if self._stopping.is_set():
                     return
                 order = self._waiting.pop(next(iter(self._waiting)))
                 self._running, self._cancelled = order, False
@@ -117,7 +117,7 @@ class Jobs:
                 state, progress_ppm, words = State.FAILED, 0, str(problem)
             with self._lock:
                 self._running = None
-                if self._stopping and state is State.CANCELLED:
+                if self._stopping.is_set() and state is State.CANCELLED:
                     # The next agent goes on with it.
                     return
                 self._finished[order.uuid] = order.attempt
@@ -127,7 +127,7 @@ class Jobs:
         words = (*self._command, *self._arguments(order))
         LOG.info('job %s: %s', order.uuid, ' '.join(words))
         with self._lock:
-            if self._cancelled or self._stopping:
+            if self._cancelled or self._stopping.is_set():
                 return State.CANCELLED, 0, 'not started'
             # Its input stays open as long as this process lives, and tells
             # the run when to end.

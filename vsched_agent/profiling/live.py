@@ -18,7 +18,7 @@ count of voluntary switches tells. Only ``capped`` promises count, as others
 may get more by right.
 """
 
-from collections import deque
+import collections
 from collections.abc import Iterable
 import os
 import time
@@ -73,7 +73,7 @@ class LiveErrors:
         self._proc = proc
         self._next = 0
         self._marks: dict[int, _Mark] = {}
-        self._samples: dict[tuple[str, int, int], deque[int]] = {}
+        self._samples: dict[tuple[str, int, int], collections.deque[int]] = {}
         self._since = time.time()
 
     @property
@@ -138,7 +138,7 @@ class LiveErrors:
         step = max(STEP_PPM, round(share * error.PPM / STEP_PPM) * STEP_PPM)
         self._samples.setdefault(
             (now.backend, now.asked.period_us, step),
-            deque(maxlen=MOST)).append(error.error_ppm(
+            collections.deque(maxlen=MOST)).append(error.error_ppm(
                 end.ran_ns - mark.ran_ns, share * length_ns))
 
     def _mark(self, held: Held) -> _Mark | None:

@@ -1,0 +1,98 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import os
+import pathlib
+
+import fixtures
+from oslotest import base
+
+from vsched_agent.profiling import news
+from vsched_agent.profiling import store
+from vsched_agent.tests import profiles
+from vsched_lib.contract import messages
+
+BENCHMARK = messages.ProfileSource.BENCHMARK
+LIVE = messages.ProfileSource.LIVE
+
+
+class TestStore(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.folder = os.path.join(
+            self.useFixture(fixtures.TempDir()).path, 'error')
+        self.store = store.ErrorProfiles(self.folder, keep=3)
+
+    def keep(self, version, source=BENCHMARK, samples=(1, 2, 3)):
+        found = profiles.profile(
+            profiles.point(samples), version=version, source=source)
+        self.store.keep(found)
+        return found
+
+    def test_nothing_yet(self):
+        self.assertIsNone(self.store.latest(BENCHMARK))
+        self.assertEqual(1, self.store.next_version(BENCHMARK))
+        self.assertEqual({}, self.store.newest())
+
+    def test_the_newest_of_each_source(self):
+        self.keep(1)
+        second = self.keep(2)
+        live = self.keep(1, LIVE)
+        self.assertEqual(second, self.store.latest(BENCHMARK))
+        self.assertEqual(live, self.store.latest(LIVE))
+        self.assertEqual({BENCHMARK: 2, LIVE: 1}, self.store.newest())
+        self.assertEqual(3, self.store.next_version(BENCHMARK))
+
+    def test_the_oldest_go(self):
+        for version in range(1, 6):
+            self.keep(version)
+        self.assertIsNone(self.store.load(BENCHMARK, 2))
+        self.assertIsNotNone(self.store.load(BENCHMARK, 3))
+        self.assertEqual(3, len(os.listdir(self.folder)))
+
+    def test_one_that_is_broken_is_passed_over(self):
+        first = self.keep(1)
+        for text in ('', '{}', '[1]', '{"uuid": 3}'):
+            pathlib.Path(
+                self.folder, 'benchmark-000002.json').write_text(text)
+            self.assertEqual(first, self.store.latest(BENCHMARK))
+
+    def test_strangers_are_left_alone(self):
+        self.keep(1)
+        for name in ('benchmark-1.json', 'other-000009.json', 'x.new'):
+            pathlib.Path(self.folder, name).write_text('x')
+        self.assertEqual(2, self.store.next_version(BENCHMARK))
+
+    def test_one_that_can_not_be_written_changes_nothing(self):
+        self.keep(1)
+        self.patch(store.os, 'rename', self._fail)
+        self.assertRaises(OSError, self.keep, 2)
+        self.assertEqual(['benchmark-000001.json'], os.listdir(self.folder))
+
+    def _fail(self, *_):
+        raise OSError(28, 'full')
+
+    def test_news(self):
+        found = news.News(self.store)
+        self.assertEqual([], found.look())
+        self.assertIsNone(found.benchmark())
+        first = self.keep(1, samples=[1000] * 200)
+        self.assertEqual([(first, [])], found.look())
+        self.assertEqual([], found.look())
+        self.assertEqual(first, found.benchmark())
+        second = self.keep(2, samples=[-50_000] * 200)
+        (told, changes), = found.look()
+        self.assertEqual(second, told)
+        change, = changes
+        self.assertEqual((1000, 50_000, 'deadline'), (
+            change.before_ppm, change.after_ppm, change.backend))
