@@ -150,7 +150,8 @@ class Jobs:
             self._process = None
         if code == 0:
             return State.DONE, 1_000_000, detail
-        if code == STOPPED or self._cancelled:
+        if (code == STOPPED or self._cancelled or
+                self._stopping.is_set()):
             return State.CANCELLED, progress_ppm, detail
         return State.FAILED, progress_ppm, (
             ''.join(said).strip()[-_LAST_WORDS:] or 'exit code %d' % code)

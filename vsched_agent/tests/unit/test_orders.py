@@ -1,0 +1,73 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import os
+import tempfile
+
+from oslo_config import cfg
+from oslotest import base
+
+from vsched_agent import conf as agent_conf
+from vsched_agent import orders
+from vsched_agent import privileged
+from vsched_lib.contract import messages
+
+
+def order(**parameters):
+    return messages.JobOrder(
+        'u-1', messages.JobKind.PROFILE_ERROR, messages.JobWanted.RUN, 1,
+        parameters)
+
+
+class TestOrders(base.BaseTestCase):
+
+    def test_parameters_become_words(self):
+        self.assertEqual(
+            ['error', '--json', '--watch-input', '--run', 'u-1',
+             '--backends', 'deadline,cfs', '--contend', '0', '--in-guest',
+             '--periods-us', '10000,20000', '--seconds', '60',
+             '--shares', '1,20.5'],
+            orders.arguments(order(
+                shares_pct=[1, 20.5], backends=['deadline', 'cfs'],
+                periods_us=[10_000, 20_000], seconds=60, contend=0,
+                in_guest=True, quick=False)))
+
+    def test_one_that_is_not_known_is_not_run(self):
+        self.assertRaises(ValueError, orders.arguments, order(shell='ls'))
+
+    def test_a_run_has_the_options_of_its_agent(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        conf = cfg.ConfigOpts()
+        agent_conf.register_opts(conf)
+        conf([], default_config_files=[], default_config_dirs=[])
+        privileged.use(conf)
+        conf.set_override('state_path', folder.name, 'agent')
+        conf.set_override('reserve_mcpu', 300, 'agent')
+        conf.set_override('backends', ['deadline'], 'enforcement')
+        conf.set_override('uri', 'qemu:///$$session', 'hypervisor')
+        conf.set_override('helper_command', 'sudo -n x',
+                          privileged.SECTIONS[0])
+        words = orders.command(conf)
+        path = words[words.index('--config-file') + 1]
+        self.assertEqual(['run.conf'], os.listdir(os.path.dirname(path)))
+        again = cfg.ConfigOpts()
+        agent_conf.register_opts(again)
+        again(['--config-file', path], default_config_files=[],
+              default_config_dirs=[])
+        privileged.use(again)
+        for group, options in agent_conf.list_opts():
+            for option in options:
+                self.assertEqual(conf[group.name][option.dest],
+                                 again[group.name][option.dest], option.dest)
+        self.assertEqual(
+            'sudo -n x', again[privileged.SECTIONS[0]].helper_command)
