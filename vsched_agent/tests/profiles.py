@@ -14,24 +14,19 @@
 
 import uuid as uuids
 
-from vsched_lib.contract import messages
-from vsched_lib.model import error
+from vsched_lib.tests import error_profiles
 
 FACTS = {'kernel': '6.18.0', 'tick_us': 4000, 'cpus': 2, 'features': {}}
 
 
-def point(samples, backend='deadline', share_pct=10, contenders=4,
-          period_us=10_000, probe=messages.Probe.THREAD):
+def point(samples, backend='deadline', share_pct=10, contenders=4, **where):
     """A point with these samples, in ppm."""
-    return messages.ErrorPoint.of(
-        error.statistics(samples), backend=backend, period_us=period_us,
-        share_ppm=share_pct * 10_000, contenders=contenders, probe=probe,
-        window_us=error.WINDOW_US)
+    return error_profiles.point(
+        samples, backend=backend, share_ppm=share_pct * 10_000,
+        contenders=contenders, **where)
 
 
-def profile(*points, version=1, source=messages.ProfileSource.BENCHMARK):
-    """A profile of these points."""
-    return messages.ErrorProfile(
-        uuid=str(uuids.uuid4()), version=version, source=source,
-        started_at=1.0, finished_at=2.0, load=0.0, quick=False,
-        complete=True, points=points, **FACTS)
+def profile(*points, **changes):
+    """A profile of these points, each a new one."""
+    return error_profiles.profile(points, **{
+        'uuid': str(uuids.uuid4()), 'version': 1, **FACTS, **changes})

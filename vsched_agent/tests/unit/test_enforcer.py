@@ -11,6 +11,7 @@
 # under the License.
 
 import dataclasses
+import dataclasses
 from fractions import Fraction
 import os
 import tempfile
@@ -46,13 +47,15 @@ class TestEnforcer(base.BaseTestCase):
         self.deadline = fakes.FakeBackend(DEADLINE, Fraction(18, 10))
         self.cfs = fakes.FakeBackend(CFS)
         self.capacity = fakes.FakeCapacity(Fraction(18, 10))
+        self.margins = enforcer.NoMargins()
         self.enforcer = self.make()
 
     def make(self):
         backends = {DEADLINE: self.deadline, CFS: self.cfs}
         return enforcer.Enforcer(
             backends, lambda name: backends[name].supports(), self.capacity,
-            self.journal, degrade=self.degrade, tick_us=4000)
+            self.journal, degrade=self.degrade, tick_us=4000,
+            margins=self.margins)
 
     def test_hold_and_release(self):
         one = fakes.domain(1, vcpus=2)
@@ -71,6 +74,39 @@ class TestEnforcer(base.BaseTestCase):
         self.enforcer.hold(one, promise(12_000))
         self.enforcer.hold(one, promise(12_000))
         self.assertEqual(1, len(self.deadline.applied))
+
+    def test_a_bound_is_met_with_a_margin(self):
+        def grant(asked, backend, bound_ppm):
+            return dataclasses.replace(
+                asked, runtime_us=asked.runtime_us + bound_ppm)
+        self.margins.grant = grant
+        one = fakes.domain(1)
+        self.enforcer.hold(one, promise(12_000), 500)
+        self.assertEqual(12_500, self.deadline.held[101].runtime_us)
+        held = self.enforcer.holding(one.uuid)
+        self.assertEqual((12_000, 12_500), (
+            held.asked.runtime_us, held.promise.runtime_us))
+        # Margins take room, and are none of the promise.
+        self.assertEqual(625, self.enforcer.admitted_mcpu())
+        self.assertEqual(
+            {one.uuid: Fraction(6, 10)}, self.enforcer.promised())
+        self.assertEqual([], self.enforcer.attest()[0])
+        # Another profile, another margin.
+        self.enforcer.hold(one, promise(12_000), 100)
+        self.assertEqual(12_100, self.deadline.held[101].runtime_us)
+
+    def test_a_bound_that_can_not_be_shown_is_refused(self):
+        def grant(asked, backend, bound_ppm):
+            if bound_ppm is not None:
+                raise errors.Refused('no', errors.Code.NOT_CERTIFIED)
+            return asked
+        self.margins.grant = grant
+        one = fakes.domain(1)
+        self.enforcer.hold(one, promise(6_000))
+        refusal = self.assertRaises(
+            errors.Refused, self.enforcer.hold, one, promise(12_000), 500)
+        self.assertEqual(errors.Code.NOT_CERTIFIED, refusal.code)
+        self.assertEqual(6_000, self.deadline.held[101].runtime_us)
 
     def test_what_does_not_fit_is_refused_whole_with_figures(self):
         self.enforcer.hold(fakes.domain(1), promise(16_000))

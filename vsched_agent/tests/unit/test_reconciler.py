@@ -22,8 +22,10 @@ from vsched_agent import enforcer
 from vsched_agent import journal
 from vsched_agent import reconciler
 from vsched_agent.tests import fakes
+from vsched_agent.tests import profiles
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.model import error_change
 from vsched_lib.model import reservation
 
 DEADLINE = reservation.Backend.DEADLINE
@@ -83,7 +85,28 @@ class TestReconciler(base.BaseTestCase):
         self.degrade = False
         self.make()
 
+    class Profiles:
+        """Tells what the test says, and margins with it."""
+
+        def __init__(self):
+            self.new = []
+            self.extra_us = 0
+            self.seen = []
+
+        def look(self):
+            found, self.new = self.new, []
+            return found
+
+        def attested(self, holdings):
+            self.seen.append([held.asked.runtime_us for held in holdings
+                              if held.asked is not None])
+
+        def grant(self, promise, backend, bound_ppm):
+            return promise if bound_ppm is None else dataclasses.replace(
+                promise, runtime_us=promise.runtime_us + self.extra_us)
+
     def make(self, **settings):
+        self.profiles = self.Profiles()
         backends = {DEADLINE: self.deadline, CFS: self.cfs}
         self.pokes = []
         self.reconciler = reconciler.Reconciler(
@@ -92,9 +115,9 @@ class TestReconciler(base.BaseTestCase):
             enforcer.Enforcer(
                 backends, lambda name: backends[name].supports(),
                 self.capacity, self.journal, degrade=self.degrade,
-                tick_us=4000),
+                tick_us=4000, margins=self.profiles),
             self.journal, fakes.FakeMeter(), self.host_info,
-            lambda: self.pokes.append(1))
+            lambda: self.pokes.append(1), self.profiles)
         self.hypervisor.start(self.reconciler.changed)
 
     capacity_mcpu = 1800
@@ -123,6 +146,44 @@ class TestReconciler(base.BaseTestCase):
 
     def codes(self, reports):
         return [one.code for report in reports for one in report.events]
+
+    def test_a_new_profile_is_told_and_changes_margins(self):
+        bounded = fakes.domain(
+            1, cpu_runtime_us=12_000, max_alloc_error_pct='2')
+        self.run_(bounded, fakes.domain(2, cpu_runtime_us=3_000))
+        self.assertEqual([12_000, 3_000], self.profiles.seen[-1])
+        before = profiles.profile(profiles.point([0] * 200))
+        after = profiles.profile(profiles.point([-30_000] * 200), version=2)
+        self.profiles.new = [(after, error_change.changes(
+            before.points, after.points))]
+        self.profiles.extra_us = 150
+        reports = self.run_()
+        self.assertEqual([after], [one for report in reports
+                                   for one in report.error_profiles])
+        self.assertEqual([errors.Code.PROFILE_DRIFTED,
+                          errors.Code.RESERVATION_APPLIED],
+                         self.codes(reports))
+        self.assertEqual(
+            [('1', 12_000, 12_150)],
+            [(one.instance_uuid[-1], one.runtime_us,
+              one.enforced_runtime_us)
+             for report in reports for one in report.reservations])
+        self.assertEqual([12_000, 3_000], self.profiles.seen[-1])
+
+    def test_what_has_drifted_is_no_sample(self):
+        self.run_(fakes.domain(1, cpu_runtime_us=12_000),
+                  fakes.domain(2, cpu_runtime_us=3_000))
+        self.deadline.held.pop(101)
+        self.run_()
+        self.assertEqual([3_000], self.profiles.seen[-1])
+
+    def test_jobs_are_told_at_once(self):
+        self.run_(fakes.domain(1))
+        report = messages.JobReport(
+            'j', 1, messages.JobState.DONE, 1_000_000, 1.0)
+        self.reconciler.job(report)
+        found, = self.run_(due=False)
+        self.assertEqual((report,), found.jobs)
 
     def test_a_flavors_reservation_is_applied_and_reported_once(self):
         reports = self.run_(fakes.domain(1, cpu_runtime_us=12_000))

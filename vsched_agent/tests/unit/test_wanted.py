@@ -77,3 +77,21 @@ class TestWanted(base.BaseTestCase):
                     (found.promise, found.source, found.generation))
                 self.assertEqual(errors.Code.RESERVATION_INVALID,
                                  found.problem.code)
+
+
+class TestBound(base.BaseTestCase):
+
+    def test_the_flavors_bound(self):
+        one = fakes.domain(1, cpu_runtime_us=5000, max_alloc_error_pct='2.5')
+        self.assertEqual(25_000, wanted.of(one, None).bound_ppm)
+
+    def test_it_holds_for_an_override_as_well(self):
+        one = fakes.domain(1, cpu_runtime_us=5000, max_alloc_error_pct='2')
+        found = wanted.of(one, messages.Override(
+            one.uuid, 3, 6_000, 20_000, 'capped'))
+        self.assertEqual((6_000, 20_000, 3), (
+            found.promise.runtime_us, found.bound_ppm, found.generation))
+
+    def test_without_one_anything_may_be_missing(self):
+        self.assertIsNone(wanted.of(
+            fakes.domain(1, cpu_runtime_us=5000), None).bound_ppm)
