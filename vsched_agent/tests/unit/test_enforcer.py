@@ -11,7 +11,6 @@
 # under the License.
 
 import dataclasses
-import dataclasses
 from fractions import Fraction
 import os
 import tempfile

@@ -51,7 +51,8 @@ class TestChanges(base.BaseTestCase):
 
     def test_the_largest_change_comes_first(self):
         found = error_change.changes(
-            [self.point([0] * 200, share_ppm=share) for share in (100_000, 200_000)],
+            [self.point([0] * 200, share_ppm=share)
+             for share in (100_000, 200_000)],
             [self.point([-10_000] * 200, share_ppm=100_000),
              self.point([-90_000] * 200, share_ppm=200_000)])
         self.assertEqual([200_000, 100_000],
