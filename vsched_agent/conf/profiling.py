@@ -39,7 +39,7 @@ profiling_opts = [
         help='Profiles of each source that are kept in state_path.'),
     cfg.IntOpt(
         'live_vcpus',
-        default=16, min=0, max=4096,
+        default=8, min=0, max=4096,
         help='vCPUs under a reservation that are looked at in each pass for '
              'samples of the error in production; the next pass takes the '
              'next ones. 0 takes none.'),
