@@ -147,7 +147,7 @@ def _inflated(scene: measurement.ErrorMeasurement, folder: str,
     policy = margins.Policy(
         confidence=0.8 if windows >= error.samples_needed(0.8)
         else 0.9 * (1 - 0.99 ** windows))
-    grants = margins.Margins(lambda: profile, policy)
+    grants = margins.Margins(lambda: profile, scene.host.facts, policy)
     granted, raw = {}, []
     for point in margins.contended(profile, 'deadline', PERIOD_US):
         if (point.share_ppm < INFLATE_FROM_PPM or

@@ -76,7 +76,7 @@ class HostProfiles:
         self._interval_s = options.live_interval
         self._due_s = time.monotonic() + self._interval_s
         self.margins = margins.Margins(
-            self._news.benchmark, margins.Policy(
+            self._news.benchmark, host, margins.Policy(
                 options.confidence, round(options.max_margin_pct * 10_000)))
 
     def attested(self, holdings: Iterable[enforcers.Holding]) -> None:

@@ -65,6 +65,7 @@ def _doctor(conf: cfg.ConfigOpts) -> int:
             examination.Level.OK, 'hypervisor',
             '%s answers: %d running instances' % (
                 conf.hypervisor.uri, count)))
+    findings.append(profile.finding(conf))
     if conf.command.json:
         print(json.dumps([finding.to_dict() for finding in findings]))
     else:

@@ -19,13 +19,17 @@ import os
 import signal
 import sys
 import threading
+import time
 import typing as ty
 
 from oslo_config import cfg
 
+from vsched_agent.enforcement import doctor
+from vsched_agent.enforcement import kernel
 from vsched_agent import measurement
 from vsched_agent import profiles
 from vsched_agent.profiling import jobs
+from vsched_agent.profiling import margins
 from vsched_agent.profiling import plan
 from vsched_agent.profiling import run_file
 from vsched_agent.profiling import runner
@@ -33,6 +37,10 @@ from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import error
 from vsched_lib.model import reservation
+
+#: Of smaller shares the doctor does not speak, in ppm.
+_JUDGED_FROM_PPM = 100_000
+
 
 def add_commands(parsers: ty.Any) -> None:
     """Make the commands known to an argument parser."""
@@ -269,6 +277,36 @@ def _plot(conf: cfg.ConfigOpts) -> int:
     return 0
 
 
+def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
+    """What the doctor says of this host's newest profile."""
+    found = profiles.error_profiles(conf).latest(
+        messages.ProfileSource.BENCHMARK)
+    remedy = '"vsched-agent profile error" measures it'
+    if found is None:
+        return doctor.Finding(
+            doctor.Level.NOTE, 'error', 'this host was never measured: it '
+            'can promise no flavor its max_alloc_error_pct', remedy)
+    differ = margins.differences(
+        found, profiles.facts(kernel.KernelFacts.read()))
+    if differ:
+        return doctor.Finding(
+            doctor.Level.NOTE, 'error', 'profile %d was measured with '
+            'another %s' % (found.version, ', '.join(differ)), remedy)
+    worst: dict[str, int] = {}
+    for point in found.points:
+        if point.contenders and point.share_ppm >= _JUDGED_FROM_PPM:
+            worst[point.backend] = max(
+                worst.get(point.backend, 0), point.abs_p99_ppm)
+    return doctor.Finding(
+        doctor.Level.OK, 'error', 'profile %d of %s: %s' % (
+            found.version, time.strftime(
+                '%Y-%m-%d', time.gmtime(found.finished_at)),
+            '; '.join('%s errs by up to %.2f %% in 99 of 100 seconds' % (
+                backend, size_ppm / 10_000)
+                for backend, size_ppm in worst.items()) or
+            'no share from 10 % on was measured among contenders'))
+
+
 def table(profile: messages.ErrorProfile, confidence: float) -> str:
     """A profile as text for a terminal.
 
@@ -299,8 +337,8 @@ def _shares(text: str) -> tuple[int, ...]:
     found: list[int] = []
     try:
         for part in text.split(','):
-            first, _, last = part.partition('-')
-            if last:
+            first, dash, last = part.partition('-')
+            if dash:
                 found.extend(share * 10_000 for share in range(
                     int(first), int(last) + 1))
             else:

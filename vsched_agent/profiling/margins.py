@@ -18,6 +18,7 @@ whose bound the host can not show is refused with the measured figure.
 """
 
 from collections.abc import Callable
+from collections.abc import Mapping
 import dataclasses
 import typing as ty
 
@@ -43,12 +44,16 @@ class Margins:
     """Grants promises what they need to keep within a bound.
 
     :param profile: the host's newest profile by the benchmark, if any.
+    :param host: facts of the kernel now, as in a profile; a profile with
+        others is about another host.
     :param policy: how sure to be.
     """
 
     def __init__(self, profile: Callable[[], messages.ErrorProfile | None],
+                 host: Mapping[str, ty.Any],
                  policy: Policy = Policy()) -> None:
         self._profile = profile
+        self._host = host
         self._policy = policy
 
     def grant(self, promise: reservation.Reservation,
@@ -79,6 +84,12 @@ class Margins:
                     backend, promise.period_us), figures)
         found = error.evidence(points, share_ppm, self._policy.confidence)
         figures.update(profile_version=profile.version, samples=found.n)
+        differ = differences(profile, self._host)
+        if differ:
+            raise _refused(
+                'profile %d was measured with another %s; "vsched-agent '
+                'profile error" measures this host anew' % (
+                    profile.version, ', '.join(differ)), figures)
         if found.lower_ppm is None:
             needed = error.samples_needed(self._policy.confidence)
             raise _refused(
@@ -101,6 +112,18 @@ class Margins:
                     profile.version, bound_ppm / 10_000,
                     self._policy.most_ppm / 10_000), figures)
         return dataclasses.replace(promise, runtime_us=runtime_us)
+
+
+def differences(profile: messages.ErrorProfile,
+                host: Mapping[str, ty.Any]) -> list[str]:
+    """What has changed on a host since a profile was made, in words.
+
+    :param host: facts of the kernel now, as in a profile.
+    """
+    return ['%s: %s, now %s' % (
+        name, getattr(profile, name), host[name])
+        for name in ('kernel', 'tick_us', 'cpus')
+        if getattr(profile, name) != host[name]]
 
 
 def contended(profile: messages.ErrorProfile, backend: str,

@@ -26,10 +26,10 @@ PROMISE = reservation.Reservation(1_000, 10_000)
 class TestMargins(base.BaseTestCase):
 
     def grant(self, *points, bound_ppm=20_000, promise=PROMISE,
-              backend=DEADLINE, **policy):
+              backend=DEADLINE, host=profiles.FACTS, **policy):
         found = profiles.profile(*points, version=7) if points else None
         return margins.Margins(
-            lambda: found, margins.Policy(**policy)).grant(
+            lambda: found, host, margins.Policy(**policy)).grant(
                 promise, backend, bound_ppm)
 
     def refused(self, *points, **how):
@@ -87,6 +87,16 @@ class TestMargins(base.BaseTestCase):
         self.assertEqual(161, refusal.figures['samples_needed'])
         self.assertEqual(
             PROMISE, self.grant(profiles.point([0] * 160), confidence=0.7))
+
+    def test_a_profile_of_another_kernel_is_of_another_host(self):
+        for change, text in (({'kernel': '6.19.0'}, 'kernel: 6.18.0, now 6'),
+                             ({'tick_us': 1000}, 'tick_us: 4000, now 1000'),
+                             ({'cpus': 4}, 'cpus: 2, now 4')):
+            refusal = self.refused(
+                profiles.point([0] * 180),
+                host={**profiles.FACTS, **change})
+            self.assertIn(text, refusal.detail)
+            self.assertEqual(errors.Code.NOT_CERTIFIED, refusal.code)
 
     def test_nothing_is_said_of_smaller_shares(self):
         self.assertIn('not above it', self.refused(
