@@ -29,6 +29,7 @@ import time
 
 from oslo_log import log as logging
 
+from vsched_agent.accounting import direct as direct_meter
 from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor import qemu_process
 from vsched_lib.contract import messages
@@ -81,10 +82,12 @@ class UsageMeter:
         what the process may open when None. Threads beyond that are read
         by opening their file each time, at a few times the cost.
     :param proc: where procfs is.
+    :param direct: reads what processes use beside their vCPUs.
     """
 
     def __init__(self, max_open_files: int | None = None,
-                 proc: str = '/proc') -> None:
+                 proc: str = '/proc',
+                 direct: direct_meter.DirectMeter | None = None) -> None:
         if max_open_files is None:
             soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
             max_open_files = 65536 if soft < 0 else soft // 2
@@ -93,6 +96,7 @@ class UsageMeter:
         self._proc = proc
         self._ticks_per_s = os.sysconf('SC_CLK_TCK')
         self._instances: dict[str, _Instance] = {}
+        self._direct = direct or direct_meter.DirectMeter()
 
     def sample(self, domains: Iterable[base.Domain],
                promised: Mapping[str, Fraction],
@@ -120,6 +124,7 @@ class UsageMeter:
                 samples.append(sample)
         for uuid in self._instances.keys() - seen:
             self._forget(self._instances.pop(uuid).threads.values())
+            self._direct.forget(uuid)
         return samples
 
     def close(self) -> None:
@@ -136,6 +141,7 @@ class UsageMeter:
             instance = _Instance(domain.pid, now_ns, now_ticks, {})
             self._instances[domain.uuid] = instance
             self._read(domain, instance, None)
+            self._direct.used(domain.uuid, domain.pid, 0)
             return None
         since_ns, since_ticks = instance.read_ns, instance.read_ticks
         if instance.pid != domain.pid:
@@ -153,6 +159,8 @@ class UsageMeter:
             interval_us=interval_us,
             guest_us=round(run_ns / 1000),
             wait_us=round(wait_ns / 1000),
+            direct_us=round(self._direct.used(
+                domain.uuid, domain.pid, run_ns) / 1000),
             promised_us=None if promised is None else round(
                 promised * interval_us))
 

@@ -311,6 +311,8 @@ class UsageSample(Message):
     :param wait_us: time vCPU threads were runnable but not running.
     :param promised_us: Σ Q/P × interval of what is enforced; None without a
         reservation.
+    :param direct_us: CPU time that the host's own threads for the instance
+        used: emulator, I/O threads, vhost.
     """
 
     instance_uuid: str
@@ -319,6 +321,7 @@ class UsageSample(Message):
     guest_us: int
     wait_us: int
     promised_us: int | None = None
+    direct_us: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,0 +1,107 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import os
+import subprocess
+import sys
+import time
+
+import hypothesis
+from hypothesis import strategies
+from oslotest import base
+
+from vsched_agent.accounting import direct
+
+MS = 1_000_000
+
+
+class TestDirect(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.clocks = {7: 5000 * MS}
+        self.meter = direct.DirectMeter(self.clocks.get)
+
+    def used(self, guest_ms=0, pid=7, uuid='u'):
+        return self.meter.used(uuid, pid, guest_ms * MS) // MS
+
+    def test_the_process_less_its_vcpus(self):
+        self.assertEqual(0, self.used())
+        self.clocks[7] += 900 * MS
+        self.assertEqual(300, self.used(guest_ms=600))
+        self.assertEqual(0, self.used())
+
+    def test_clocks_that_disagree_for_a_moment(self):
+        self.used()
+        self.clocks[7] += 600 * MS
+        self.assertEqual(0, self.used(guest_ms=604))
+        self.clocks[7] += 604 * MS
+        # The four of before are made up for.
+        self.assertEqual(0, self.used(guest_ms=600))
+        self.clocks[7] += 610 * MS
+        self.assertEqual(10, self.used(guest_ms=600))
+
+    def test_a_process_started_anew_counts_as_a_whole(self):
+        self.used()
+        self.clocks[8] = 50 * MS
+        self.assertEqual(20, self.used(guest_ms=30, pid=8))
+
+    def test_one_that_is_gone(self):
+        self.used()
+        self.clocks.clear()
+        self.assertEqual(0, self.used())
+        self.clocks[7] = 99_000 * MS
+        self.assertEqual(0, self.used())
+
+    def test_forgotten(self):
+        self.used()
+        self.meter.forget('u')
+        self.clocks[7] += 99 * MS
+        self.assertEqual(0, self.used())
+
+    @hypothesis.given(strategies.lists(strategies.tuples(
+        strategies.integers(0, 2000), strategies.integers(0, 2000),
+        strategies.integers(-4, 4)), min_size=1, max_size=50))
+    def test_nothing_is_lost_and_nothing_is_there_twice(self, passes):
+        clocks = {1: 0}
+        meter = direct.DirectMeter(clocks.get)
+        meter.used('u', 1, 0)
+        told = true = shift = 0
+        for guest, other, stale in passes:
+            # The process's clock is ahead or behind by a tick at most.
+            clocks[1] += guest + other + stale - shift
+            shift = stale
+            true += other
+            told += meter.used('u', 1, guest)
+        self.assertTrue(true - 4 <= told <= true + 8, (true, told))
+
+
+class TestProcessClock(base.BaseTestCase):
+
+    def test_threads_that_have_ended_count_too(self):
+        before = direct.process_ns(os.getpid())
+        until = time.process_time_ns() + 20 * MS
+        while time.process_time_ns() < until:
+            pass
+        self.assertGreaterEqual(
+            direct.process_ns(os.getpid()) - before, 15 * MS)
+
+    def test_another_process(self):
+        other = subprocess.Popen([sys.executable, '-c', 'input()'],
+                                 stdin=subprocess.PIPE)
+        self.addCleanup(other.communicate, b'\n')
+        self.assertGreaterEqual(direct.process_ns(other.pid), 0)
+
+    def test_one_that_is_gone(self):
+        gone = subprocess.Popen(['true'])
+        gone.wait()
+        self.assertIsNone(direct.process_ns(gone.pid))
