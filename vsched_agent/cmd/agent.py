@@ -29,6 +29,7 @@ from oslo_service import service as oslo_service  # noqa: E402
 import pbr.version  # noqa: E402
 
 from vsched_agent.cmd import profile  # noqa: E402
+from vsched_agent.cmd import usage  # noqa: E402
 from vsched_agent import conf as agent_conf  # noqa: E402
 from vsched_agent.enforcement import doctor as examination  # noqa: E402
 from vsched_agent.enforcement import ladder  # noqa: E402
@@ -115,6 +116,7 @@ def _commands(parsers: argparse._SubParsersAction) -> None:
              'agent must not run')
     restore.set_defaults(handler=_restore)
     profile.add_commands(parsers)
+    usage.add_commands(parsers)
 
 
 

@@ -325,6 +325,32 @@ class UsageSample(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class HostSample(Message):
+    """What all CPUs of a host did in one interval.
+
+    ``idle_us + steal_us + instances_us + own_us`` is ``cpus`` times the
+    interval, but for the instant between the clocks' readings.
+
+    :param at: end of the interval.
+    :param interval_us: its measured length.
+    :param cpus: that were online all the time.
+    :param steal_us: taken by the hypervisor below, where there is one.
+    :param irq_us: in interrupts, where the kernel tells; part of the others.
+    :param instances_us: what instances were accounted: guest and direct.
+    :param own_us: what the host did beside.
+    """
+
+    at: float
+    interval_us: int
+    cpus: int
+    idle_us: int
+    steal_us: int
+    irq_us: int
+    instances_us: int
+    own_us: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Event(Message):
     """Something an operator may want to know.
 

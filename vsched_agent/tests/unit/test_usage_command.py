@@ -1,0 +1,92 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import argparse
+import contextlib
+import io
+import json
+from unittest import mock
+
+from oslotest import base
+
+from vsched_agent.cmd import usage
+from vsched_agent.hypervisor import base as hypervisor
+from vsched_agent.hypervisor import simulated
+from vsched_lib.contract import messages
+
+
+class TestUsage(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.hypervisor = simulated.SimulatedHypervisor()
+        self.hypervisor.start(lambda uuid: None)
+        self.addCleanup(self.hypervisor.stop)
+        self.one = self.hypervisor.add(2)
+
+    def test_every_interval_adds_up(self):
+        found = list(usage.intervals(self.hypervisor, 0.2, 2))
+        self.assertEqual(2, len(found))
+        for names, samples, whole in found:
+            self.assertEqual({self.one.uuid: self.one.name}, names)
+            self.assertEqual([self.one.uuid], [
+                sample.instance_uuid for sample in samples])
+            told_us = (whole.idle_us + whole.steal_us + whole.own_us +
+                       whole.instances_us)
+            self.assertAlmostEqual(
+                1, told_us / (whole.cpus * whole.interval_us), delta=0.2)
+
+    def test_as_text(self):
+        sample = messages.UsageSample('u', 1.0, 500_000, 250_000, 5_000,
+                                      direct_us=50_000)
+        whole = messages.HostSample(
+            1.0, 500_000, 2, 400_000, 100_000, 0, 300_000, 200_000)
+        lines = usage.table({'u': 'web'}, [sample], whole).splitlines()
+        self.assertEqual(['web', '0.500', '0.100', '0.010'],
+                         lines[1].split())
+        self.assertEqual(['all', '2.000', 'of', '2', 'CPUs'],
+                         lines[-1].split())
+
+    def run_command(self, *words, driver=None):
+        parser = argparse.ArgumentParser()
+        usage.add_commands(parser.add_subparsers())
+        conf = mock.Mock(command=parser.parse_args(['usage', *words]))
+
+        @contextlib.contextmanager
+        def once(_conf):
+            yield driver or self.hypervisor
+        with mock.patch('vsched_agent.hypervisor.factory.once', once), \
+                contextlib.redirect_stdout(io.StringIO()) as out, \
+                contextlib.redirect_stderr(io.StringIO()) as err:
+            code = conf.command.handler(conf)
+        return code, out.getvalue(), err.getvalue()
+
+    def test_as_json(self):
+        code, out, _ = self.run_command(
+            '--json', '--seconds', '0.1', '--count', '2')
+        self.assertEqual(0, code)
+        first, _ = map(json.loads, out.splitlines())
+        self.assertEqual(self.one.name, first['instances'][0]['name'])
+        self.assertIn('own_us', first['host'])
+
+    def test_what_makes_no_sense(self):
+        for words in (('--seconds', '0'), ('--count', '-1')):
+            code, _, err = self.run_command(*words)
+            self.assertEqual(2, code)
+            self.assertIn('accepted are', err)
+
+    def test_nobody_to_ask(self):
+        driver = mock.Mock()
+        driver.domains.side_effect = hypervisor.HypervisorUnavailable('away')
+        code, _, err = self.run_command(driver=driver)
+        self.assertEqual(1, code)
+        self.assertIn('does not answer: away', err)
