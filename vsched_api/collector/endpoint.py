@@ -19,6 +19,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from vsched_api.db import session as db
+from vsched_api.operations import gathering
 from vsched_api.operations import jobs
 from vsched_api.operations import overrides
 from vsched_api.operations import reports
@@ -41,11 +42,13 @@ class Collector(rpc.CollectorEndpoint):
     def __init__(self, conf: cfg.ConfigOpts,
                  now: Callable[[], float] = time.time) -> None:
         self.database = db.Database(conf)
+        self._together = gathering.Gathering(self.database)
         self._now = now
 
     def on_report(self, report: messages.Report) -> messages.ReportReply:
         """Store a batch; see :mod:`vsched_api.operations.reports`."""
-        reply = reports.store(self.database, report, self._now())
+        reply = reports.store(
+            self.database, report, self._now(), self._together)
         LOG.debug('Host %(host)s: batch %(batch)d %(what)s', {
             'host': report.host, 'batch': report.batch,
             'what': 'repeated' if reply.duplicate else 'stored'})

@@ -10,8 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The collector as it runs: a server on the bus, and retention."""
+"""The collector as it runs: a server on the bus, sums, and retention."""
 
+from collections.abc import Callable
 import threading
 import time
 import typing as ty
@@ -22,13 +23,14 @@ from oslo_log import log as logging
 from vsched_api.collector import endpoint
 from vsched_api.db import errors
 from vsched_api.operations import retention
+from vsched_api.operations import rollups
 from vsched_lib.contract import rpc
 
 LOG = logging.getLogger(__name__)
 
 
 class Service:
-    """Takes reports off the bus, and deletes what is too old.
+    """Takes reports off the bus, sums samples, deletes what is too old.
 
     Any number may run against one bus and one database.
 
@@ -48,13 +50,20 @@ class Service:
         # Of its own: it waits for a broker that is away.
         self._starting = threading.Thread(
             target=self._start, name='vsched-collector', daemon=True)
-        self._retention = threading.Thread(
-            target=self._purge, name='vsched-retention', daemon=True)
+        self._looping = [
+            threading.Thread(target=self._loop, name=name, daemon=True,
+                             args=(name, interval_s, act))
+            for name, interval_s, act in (
+                ('vsched-usage', conf.collector.usage_fold_interval_s,
+                 self._fold),
+                ('vsched-retention', conf.collector.purge_interval_s,
+                 self._purge))]
 
     def start(self) -> None:
         """Begin; comes back at once, even while the broker is away."""
         self._starting.start()
-        self._retention.start()
+        for thread in self._looping:
+            thread.start()
 
     def stop(self) -> None:
         """Answer what was taken off the bus, take no more, and end."""
@@ -62,21 +71,30 @@ class Service:
         if not self._starting.is_alive():
             self._server.stop()
             self._server.wait()
-        self._retention.join()
+        for thread in self._looping:
+            thread.join()
         self._collector.database.dispose()
 
     def _start(self) -> None:
         self._server.start()
         LOG.info('Collector %s takes reports', self._name)
 
+    def _fold(self) -> None:
+        rollups.fold(
+            self._collector.database,
+            self._conf.collector.usage_fold_chunk_rows, self._stopped.is_set)
+
     def _purge(self) -> None:
-        while not self._stopped.wait(self._conf.collector.purge_interval_s):
+        retention.purge(self._collector.database, self._conf, time.time(),
+                        self._stopped.is_set)
+
+    def _loop(self, name: str, interval_s: int,
+              act: Callable[[], None]) -> None:
+        while not self._stopped.wait(interval_s):
             try:
-                retention.purge(
-                    self._collector.database, self._conf, time.time(),
-                    self._stopped.is_set)
+                act()
             except errors.DatabaseUnavailable as problem:
-                LOG.warning('Nothing was deleted: %s', problem)
+                LOG.warning('%s: did nothing: %s', name, problem)
             except Exception:
                 # One bad round must not end all later ones.
-                LOG.exception('Deleting what is too old failed')
+                LOG.exception('%s: a round failed', name)

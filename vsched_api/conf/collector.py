@@ -21,8 +21,27 @@ GROUP = cfg.OptGroup('collector', title='The collector of reports')
 OPTS: list[cfg.Opt] = [
     cfg.IntOpt(
         'usage_retention_hours',
-        default=24, min=1,
-        help='How long samples of CPU time are kept, in hours.'),
+        default=2, min=1,
+        help='How long samples of CPU time are kept, in hours. Their sums '
+             'by minute and by hour are kept for longer.'),
+    cfg.IntOpt(
+        'usage_minute_retention_days',
+        default=7, min=1,
+        help='How long sums of CPU time by minute are kept, in days.'),
+    cfg.IntOpt(
+        'usage_hour_retention_days',
+        default=400, min=1,
+        help='How long sums of CPU time by hour are kept, in days.'),
+    cfg.IntOpt(
+        'usage_fold_interval_s',
+        default=60, min=1,
+        help='How often new samples of CPU time are added to their sums by '
+             'minute and by hour, in seconds.'),
+    cfg.IntOpt(
+        'usage_fold_chunk_rows',
+        default=5000, min=1,
+        help='How many samples one transaction adds to their sums at most, '
+             'unless a single batch has more.'),
     cfg.IntOpt(
         'event_retention_days',
         default=30, min=1,

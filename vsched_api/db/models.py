@@ -189,17 +189,23 @@ class Event(Base):
 
 
 class UsageSample(Base):
-    """CPU time of one instance in one interval."""
+    """CPU time of one instance in one interval.
+
+    ``batch`` is the one that it came with; 0, which is in no bucket, when an
+    older release stored it.
+    """
 
     __tablename__ = 'usage_samples'
     __table_args__ = _with(
         sa.Index('usage_samples_instance_uuid_idx', 'instance_uuid', 'at'),
         sa.Index('usage_samples_host_id_idx', 'host_id', 'at'),
+        sa.Index('usage_samples_batch_idx', 'host_id', 'batch'),
         sa.Index('usage_samples_at_idx', 'at'))
 
     id: orm.Mapped[int] = orm.mapped_column(_Id, primary_key=True)
     host_id: orm.Mapped[int] = orm.mapped_column(
         sa.ForeignKey('hosts.id', name='usage_samples_host_id_fk'))
+    batch: orm.Mapped[int] = orm.mapped_column(server_default=sa.text('0'))
     instance_uuid: orm.Mapped[str] = orm.mapped_column(
         sa.String(UUID_CHARS))
     at: orm.Mapped[float]
@@ -207,6 +213,77 @@ class UsageSample(Base):
     guest_us: orm.Mapped[int]
     wait_us: orm.Mapped[int]
     promised_us: orm.Mapped[int | None]
+
+
+class UsageFold(Base):
+    """Up to which ``batch`` the samples of a host are in the buckets."""
+
+    __tablename__ = 'usage_folds'
+
+    host_id: orm.Mapped[int] = orm.mapped_column(
+        _Id, sa.ForeignKey('hosts.id', name='usage_folds_host_id_fk'),
+        primary_key=True, autoincrement=False)
+    batch: orm.Mapped[int]
+
+
+class _Sums:
+    """Sums over samples whose intervals ended in one stretch of time.
+
+    ``at`` is the end of the stretch and ``length_s`` how long it is: it
+    holds what ended after ``at - length_s``, and at ``at`` or before.
+    ``first_at`` is when the first interval began, ``last_at`` when the last
+    one ended. ``promised_guest_us`` is that part of ``guest_us`` that stands
+    beside a promise; ``promised_us`` is None when nothing does.
+    """
+
+    length_s: orm.Mapped[int]
+    at: orm.Mapped[float]
+    samples: orm.Mapped[int]
+    first_at: orm.Mapped[float]
+    last_at: orm.Mapped[float]
+    interval_us: orm.Mapped[int]
+    guest_us: orm.Mapped[int]
+    wait_us: orm.Mapped[int]
+    promised_us: orm.Mapped[int | None]
+    promised_guest_us: orm.Mapped[int]
+
+
+class UsageBucket(_Sums, Base):
+    """What one instance used on one host in a minute, or in an hour."""
+
+    __tablename__ = 'usage_buckets'
+    __table_args__ = _with(
+        sa.UniqueConstraint(
+            'host_id', 'length_s', 'at', 'instance_uuid',
+            name='uniq_usage_buckets0host_id0length_s0at0instance_uuid'),
+        sa.Index('usage_buckets_instance_uuid_idx', 'instance_uuid',
+                 'length_s', 'at'),
+        sa.Index('usage_buckets_at_idx', 'length_s', 'at'))
+
+    id: orm.Mapped[int] = orm.mapped_column(_Id, primary_key=True)
+    host_id: orm.Mapped[int] = orm.mapped_column(
+        sa.ForeignKey('hosts.id', name='usage_buckets_host_id_fk'))
+    instance_uuid: orm.Mapped[str] = orm.mapped_column(
+        sa.String(UUID_CHARS))
+
+
+class HostUsageBucket(_Sums, Base):
+    """What all instances of a host used in a minute, or in an hour.
+
+    ``instances`` is how many of them there were.
+    """
+
+    __tablename__ = 'host_usage_buckets'
+    __table_args__ = _with(
+        sa.UniqueConstraint(
+            'host_id', 'length_s', 'at',
+            name='uniq_host_usage_buckets0host_id0length_s0at'),
+        sa.Index('host_usage_buckets_at_idx', 'length_s', 'at'))
+
+    id: orm.Mapped[int] = orm.mapped_column(_Id, primary_key=True)
+    host_id: orm.Mapped[int] = orm.mapped_column(
+        sa.ForeignKey('hosts.id', name='host_usage_buckets_host_id_fk'))
+    instances: orm.Mapped[int]
 
 
 class Job(Base):

@@ -21,14 +21,16 @@ from collections.abc import Mapping
 import dataclasses
 import json
 import math
+import re
 import typing as ty
 import uuid
 
+from vsched_api.db.queries import usage
 from vsched_lib.contract import messages
 from vsched_lib.model import error
 
-#: 9999-12-31T23:59:59Z: the last second that has an ISO 8601 form.
-_LATEST_S = 253_402_300_799.0
+#: 9999-12-31T23:00:00Z: the last full hour that has an ISO 8601 form.
+_LATEST_S = 253_402_297_200.0
 _MAX_INTEGER = 2**63 - 1
 _MAX_VCPUS = 2**31 - 1
 _MAX_NAME_CHARS = 255
@@ -36,6 +38,8 @@ _MAX_WORD_CHARS = 64
 _MAX_DETAIL_CHARS = 4000
 _MAX_NOTES = 1000
 _MAX_VALUES = 1000
+# As str(uuid.UUID()) writes it.
+_UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', re.ASCII)
 
 Row = dict[str, ty.Any]
 
@@ -56,10 +60,17 @@ class Batch:
     info: Row | None
     instances: dict[str, Row] | None
     reservations: dict[str, Row]
-    usage: list[Row]
+    usage: list[usage.New]
     events: list[Row]
     jobs: list[Row]
     profiles: list[Row]
+
+    @property
+    def plain(self) -> bool:
+        """Whether it carries samples and nothing else."""
+        return (self.info is None and self.instances is None and
+                not self.reservations and not self.events and
+                not self.jobs and not self.profiles)
 
 
 def rows(report: messages.Report) -> Batch:
@@ -147,6 +158,8 @@ def _time(where: str, value: float) -> float:
 
 
 def _uuid(where: str, value: str) -> str:
+    if _UUID.fullmatch(value):
+        return value
     try:
         return str(uuid.UUID(value))
     except ValueError:
@@ -217,18 +230,15 @@ def _reservation(
     return _uuid(where + 'instance_uuid', report.instance_uuid), row
 
 
-def _sample(sample: messages.UsageSample) -> Row:
+def _sample(sample: messages.UsageSample) -> usage.New:
     where = 'UsageSample.'
-    return {
-        'instance_uuid': _uuid(
-            where + 'instance_uuid', sample.instance_uuid),
-        'at': _time(where + 'at', sample.at),
-        'interval_us': _count(where + 'interval_us', sample.interval_us),
-        'guest_us': _count(where + 'guest_us', sample.guest_us),
-        'wait_us': _count(where + 'wait_us', sample.wait_us),
-        'promised_us': _maybe(
-            _count, where + 'promised_us', sample.promised_us),
-    }
+    return usage.New(
+        _uuid(where + 'instance_uuid', sample.instance_uuid),
+        _time(where + 'at', sample.at),
+        _count(where + 'interval_us', sample.interval_us),
+        _count(where + 'guest_us', sample.guest_us),
+        _count(where + 'wait_us', sample.wait_us),
+        _maybe(_count, where + 'promised_us', sample.promised_us))
 
 
 def _event(event: messages.Event) -> Row:

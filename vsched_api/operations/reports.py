@@ -48,6 +48,7 @@ from vsched_api.db.queries import profiles
 from vsched_api.db.queries import reservations
 from vsched_api.db.queries import usage
 from vsched_api.db import session as db
+from vsched_api.operations import gathering
 from vsched_api.operations import inspection
 from vsched_api.operations import jobs
 from vsched_lib.contract import errors
@@ -60,16 +61,23 @@ _EVENTS = uuid.UUID('8c7b4a52-3a0e-4be3-9c6b-0f9a4f0f6a11')
 _SECONDS_PER_DAY = 86_400
 
 
-def store(database: db.Database, report: messages.Report,
-          now: float) -> messages.ReportReply:
+def store(database: db.Database, report: messages.Report, now: float,
+          together: gathering.Gathering | None = None,
+          ) -> messages.ReportReply:
     """Store a batch, unless it is stored already.
 
     :param now: the collector's clock, in seconds since the epoch.
+    :param together: where batches that carry samples only are stored with
+        others; without it each is stored by itself.
     :raises vsched_api.db.errors.DatabaseUnavailable: when it is not known
         to be stored.
     """
     try:
         batch = inspection.rows(report)
+        if together is not None and batch.plain:
+            reply = together.store(batch, now)
+            if reply is not None:
+                return reply
         return database.write(lambda session: _store(session, batch, now))
     except (messages.MalformedMessage,
             db_errors.UnstorableValue) as problem:
@@ -139,7 +147,9 @@ def _store(session: ty.Any, batch: inspection.Batch,
     host.received_at = now
     if batch.info is not None:
         host.info = batch.info
-    rows = instances.of_host(session, host.id)
+    # Most batches carry samples and no more: they need no look at these.
+    rows = {} if batch.instances is None and not batch.reservations else (
+        instances.of_host(session, host.id))
     if batch.instances is not None:
         host.listed_at = now
         # An agent's clock that is ahead must not keep its host in front.
@@ -149,8 +159,7 @@ def _store(session: ty.Any, batch: inspection.Batch,
             host.overrides_generation = generation
     _reservations(session, host, rows, batch.reservations,
                   min(batch.at, now))
-    usage.add(session, [
-        {'host_id': host.id, **sample} for sample in batch.usage])
+    usage.add(session, {(host.id, batch.number): batch.usage})
     events.add(session, [
         {'host_id': host.id, **event} for event in batch.events])
     jobs.record(session, host.id, batch.jobs, now)

@@ -21,6 +21,7 @@ import typing as ty
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from vsched_api.db import models
 from vsched_api.db.queries import counters
 from vsched_api.db.queries import events
 from vsched_api.db.queries import instances
@@ -28,7 +29,9 @@ from vsched_api.db.queries import jobs
 from vsched_api.db.queries import overrides
 from vsched_api.db.queries import profiles
 from vsched_api.db.queries import usage
+from vsched_api.db.queries import usage_buckets
 from vsched_api.db import session as db
+from vsched_api.operations import rollups
 
 LOG = logging.getLogger(__name__)
 
@@ -51,10 +54,13 @@ def purge(database: db.Database, conf: cfg.ConfigOpts, now: float,
     """
     options = conf.collector
     gone_before = now - options.instance_retention_days * _SECONDS_PER_DAY
+    # Samples are deleted only once they are in their sums.
+    rollups.fold(database, options.usage_fold_chunk_rows, stopped)
     chunks: dict[str, Callable[[ty.Any, int], int]] = {
         'usage': lambda session, limit: usage.delete_before(
             session, now - options.usage_retention_hours * _SECONDS_PER_HOUR,
             limit),
+        **_buckets(options, now),
         'events': lambda session, limit: events.delete_before(
             session, now - options.event_retention_days * _SECONDS_PER_DAY,
             limit),
@@ -78,6 +84,23 @@ def purge(database: db.Database, conf: cfg.ConfigOpts, now: float,
         LOG.info('Deleted as too old: %s', ', '.join(
             '%d %s' % (count, name) for name, count in counts.items()))
     return counts
+
+
+def _buckets(options: ty.Any,
+             now: float) -> dict[str, Callable[[ty.Any, int], int]]:
+    def chunk(kind: usage_buckets.Kind, length_s: int,
+              days: int) -> Callable[[ty.Any, int], int]:
+        return lambda session, limit: usage_buckets.delete_before(
+            session, kind, length_s, now - days * _SECONDS_PER_DAY, limit)
+
+    return {
+        '%s_%s' % (whose, name): chunk(kind, length_s, days)
+        for name, length_s, days in (
+            ('minutes', rollups.MINUTE_S,
+             options.usage_minute_retention_days),
+            ('hours', rollups.HOUR_S, options.usage_hour_retention_days))
+        for whose, kind in (('usage', models.UsageBucket),
+                            ('host_usage', models.HostUsageBucket))}
 
 
 def _all(database: db.Database, delete: Callable[[ty.Any, int], int],

@@ -13,13 +13,28 @@
 """How much CPU time instances got."""
 
 import dataclasses
+import enum
 from fractions import Fraction
 import typing as ty
 
 from vsched_api.db.queries import usage as queries
+from vsched_api.db.queries import usage_buckets as bucket_queries
 from vsched_api.db import session as db
 from vsched_api.operations import errors
+from vsched_api.operations import rollups
 from vsched_lib.model import reservation as model
+
+
+class Resolution(enum.StrEnum):
+    """How far usage is summed up."""
+
+    RAW = 'raw'
+    MINUTE = 'minute'
+    HOUR = 'hour'
+
+
+_LENGTHS_S = {Resolution.MINUTE: rollups.MINUTE_S,
+              Resolution.HOUR: rollups.HOUR_S}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,10 +69,86 @@ class Sample:
 
         An idle instance is far below 0 without any promise being broken.
         """
-        if not self.promised_us:
-            return None
-        return round(Fraction(
-            self.guest_us - self.promised_us, self.promised_us) * 1_000_000)
+        return _error_ppm(self.guest_us, self.promised_us)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bucket:
+    """Sums over the samples of a minute or an hour; durations in µs.
+
+    :param at: end of the minute or hour, in seconds since the epoch.
+    :param instance_uuid: None when it is of all instances of the host.
+    :param samples: how many there are.
+    :param instances: how many they are of.
+    :param first_at: when the first interval began.
+    :param last_at: when the last one ended.
+    :param promised_us: None when no sample stands beside a promise.
+    :param promised_guest_us: that part of ``guest_us`` which does.
+    """
+
+    number: int
+    at: float
+    host: str
+    instance_uuid: str | None
+    samples: int
+    instances: int
+    first_at: float
+    last_at: float
+    interval_us: int
+    guest_us: int
+    wait_us: int
+    promised_us: int | None
+    promised_guest_us: int
+
+    @property
+    def _covered_us(self) -> int:
+        # What several instances did at the same time happened once.
+        if self.instance_uuid is None:
+            return round((self.last_at - self.first_at) * 1_000_000)
+        return self.interval_us
+
+    @property
+    def guest_mcpu(self) -> int | None:
+        """What the vCPUs used, in milli-CPU; None in an empty interval."""
+        return _mcpu(self.guest_us, self._covered_us)
+
+    @property
+    def promised_mcpu(self) -> int | None:
+        """What was promised, in milli-CPU; None without a reservation."""
+        return _mcpu(self.promised_us, self._covered_us)
+
+    @property
+    def error_ppm(self) -> int | None:
+        """(got − promised)/promised, of what stands beside a promise."""
+        return _error_ppm(self.promised_guest_us, self.promised_us)
+
+
+def buckets(database: db.Database, resolution: Resolution, limit: int,
+            marker: int | None = None, newest_first: bool = False,
+            **filters: ty.Any) -> list[Bucket]:
+    """Sums in the order of time: of one instance, or else of hosts.
+
+    :param resolution: not raw.
+    :param marker: number of the last bucket of the page before.
+    :param filters: as :func:`vsched_api.db.queries.usage_buckets.page`
+        takes them.
+    :raises errors.Invalid: when the marker is not of this series, or the
+        range ends before it starts.
+    """
+    _check_range(filters)
+    length_s = _LENGTHS_S[resolution]
+
+    def work(session: ty.Any) -> list[Bucket]:
+        after = None
+        if marker is not None:
+            after = bucket_queries.position(
+                session, marker, length_s, filters.get('instance_uuid'))
+            if after is None:
+                raise errors.Invalid('marker: nothing of this series has it')
+        return [_bucket(found) for found in bucket_queries.page(
+            session, length_s, limit, after, newest_first, **filters)]
+
+    return database.read(work)
 
 
 def page(database: db.Database, limit: int, marker: int | None = None,
@@ -66,8 +157,11 @@ def page(database: db.Database, limit: int, marker: int | None = None,
 
     :param marker: number of the last sample of the page before.
     :param filters: as :func:`vsched_api.db.queries.usage.page` takes them.
-    :raises errors.Invalid: when the marker is not a stored sample.
+    :raises errors.Invalid: when the marker is not a stored sample, or the
+        range ends before it starts.
     """
+    _check_range(filters)
+
     def work(session: ty.Any) -> list[Sample]:
         after = None
         if marker is not None:
@@ -78,6 +172,18 @@ def page(database: db.Database, limit: int, marker: int | None = None,
             session, limit, after, newest_first, **filters)]
 
     return database.read(work)
+
+
+def _check_range(filters: dict[str, ty.Any]) -> None:
+    start, end = filters.get('start'), filters.get('end')
+    if start is not None and end is not None and end < start:
+        raise errors.Invalid('end: it is before start')
+
+
+def _error_ppm(got_us: int, promised_us: int | None) -> int | None:
+    if not promised_us:
+        return None
+    return round(Fraction(got_us - promised_us, promised_us) * 1_000_000)
 
 
 def _mcpu(used_us: int | None, interval_us: int) -> int | None:
@@ -93,3 +199,15 @@ def _sample(found: queries.Found) -> Sample:
         instance_uuid=row.instance_uuid, interval_us=row.interval_us,
         guest_us=row.guest_us, wait_us=row.wait_us,
         promised_us=row.promised_us)
+
+
+def _bucket(found: bucket_queries.Found) -> Bucket:
+    row = found.bucket
+    return Bucket(
+        number=row.id, at=row.at, host=found.host,
+        instance_uuid=getattr(row, 'instance_uuid', None),
+        samples=row.samples, instances=getattr(row, 'instances', 1),
+        first_at=row.first_at, last_at=row.last_at,
+        interval_us=row.interval_us, guest_us=row.guest_us,
+        wait_us=row.wait_us, promised_us=row.promised_us,
+        promised_guest_us=row.promised_guest_us)

@@ -79,6 +79,8 @@ def add(session: orm.Session,
     :returns: how many were new.
     """
     by_uuid = {event['uuid']: event for event in reversed(events)}
+    if not by_uuid:
+        return 0
     for known in session.execute(
             sa.select(_row.uuid).where(_row.uuid.in_(by_uuid))).scalars():
         del by_uuid[known]

@@ -12,8 +12,11 @@
 
 """Rows of hosts."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
+import typing as ty
 
 import sqlalchemy as sa
 from sqlalchemy import orm
@@ -21,6 +24,36 @@ from sqlalchemy import orm
 from vsched_api.db import models
 
 _row = models.Host
+
+
+class Progress(ty.NamedTuple):
+    """How far the reports of a host have got.
+
+    :param known: it has told what it is, and which instances it has.
+    """
+
+    id: int
+    name: str
+    last_batch: int
+    overrides_generation: int
+    jobs_generation: int
+    known: bool
+
+
+# Made once, and of tables: these are asked a hundred times a second.
+_table = ty.cast(sa.Table, _row.__table__)
+_NAMED = _table.c.name.in_(sa.bindparam('names', expanding=True))
+_LOCK = sa.update(_table).where(_NAMED).values(
+    last_batch=_table.c.last_batch)
+_PROGRESS = sa.select(
+    _table.c.id, _table.c.name, _table.c.last_batch,
+    _table.c.overrides_generation, _table.c.jobs_generation,
+    sa.case((_table.c.info.is_(sa.null()), False),
+            (_table.c.listed_at.is_(None), False), else_=True)).where(_NAMED)
+_ADVANCE = sa.update(_table).where(
+    _table.c.id == sa.bindparam('host_id')).values(
+        last_batch=sa.bindparam('number'), reported_at=sa.bindparam('at'),
+        received_at=sa.bindparam('now'))
 
 
 def by_name(session: orm.Session, name: str) -> models.Host | None:
@@ -57,6 +90,27 @@ def lock(session: orm.Session, name: str) -> models.Host | None:
     if not locked.rowcount:  # type: ignore[attr-defined]
         return None
     return by_name(session, name)
+
+
+def lock_many(session: orm.Session,
+              names: Collection[str]) -> dict[str, Progress]:
+    """Those of these hosts that there are, as :func:`lock` does."""
+    connection = session.connection()
+    parameters = {'names': sorted(names)}
+    connection.execute(_LOCK, parameters)
+    return {row[1]: Progress(*row)
+            for row in connection.execute(_PROGRESS, parameters)}
+
+
+def advance(session: orm.Session, batches: Mapping[int, tuple[int, float]],
+            now: float) -> None:
+    """These batches of these hosts are stored.
+
+    :param batches: number and time of each batch, by the host's id.
+    """
+    session.connection().execute(_ADVANCE, [
+        {'host_id': host_id, 'number': number, 'at': at, 'now': now}
+        for host_id, (number, at) in batches.items()])
 
 
 def add(session: orm.Session, name: str) -> models.Host:

@@ -15,6 +15,7 @@
 from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_api.tests.suites import concurrency
+from vsched_api.tests.suites import gathering
 from vsched_api.tests.suites import inspection
 from vsched_api.tests.suites import jobs
 from vsched_api.tests.suites import migrations
@@ -22,6 +23,7 @@ from vsched_api.tests.suites import profiles
 from vsched_api.tests.suites import reports
 from vsched_api.tests.suites import reservations
 from vsched_api.tests.suites import retention
+from vsched_api.tests.suites import rollups
 
 
 class TestReportsOnPostgreSQL(reports.Reports, base.TestCase):
@@ -116,5 +118,29 @@ class TestProfilesOnPostgreSQL(profiles.Profiles, base.TestCase):
 
 class TestProfilesOnMariaDB(profiles.Profiles, base.TestCase):
     """Storing and reading error profiles."""
+
+    kind = databases.MariaDB
+
+
+class TestRollupsOnPostgreSQL(rollups.Rollups, base.TestCase):
+    """Summing samples by minute and by hour."""
+
+    kind = databases.PostgreSQL
+
+
+class TestRollupsOnMariaDB(rollups.Rollups, base.TestCase):
+    """Summing samples by minute and by hour."""
+
+    kind = databases.MariaDB
+
+
+class TestGatheringOnPostgreSQL(gathering.Gathering, base.TestCase):
+    """Batches that share transactions."""
+
+    kind = databases.PostgreSQL
+
+
+class TestGatheringOnMariaDB(gathering.Gathering, base.TestCase):
+    """Batches that share transactions."""
 
     kind = databases.MariaDB

@@ -15,13 +15,19 @@
 import sqlalchemy as sa
 
 from vsched_api.db import models
+from vsched_api.db.queries import usage
 from vsched_api.operations import reservations
 from vsched_api.operations import retention
+from vsched_api.operations import rollups
 from vsched_api.tests import base
 from vsched_api.tests.suites import reservations as reservations_suite
 
 HOUR_S = 3600
 DAY_S = 86_400
+NOTHING = dict.fromkeys((
+    'usage', 'usage_minutes', 'host_usage_minutes', 'usage_hours',
+    'host_usage_hours', 'events', 'instances', 'jobs', 'profiles',
+    'overrides'), 0)
 
 
 class Retention:
@@ -50,12 +56,42 @@ class Retention:
             events=[base.event(self.now - 3 * DAY_S + offset)
                     for offset in range(-3, 2)])
         self.assertEqual(
-            {'usage': 10, 'events': 3, 'instances': 0, 'jobs': 0,
-             'profiles': 0, 'overrides': 0}, self.purge())
+            {**NOTHING, 'usage': 10, 'events': 3}, self.purge())
         self.assertEqual(5, self.left(models.UsageSample))
         self.assertEqual(2, self.left(models.Event))
         self.assertEqual(1, self.left(models.Reservation))
         self.assertEqual(0, sum(self.purge().values()))
+
+    def test_sums_are_kept_for_longer_than_samples(self):
+        for name, value in (('usage_minute_retention_days', 1),
+                            ('usage_hour_retention_days', 10)):
+            self.conf.set_override(name, value, 'collector')
+        one, = base.uuids(1)
+        hour = self.now // HOUR_S * HOUR_S
+        # Longer ago than anything is kept, than minutes, than samples.
+        self.agent().first(one, usage=[
+            base.sample(one, hour - days * DAY_S - hours * HOUR_S)
+            for days, hours in ((10, 0), (9, 0), (1, 0), (0, 23), (0, 3),
+                                (0, 1))])
+        self.assertEqual(
+            {**NOTHING, 'usage': 5, 'usage_minutes': 3,
+             'host_usage_minutes': 3, 'usage_hours': 1,
+             'host_usage_hours': 1}, self.purge())
+        for table in (models.UsageBucket, models.HostUsageBucket):
+            self.assertEqual(3 + 5, self.left(table))
+        self.assertEqual(NOTHING, self.purge())
+
+    def test_a_sample_that_is_not_summed_is_not_deleted(self):
+        one, = base.uuids(1)
+        self.agent().first(one, usage=[base.sample(one, self.now - DAY_S)])
+
+        def delete():
+            return self.database.write(lambda session: usage.delete_before(
+                session, self.now, 10))
+
+        self.assertEqual(0, delete())
+        rollups.fold(self.database, 10)
+        self.assertEqual(1, delete())
 
     def test_an_instance_goes_with_all_that_is_its(self):
         gone, stays = base.uuids(2)
@@ -71,8 +107,7 @@ class Retention:
         self.assertEqual(0, self.purge()['instances'])
         self.now += 1
         self.assertEqual(
-            {'usage': 0, 'events': 0, 'instances': 1, 'jobs': 0,
-             'profiles': 0, 'overrides': 1}, self.purge())
+            {**NOTHING, 'instances': 1, 'overrides': 1}, self.purge())
         self.assertEqual(
             [stays], [one.instance_uuid for one in
                       reservations.page(self.database, 10)])
@@ -82,7 +117,8 @@ class Retention:
         one, = base.uuids(1)
         self.agent().first(one, usage=[
             base.sample(one, self.now - DAY_S)] * 10)
-        asked = iter([False, False, True])
+        # First whether to sum them.
+        asked = iter([False, False, False, True])
         self.assertEqual(
             6, self.purge(stopped=lambda: next(asked, True))['usage'])
         self.assertEqual(4, self.left(models.UsageSample))

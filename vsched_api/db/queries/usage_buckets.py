@@ -1,0 +1,168 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Rows of sums of usage: of instances, and of hosts."""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+from collections.abc import Sequence
+import typing as ty
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import sqlite
+from sqlalchemy import orm
+
+from vsched_api.db import models
+
+_row = models.UsageBucket
+_host_row = models.HostUsageBucket
+
+Kind = type[models.UsageBucket] | type[models.HostUsageBucket]
+
+_KEYS: dict[ty.Any, tuple[str, ...]] = {
+    _row: ('host_id', 'length_s', 'at', 'instance_uuid'),
+    _host_row: ('host_id', 'length_s', 'at'),
+}
+
+#: The widest sum that a column takes.
+MAX_SUM = 2**63 - 1
+
+
+class Sums(ty.NamedTuple):
+    """The columns of a bucket that are not its name."""
+
+    samples: int
+    first_at: float
+    last_at: float
+    interval_us: int
+    guest_us: int
+    wait_us: int
+    promised_us: int | None
+    promised_guest_us: int
+
+
+#: Of an instance: end and length of the bucket, and the instance's UUID.
+Key = tuple[float, int, str]
+
+
+class Found(ty.NamedTuple):
+    """A bucket and the host it is of."""
+
+    bucket: models.UsageBucket | models.HostUsageBucket
+    host: str
+
+
+def page(session: orm.Session, length_s: int, limit: int,
+         after: tuple[float, int] | None = None, newest_first: bool = False,
+         host: str | None = None, instance_uuid: str | None = None,
+         start: float | None = None, end: float | None = None,
+         ) -> Sequence[Found]:
+    """Buckets of one length in the order of time.
+
+    Those of an instance, or those of hosts when there is none.
+
+    :param after: time and id of the last one of the page before.
+    :param start: seconds since the epoch; a bucket counts when it ends
+        after it.
+    :param end: seconds since the epoch, inclusive.
+    """
+    row: ty.Any = _host_row if instance_uuid is None else _row
+    query = sa.select(row, models.Host.name).join(
+        models.Host, models.Host.id == row.host_id).where(
+            row.length_s == length_s).limit(limit)
+    if newest_first:
+        query = query.order_by(row.at.desc(), row.id.desc())
+    else:
+        query = query.order_by(row.at, row.id)
+    if after is not None:
+        at, number = after
+        query = query.where(
+            sa.or_(row.at < at, sa.and_(row.at == at, row.id < number))
+            if newest_first else
+            sa.or_(row.at > at, sa.and_(row.at == at, row.id > number)))
+    if host is not None:
+        query = query.where(models.Host.name == host)
+    if instance_uuid is not None:
+        query = query.where(row.instance_uuid == instance_uuid)
+    if start is not None:
+        query = query.where(row.at > start)
+    if end is not None:
+        query = query.where(row.at <= end)
+    return [Found(*found) for found in session.execute(query)]
+
+
+def position(session: orm.Session, number: int, length_s: int,
+             instance_uuid: str | None) -> tuple[float, int] | None:
+    """Where in the order of its series a bucket is."""
+    row: ty.Any = _host_row if instance_uuid is None else _row
+    query = sa.select(row.at, row.id).where(
+        row.id == number, row.length_s == length_s)
+    if instance_uuid is not None:
+        query = query.where(row.instance_uuid == instance_uuid)
+    found = session.execute(query).first()
+    return None if found is None else (found[0], found[1])
+
+
+def of_host(session: orm.Session, host_id: int, length_s: int,
+            ends: Collection[float]) -> dict[Key, Sums]:
+    """The instances' buckets of one length that end at these moments."""
+    columns = [getattr(_row, name) for name in Sums._fields]
+    return {
+        (at, length_s, uuid): Sums(*sums)
+        for at, uuid, *sums in session.execute(
+            sa.select(_row.at, _row.instance_uuid, *columns).where(
+                _row.host_id == host_id, _row.length_s == length_s,
+                _row.at.in_(ends)))}
+
+
+def put(session: orm.Session, kind: Kind,
+        rows: Sequence[Mapping[str, ty.Any]]) -> None:
+    """Store buckets, over what is there of the same name."""
+    if not rows:
+        return
+    connection = session.connection()
+    connection.execute(
+        _upsert(connection.dialect.name, kind), list(rows))
+
+
+def _upsert(dialect: str, kind: Kind) -> ty.Any:
+    table = ty.cast(sa.Table, kind.__table__)
+    key = _KEYS[kind]
+    changed = [column.name for column in table.columns
+               if column.name not in ('id', *key)]
+    if dialect in ('mysql', 'mariadb'):
+        put_over = mysql.insert(table)
+        return put_over.on_duplicate_key_update(
+            {name: put_over.inserted[name] for name in changed})
+    other: ty.Any = (postgresql if dialect == 'postgresql' else sqlite)
+    statement = other.insert(table)
+    return statement.on_conflict_do_update(
+        index_elements=key,
+        set_={name: statement.excluded[name] for name in changed})
+
+
+def delete_before(session: orm.Session, kind: Kind, length_s: int,
+                  before: float, limit: int) -> int:
+    """Delete the oldest buckets of one length.
+
+    :returns: how many went; fewer than ``limit`` when none is left.
+    """
+    row: ty.Any = kind
+    ids = session.execute(
+        sa.select(row.id).where(row.length_s == length_s, row.at < before)
+        .order_by(row.at).limit(limit)).scalars().all()
+    if ids:
+        session.execute(sa.delete(row).where(row.id.in_(ids))
+                        .execution_options(synchronize_session=False))
+    return len(ids)

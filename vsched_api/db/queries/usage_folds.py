@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Rows that say which samples are in the buckets."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from vsched_api.db import models
+
+_row = models.UsageFold
+
+
+def waiting(session: orm.Session) -> Sequence[int]:
+    """The ids of the hosts that have reported since they were folded."""
+    return session.execute(
+        sa.select(models.Host.id).outerjoin(
+            _row, _row.host_id == models.Host.id).where(
+                models.Host.last_batch > sa.func.coalesce(_row.batch, 0))
+        .order_by(models.Host.id)).scalars().all()
+
+
+def lock(session: orm.Session, host_id: int) -> tuple[int, int]:
+    """Let nobody else fold this host until the transaction ends.
+
+    :returns: the last batch that is folded, and the last one stored.
+    """
+    locked = session.execute(
+        sa.update(_row).where(_row.host_id == host_id).values(
+            batch=_row.batch).execution_options(synchronize_session=False))
+    if not locked.rowcount:  # type: ignore[attr-defined]
+        session.execute(sa.insert(_row), [{'host_id': host_id, 'batch': 0}])
+    found = session.execute(
+        sa.select(_row.batch, models.Host.last_batch).join(
+            models.Host, models.Host.id == _row.host_id).where(
+                _row.host_id == host_id)).one()
+    return found[0], found[1]
+
+
+def put(session: orm.Session, host_id: int, batch: int) -> None:
+    """Everything of this host is folded up to this batch."""
+    session.execute(
+        sa.update(_row).where(_row.host_id == host_id).values(
+            batch=batch).execution_options(synchronize_session=False))

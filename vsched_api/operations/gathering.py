@@ -1,0 +1,133 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Store batches of samples, those that come together in one transaction.
+
+Most batches carry samples and nothing else, and a transaction costs more
+than the samples of one batch. So whoever has such a batch joins a queue;
+the first one stores for all that are in it, while the next ones gather.
+Nobody waits for company: a batch that comes alone is stored at once.
+
+The rules of :mod:`vsched_api.operations.reports` hold for each batch as if
+it were stored by itself.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import threading
+import typing as ty
+
+from vsched_api.db import errors as db_errors
+from vsched_api.db.queries import hosts
+from vsched_api.db.queries import usage
+from vsched_api.db import session as db
+from vsched_api.operations import inspection
+from vsched_lib.contract import messages
+
+#: How many batches one transaction stores at most. More make it longer, and
+#: hardly cheaper.
+MAX_BATCHES = 32
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class _Entry:
+    """A batch in the queue; ``reply`` is None when it is none for here."""
+
+    batch: inspection.Batch
+    now: float
+    done: bool = False
+    reply: messages.ReportReply | None = None
+    problem: db_errors.DatabaseUnavailable | None = None
+
+
+class Gathering:
+    """The queue of one process. Safe from any thread."""
+
+    def __init__(self, database: db.Database) -> None:
+        self._database = database
+        self._queue: list[_Entry] = []
+        self._lock = threading.Lock()
+        self._storing = threading.Lock()
+
+    def store(self, batch: inspection.Batch,
+              now: float) -> messages.ReportReply | None:
+        """Store a batch of samples, unless it is stored already.
+
+        :param now: seconds since the epoch.
+        :returns: None when it has to be stored by itself: its host is new,
+            or something that came with it could not be stored.
+        :raises errors.DatabaseUnavailable: when it is not known to be
+            stored.
+        """
+        entry = _Entry(batch, now)
+        with self._lock:
+            self._queue.append(entry)
+        with self._storing:
+            # Done already when it was in the queue of the one before.
+            if not entry.done:
+                self._store_all(self._take(entry))
+        if entry.problem is not None:
+            raise entry.problem
+        return entry.reply
+
+    def _take(self, mine: _Entry) -> Sequence[_Entry]:
+        # One of each host: two are the same batch, sent again.
+        taken = {mine.batch.host: mine}
+        with self._lock:
+            for entry in self._queue:
+                if len(taken) < MAX_BATCHES:
+                    taken.setdefault(entry.batch.host, entry)
+            self._queue = [entry for entry in self._queue
+                           if taken.get(entry.batch.host) is not entry]
+        return list(taken.values())
+
+    def _store_all(self, entries: Sequence[_Entry]) -> None:
+        try:
+            replies = self._database.write(
+                lambda session: _store(session, entries))
+            for entry, reply in zip(entries, replies, strict=True):
+                entry.reply = reply
+        except db_errors.DatabaseUnavailable as problem:
+            for entry in entries:
+                entry.problem = problem
+        except db_errors.UnstorableValue:
+            # Whose it is shows when each is stored by itself.
+            pass
+        finally:
+            for entry in entries:
+                entry.done = True
+
+
+def _store(session: ty.Any, entries: Sequence[_Entry],
+           ) -> list[messages.ReportReply | None]:
+    found = hosts.lock_many(session, {one.batch.host for one in entries})
+    replies: list[messages.ReportReply | None] = []
+    samples, stored = {}, {}
+    for entry in entries:
+        batch, host = entry.batch, found.get(entry.batch.host)
+        if host is None:
+            replies.append(None)
+            continue
+        duplicate = batch.number <= host.last_batch
+        if not duplicate:
+            stored[host.id] = batch.number, batch.at
+            samples[host.id, batch.number] = batch.usage
+        replies.append(messages.ReportReply(
+            duplicate=duplicate,
+            overrides_generation=host.overrides_generation,
+            jobs_generation=host.jobs_generation,
+            resync=not duplicate and (
+                batch.number != host.last_batch + 1 or not host.known)))
+    if stored:
+        usage.add(session, samples)
+        hosts.advance(session, stored, max(one.now for one in entries))
+    return replies
