@@ -17,6 +17,7 @@ from vsched_api.policies import base
 LIST = 'vsched:usage:list'
 
 RULES = [
-    base.documented(LIST, base.READER, 'List samples of CPU time.',
+    base.documented(LIST, base.READER,
+                    'List samples of CPU time, and their sums.',
                     ('GET', '/v1/usage')),
 ]

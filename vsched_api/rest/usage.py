@@ -12,6 +12,10 @@
 
 """``/v1/usage``: how much CPU time instances got."""
 
+from collections.abc import Mapping
+from collections.abc import Sequence
+import csv
+import io
 import typing as ty
 
 import flask
@@ -27,32 +31,75 @@ from vsched_api.schemas import usage as schemas
 
 BLUEPRINT = flask.Blueprint('usage', __name__)
 
+#: The columns of samples, and those of their sums.
+SAMPLE = ('instance_uuid', 'host', 'at', 'interval_us', 'guest_us',
+          'wait_us', 'promised_us', 'guest_mcpu', 'promised_mcpu',
+          'error_ppm')
+BUCKET = ('instance_uuid', 'host', 'at', 'samples', 'instances', 'first_at',
+          'last_at', 'interval_us', 'guest_us', 'wait_us', 'promised_us',
+          'promised_guest_us', 'guest_mcpu', 'promised_mcpu', 'error_ppm')
+
+_TIMES = frozenset(('at', 'first_at', 'last_at'))
+
 
 @BLUEPRINT.get('/v1/usage')
-def index() -> dict[str, ty.Any]:
-    """A page of samples; ``sort_dir=desc`` starts with the newest."""
+def index() -> flask.Response:
+    """A page of samples or sums; ``sort_dir=desc`` starts with the newest."""
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)
     query.pop('limit', None)
+    as_csv = _wants_csv(query.pop('format', None))
     newest_first = query.pop('sort_dir', 'asc') == 'desc'
-    found = usage.page(
-        services.current().database, size + 1, newest_first=newest_first,
-        **query)
-    page, links = pagination.split(found, size, lambda sample: sample.number)
-    return {'usage': [_view(sample) for sample in page], 'links': links}
+    resolution = usage.Resolution(query.pop('resolution', 'raw'))
+    names: Sequence[str] = (
+        SAMPLE if resolution is usage.Resolution.RAW else BUCKET)
+    found = _found(resolution, size + 1, newest_first, query)
+    page, links = pagination.split(found, size, _number)
+    views = [_view(one, names) for one in page]
+    if as_csv:
+        answer = flask.Response(
+            _csv(views, names), mimetype='text/csv', headers={
+                'Link': ', '.join('<%(href)s>; rel="%(rel)s"' % link
+                                  for link in links)})
+    else:
+        answer = flask.jsonify({'usage': views, 'links': links})
+    answer.vary.add('Accept')
+    return answer
 
 
-def _view(sample: usage.Sample) -> dict[str, ty.Any]:
-    return {
-        'instance_uuid': sample.instance_uuid,
-        'host': sample.host,
-        'at': clock.iso(sample.at),
-        'interval_us': sample.interval_us,
-        'guest_us': sample.guest_us,
-        'wait_us': sample.wait_us,
-        'promised_us': sample.promised_us,
-        'guest_mcpu': sample.guest_mcpu,
-        'promised_mcpu': sample.promised_mcpu,
-        'error_ppm': sample.error_ppm,
-    }
+def _found(resolution: usage.Resolution, limit: int, newest_first: bool,
+           query: Mapping[str, ty.Any],
+           ) -> Sequence[usage.Sample | usage.Bucket]:
+    database = services.current().database
+    if resolution is usage.Resolution.RAW:
+        return usage.page(
+            database, limit, newest_first=newest_first, **query)
+    return usage.buckets(
+        database, resolution, limit, newest_first=newest_first, **query)
+
+
+def _number(one: usage.Sample | usage.Bucket) -> int:
+    return one.number
+
+
+def _wants_csv(form: str | None) -> bool:
+    if form is not None:
+        return form == 'csv'
+    return flask.request.accept_mimetypes.best_match(
+        ('application/json', 'text/csv')) == 'text/csv'
+
+
+def _view(one: usage.Sample | usage.Bucket,
+          names: Sequence[str]) -> dict[str, ty.Any]:
+    return {name: clock.iso(value) if name in _TIMES else value
+            for name in names for value in (getattr(one, name),)}
+
+
+def _csv(views: Sequence[Mapping[str, ty.Any]],
+         names: Sequence[str]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(views)
+    return text.getvalue()

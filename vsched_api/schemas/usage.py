@@ -12,6 +12,7 @@
 
 """What requests about CPU time may say."""
 
+from vsched_api.operations import usage
 from vsched_api.schemas import fields
 
 LIST_QUERY = fields.closed({
@@ -22,4 +23,7 @@ LIST_QUERY = fields.closed({
     'instance_uuid': fields.UUID,
     'start': fields.TIME,
     'end': fields.TIME,
+    'resolution': {'type': 'string', 'enum': list(map(str,
+                                                      usage.Resolution))},
+    'format': {'type': 'string', 'enum': ['json', 'csv']},
 })

@@ -24,6 +24,7 @@ from gabbi import fixture
 
 from vsched_api import app
 from vsched_api.collector import endpoint
+from vsched_api.operations import rollups
 from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_lib.contract import messages
@@ -114,6 +115,8 @@ class Api(fixture.GabbiFixture):
             collector = endpoint.Collector(conf, now=lambda: now)
             self._test.addCleanup(collector.database.dispose)
             _fill(collector)
+            rollups.fold(collector.database,
+                         conf.collector.usage_fold_chunk_rows)
             late = endpoint.Collector(conf, now=lambda: now - 90)
             self._test.addCleanup(late.database.dispose)
             late.on_report(messages.Report('node3', 1, base.NOW - 60))

@@ -110,6 +110,13 @@ BAD_QUERIES = (
     ('marker', '/v1/usage?marker=7'),
     ('marker', '/v1/usage?marker=x'),
     ('start', '/v1/usage?start=2026-13-01T00:00:00Z'),
+    ('end', '/v1/usage?start=2026-01-02T00:00:00Z&end=2026-01-01T00:00:00Z'),
+    ('resolution', '/v1/usage?resolution=second'),
+    ('marker', '/v1/usage?resolution=minute&marker=7'),
+    ('marker', '/v1/usage?resolution=hour&instance_uuid=%s&marker=7' % ONE),
+    ('end', '/v1/usage?resolution=hour&start=2026-01-02&end=2026-01-01'),
+    ('instance_uuid', '/v1/usage?resolution=hour&instance_uuid=x'),
+    ('format', '/v1/usage?format=xml'),
 )
 
 
