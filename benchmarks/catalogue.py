@@ -21,6 +21,7 @@ NAMES = (
     'agent_cost',
     'alert',
     'cycles',
+    'ingest',
     'outages',
     'quickstart',
 )
