@@ -231,14 +231,14 @@ def _reservation(
 
 
 def _sample(sample: messages.UsageSample) -> usage.New:
-    where = 'UsageSample.'
+    for name in ('interval_us', 'guest_us', 'wait_us', 'promised_us'):
+        value = getattr(sample, name)
+        if value is not None and not 0 <= value <= _MAX_INTEGER:
+            _count('UsageSample.' + name, value)
     return usage.New(
-        _uuid(where + 'instance_uuid', sample.instance_uuid),
-        _time(where + 'at', sample.at),
-        _count(where + 'interval_us', sample.interval_us),
-        _count(where + 'guest_us', sample.guest_us),
-        _count(where + 'wait_us', sample.wait_us),
-        _maybe(_count, where + 'promised_us', sample.promised_us))
+        _uuid('UsageSample.instance_uuid', sample.instance_uuid),
+        _time('UsageSample.at', sample.at), sample.interval_us,
+        sample.guest_us, sample.wait_us, sample.promised_us)
 
 
 def _event(event: messages.Event) -> Row:

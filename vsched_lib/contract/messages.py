@@ -118,11 +118,14 @@ class Message:
         if not isinstance(raw, Mapping):
             raise MalformedMessage('%s: not an object' % cls.__name__)
         values: dict[str, ty.Any] = {}
-        for field in _fields(ty.cast(type, cls)):
-            if field.name in raw:
-                values[field.name] = field.read(raw[field.name])
-            elif field.required:
-                raise MalformedMessage('%s: missing' % field.where)
+        for name, where, read, required, exact in _fields(
+                ty.cast(type, cls)):
+            if name in raw:
+                value = raw[name]
+                values[name] = (
+                    value if value.__class__ is exact else read(value))
+            elif required:
+                raise MalformedMessage('%s: missing' % where)
         return cls(**values)
 
 
@@ -143,12 +146,21 @@ Reader = ty.Callable[[ty.Any], ty.Any]
 
 
 class _Field(ty.NamedTuple):
-    """One field, and how its value is read."""
+    """One field, and how its value is read.
+
+    :param exact: a value of exactly this type is taken as it is.
+    """
 
     name: str
     where: str
     read: Reader
     required: bool
+    exact: type | None
+
+
+# Not float: one that is not finite is not taken.
+_EXACT: dict[ty.Any, type] = {
+    str: str, int: int, bool: bool, str | None: str, int | None: int}
 
 
 # Thousands of samples pass here in every report, so what a type's
@@ -159,7 +171,8 @@ def _fields(kind: type) -> tuple[_Field, ...]:
     return tuple(
         _Field(field.name, where, _reader(where, hints[field.name]),
                field.default is dataclasses.MISSING and
-               field.default_factory is dataclasses.MISSING)
+               field.default_factory is dataclasses.MISSING,
+               _EXACT.get(hints[field.name]))
         for field in dataclasses.fields(kind)
         for where in ('%s.%s' % (kind.__name__, field.name),))
 
