@@ -88,21 +88,20 @@ def run(quick: bool) -> frame.Run:
     windows = plan.QUICK_WINDOWS if quick else error.LONG_WINDOWS
     shares = plan.QUICK_SHARES_PPM if quick else error.PAPER_SHARES_PPM
     with tempfile.TemporaryDirectory() as folder:
-        conf = _conf(folder)
-        scene = measurement.ErrorMeasurement(conf)
+        scene = measurement.ErrorMeasurement(conf(folder))
         if reservation.Backend.DEADLINE not in scene.usable:
             raise frame.Unavailable('needs backend deadline')
-        deadline = _measure(scene, folder, plan.Order(
+        deadline = measure(scene, folder, plan.Order(
             (reservation.Backend.DEADLINE,), shares, (PERIOD_US,), windows,
             CONTEND, quick=quick))
-        yield from _variants('', deadline.points)
-        cfs = _measure(scene, folder, plan.Order(
+        yield from variants('', deadline.points)
+        cfs = measure(scene, folder, plan.Order(
             (reservation.Backend.CFS,),
             tuple(share for share in shares if share >= FROM_PPM),
             (PERIOD_US,), min(windows, 60), CONTEND, quick=quick))
-        yield from _variants('', cfs.points)
-        again, raw = _inflated(scene, folder, deadline, windows)
-        yield from _variants('inflated-', again)
+        yield from variants('', cfs.points)
+        again, raw, _ = inflated(scene, folder, deadline, windows)
+        yield from variants('inflated-', again)
     return {
         'deadline_p99_pct': _worst(deadline.points, 0),
         'deadline_contended_p99_pct': _worst(deadline.points, CONTEND),
@@ -114,23 +113,28 @@ def run(quick: bool) -> frame.Run:
         'cfs_contended_p99_pct': _worst(cfs.points, CONTEND),
         'cfs_certified_2_pct': int(error.certified(
             margins.contended(cfs, 'cfs', PERIOD_US), BOUND_PPM, 0.4)),
-        'raw_p99_pct': _short(raw), 'inflated_p99_pct': _short(again),
+        'raw_p99_pct': short(raw), 'inflated_p99_pct': short(again),
         'inflated_shares': len(again)}
 
 
-def _conf(folder: str) -> cfg.ConfigOpts:
-    conf = cfg.ConfigOpts()
-    agent_conf.register_opts(conf)
-    conf([], default_config_files=[], default_config_dirs=[])
-    conf.set_override('state_path', folder, 'agent')
-    privileged.use(conf)
-    return conf
+def conf(folder: str) -> cfg.ConfigOpts:
+    """An agent's options, with a state folder of its own."""
+    found = cfg.ConfigOpts()
+    agent_conf.register_opts(found)
+    found([], default_config_files=[], default_config_dirs=[])
+    found.set_override('state_path', folder, 'agent')
+    privileged.use(found)
+    return found
 
 
-def _measure(scene: measurement.ErrorMeasurement, folder: str,
+def measure(scene: measurement.ErrorMeasurement, folder: str,
              order: plan.Order,
              granted: ty.Callable[[plan.Task], reservation.Reservation]
-             = lambda task: task.promise) -> messages.ErrorProfile:
+            = lambda task: task.promise) -> messages.ErrorProfile:
+    """Carry out an order.
+
+    :param granted: what is put in force for a task.
+    """
     kept = run_file.RunFile(
         str(pathlib.Path(folder, 'run.jsonl')), {}, False)
     try:
@@ -140,15 +144,22 @@ def _measure(scene: measurement.ErrorMeasurement, folder: str,
         kept.discard()
 
 
-def _inflated(scene: measurement.ErrorMeasurement, folder: str,
+def inflated(scene: measurement.ErrorMeasurement, folder: str,
               profile: messages.ErrorProfile, windows: int,
-              ) -> tuple[list[messages.ErrorPoint],
-                         list[messages.ErrorPoint]]:
+             ) -> tuple[list[messages.ErrorPoint],
+                        list[messages.ErrorPoint],
+                        dict[int, reservation.Reservation]]:
+    """Measure what misses the bound again, with the margins it is granted.
+
+    :returns: the points with margins, the same without, and by share in ppm
+        what was granted.
+    """
     policy = margins.Policy(
         confidence=0.8 if windows >= error.samples_needed(0.8)
         else 0.9 * (1 - 0.99 ** windows))
     grants = margins.Margins(lambda: profile, scene.host.facts, policy)
-    granted, raw = {}, []
+    granted: dict[int, reservation.Reservation] = {}
+    raw = []
     for point in margins.contended(profile, 'deadline', PERIOD_US):
         if (point.share_ppm < INFLATE_FROM_PPM or
                 _low_ppm(point) >= -BOUND_PPM):
@@ -162,16 +173,17 @@ def _inflated(scene: measurement.ErrorMeasurement, folder: str,
             continue
         raw.append(point)
     if not granted:
-        return [], []
-    again = _measure(scene, folder, plan.Order(
+        return [], [], {}
+    again = measure(scene, folder, plan.Order(
         (reservation.Backend.DEADLINE,), tuple(granted), (PERIOD_US,),
         windows, CONTEND, alone=False),
         lambda task: granted[task.share_ppm])
-    return margins.contended(again, 'deadline', PERIOD_US), raw
+    return margins.contended(again, 'deadline', PERIOD_US), raw, granted
 
 
-def _variants(prefix: str, points: Iterable[messages.ErrorPoint],
-              ) -> ty.Iterator[frame.Variant]:
+def variants(prefix: str, points: Iterable[messages.ErrorPoint],
+             ) -> ty.Iterator[frame.Variant]:
+    """Points as variants of a benchmark."""
     for point in points:
         yield frame.Variant('%s%s-%d-%s' % (
             prefix, point.backend, point.share_ppm // 10_000,
@@ -206,7 +218,8 @@ def _worst(points: Iterable[messages.ErrorPoint], contenders: int,
                 low_ppm <= point.share_ppm < below_ppm), default=0.0)
 
 
-def _short(points: Iterable[messages.ErrorPoint]) -> float:
+def short(points: Iterable[messages.ErrorPoint]) -> float:
+    """The worst p99 of what is missing, in percent."""
     return max((_pct(max(0, -_low_ppm(point))) for point in points),
                default=0.0)
 

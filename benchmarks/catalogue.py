@@ -20,6 +20,7 @@ from benchmarks import frame
 NAMES = (
     'agent_cost',
     'alert',
+    'alert_margins',
     'cycles',
     'ingest',
     'outages',

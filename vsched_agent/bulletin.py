@@ -53,6 +53,8 @@ _ABOUT_THE_TEXT = frozenset((
     errors.Code.EXTRA_SPECS_INVALID, errors.Code.RESERVATION_INVALID))
 #: Reports of jobs that wait for a batch at most.
 _MOST_JOBS = 1000
+#: Causes whose words change only when there is something new to tell.
+_TOLD_ANEW = _ABOUT_THE_TEXT | {errors.Code.NOT_CERTIFIED}
 
 
 class Bulletin:
@@ -288,7 +290,7 @@ def _gist(report: messages.ReservationReport) -> tuple[ty.Any, ...]:
             report.period_us, report.mode, report.backend, report.vcpus,
             report.enforced_backend, report.enforced_runtime_us,
             report.enforced_period_us, report.state, report.code,
-            report.detail if report.code in _ABOUT_THE_TEXT else None)
+            report.detail if report.code in _TOLD_ANEW else None)
 
 
 def _sentence(domain: base.Domain,

@@ -70,6 +70,14 @@ class EvidenceTestCase(base.BaseTestCase):
         self.assertEqual(
             self.points[0].statistics.lower_ppm(0.8), found.lower_ppm)
 
+    def test_shares_that_are_near_speak_as_well(self):
+        points = [point(share_ppm, [low] * 200) for share_ppm, low in (
+            (40_000, -90_000), (50_000, -10_000), (60_000, -70_000),
+            (70_000, -99_000))]
+        found = error.evidence(points, 50_000, 0.8)
+        self.assertEqual((40_000, 50_000, 60_000), found.shares_ppm)
+        self.assertEqual(-90_000, found.lower_ppm)
+
     def test_above_all_the_last_speaks(self):
         self.assertEqual(
             (500_000,), error.evidence(self.points, 900_000, 0.8).shares_ppm)
