@@ -27,10 +27,7 @@ _insert = _table.insert()
 
 
 class New(ty.NamedTuple):
-    """A sample as it comes; what a row has besides host and batch.
-
-    Of exactly these types: they are written into a statement.
-    """
+    """A sample as it comes; what a row has besides host and batch."""
 
     instance_uuid: str
     at: float
@@ -101,35 +98,14 @@ def position(session: orm.Session, number: int) -> tuple[float, int] | None:
     return None if found is None else (found[0], found[1])
 
 
-_INSERT_VALUES = 'INSERT INTO %s (%s) VALUES ' % (  # noqa: S608
-    _table.name, ', '.join(('host_id', 'batch', *New._fields)))
-
-
 def add(session: orm.Session,
         batches: Mapping[tuple[int, int], Sequence[New]]) -> None:
     """Store samples, by the id of their host and their batch."""
-    connection = session.connection()
-    if connection.dialect.name == 'sqlite':
-        # Its own reading of numbers is not always exact.
-        rows = [{'host_id': host_id, 'batch': batch, **sample._asdict()}
-                for (host_id, batch), samples in batches.items()
-                for sample in samples]
-        if rows:
-            connection.execute(_insert, rows)
-        return
-    # One statement that holds its values: binding them, or COPY for a batch
-    # of the usual size, takes two to three times as long.
-    texts = [
-        "(%d,%d,'%s',%r,%d,%d,%d,%s)" % (
-            host_id, batch, sample.instance_uuid, sample.at,
-            sample.interval_us, sample.guest_us, sample.wait_us,
-            'NULL' if sample.promised_us is None
-            else '%d' % sample.promised_us)
-        for (host_id, batch), samples in batches.items()
-        for sample in samples]
-    if texts:
-        # Only numbers, and UUIDs that passed inspection, are in it.
-        connection.exec_driver_sql(_INSERT_VALUES + ','.join(texts))
+    rows = [{'host_id': host_id, 'batch': batch, **sample._asdict()}
+            for (host_id, batch), samples in batches.items()
+            for sample in samples]
+    if rows:
+        session.connection().execute(_insert, rows)
 
 
 def of_batches(session: orm.Session, host_id: int, after: int, last: int,
