@@ -267,9 +267,9 @@ def evidence(points: Iterable[Point], share_ppm: int,
     The measured shares next to it, below and above, both speak, and so does
     every one within a quarter of it: how a budget falls on the kernel's ticks
     makes one share err less than its neighbours in one run, and more in the
-    next. The worst counts. Beyond the ends the last one speaks alone, and only for shares
-    above: errors grow as shares shrink, so nothing is said of a share below
-    all that were measured.
+    next. The worst counts. Beyond the ends the last one speaks alone, and
+    only for shares above: errors grow as shares shrink, so nothing is said
+    of a share below all that were measured.
 
     :param points: of one backend and period; several of one share, e.g.
         with and without contention, all count.
