@@ -12,6 +12,8 @@
 
 """Options of the one-process service."""
 
+import copy
+
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -45,8 +47,8 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     logging.register_options(conf)
     agent_conf.register_opts(conf)
     api_conf.register_opts(conf)
-    conf.register_group(standalone_group)
-    conf.register_opts(standalone_opts, group=standalone_group)
+    conf.register_group(copy.deepcopy(standalone_group))
+    conf.register_opts(standalone_opts, group=standalone_group.name)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:

@@ -12,6 +12,7 @@
 
 """Options of the agent itself."""
 
+import copy
 import socket
 
 from oslo_config import cfg
@@ -89,8 +90,8 @@ agent_opts = [
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Make the options known to one set of options."""
-    conf.register_group(agent_group)
-    conf.register_opts(agent_opts, group=agent_group)
+    conf.register_group(copy.deepcopy(agent_group))
+    conf.register_opts(agent_opts, group=agent_group.name)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:

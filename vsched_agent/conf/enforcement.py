@@ -12,6 +12,8 @@
 
 """Options of enforcement."""
 
+import copy
+
 from oslo_config import cfg
 from oslo_config import types
 
@@ -40,8 +42,8 @@ enforcement_opts: list[cfg.Opt] = [
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Make the options known to one set of options."""
-    conf.register_group(enforcement_group)
-    conf.register_opts(enforcement_opts, group=enforcement_group)
+    conf.register_group(copy.deepcopy(enforcement_group))
+    conf.register_opts(enforcement_opts, group=enforcement_group.name)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:

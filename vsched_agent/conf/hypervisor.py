@@ -12,6 +12,8 @@
 
 """Options of the connection to the hypervisor."""
 
+import copy
+
 from oslo_config import cfg
 
 hypervisor_group = cfg.OptGroup(
@@ -64,8 +66,8 @@ hypervisor_opts = [
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Make the options known to one set of options."""
-    conf.register_group(hypervisor_group)
-    conf.register_opts(hypervisor_opts, group=hypervisor_group)
+    conf.register_group(copy.deepcopy(hypervisor_group))
+    conf.register_opts(hypervisor_opts, group=hypervisor_group.name)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:

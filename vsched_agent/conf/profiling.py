@@ -12,6 +12,8 @@
 
 """Options of the measurements that this host makes of itself."""
 
+import copy
+
 from oslo_config import cfg
 
 profiling_group = cfg.OptGroup(
@@ -62,8 +64,8 @@ profiling_opts = [
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Make the options known to one set of options."""
-    conf.register_group(profiling_group)
-    conf.register_opts(profiling_opts, group=profiling_group)
+    conf.register_group(copy.deepcopy(profiling_group))
+    conf.register_opts(profiling_opts, group=profiling_group.name)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:

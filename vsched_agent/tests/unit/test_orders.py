@@ -71,3 +71,14 @@ class TestOrders(base.BaseTestCase):
                                  again[group.name][option.dest], option.dest)
         self.assertEqual(
             'sudo -n x', again[privileged.SECTIONS[0]].helper_command)
+
+    def test_what_one_is_told_is_none_of_anothers(self):
+        # oslo.config's own copy of a group shares its values.
+        one, other = cfg.ConfigOpts(), cfg.ConfigOpts()
+        for conf in (one, other):
+            agent_conf.register_opts(conf)
+            conf([], default_config_files=[], default_config_dirs=[])
+        before = other.agent.state_path
+        one.set_override('state_path', '/elsewhere', 'agent')
+        self.assertEqual(before, other.agent.state_path)
+        self.assertEqual('/elsewhere', one.agent.state_path)
