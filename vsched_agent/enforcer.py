@@ -25,52 +25,12 @@ from oslo_log import log as logging
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent import journal as journals
+from vsched_agent import limits
 from vsched_lib.contract import errors
 from vsched_lib.model import admission
-from vsched_lib.model import host
 from vsched_lib.model import reservation
 
 LOG = logging.getLogger(__name__)
-
-
-class Capacities(ty.Protocol):
-    """Where the host's capacity comes from."""
-
-    def current(self) -> host.Capacity:
-        """What the host can promise now, without asking the kernel."""
-
-    def invalidate(self) -> None:
-        """Ask the kernel again at the next occasion."""
-
-
-class NoCapacity:
-    """A host that promises nothing more, for putting things back."""
-
-    def current(self) -> host.Capacity:
-        """No capacity at all."""
-        return host.Capacity(1, Fraction(0))
-
-    def invalidate(self) -> None:
-        """Nothing to ask."""
-
-
-class Margins(ty.Protocol):
-    """What a promise needs on this host to keep within a bound."""
-
-    def grant(self, promise: reservation.Reservation,
-              backend: reservation.Backend,
-              bound_ppm: int | None) -> reservation.Reservation:
-        """The promise with its margin, or errors.Refused."""
-
-
-class NoMargins:
-    """A host that was not asked how wrong it is."""
-
-    def grant(self, promise: reservation.Reservation,
-              backend: reservation.Backend,
-              bound_ppm: int | None) -> reservation.Reservation:
-        """The promise as it is."""
-        return promise
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -144,10 +104,10 @@ class Enforcer:
 
     def __init__(self, backends: Mapping[reservation.Backend, base.Backend],
                  support: ty.Callable[[reservation.Backend], base.Support],
-                 capacity: Capacities, journal: journals.Journal,
+                 capacity: limits.Capacities, journal: journals.Journal,
                  test: admission.Test = admission.Test.BANDWIDTH,
                  degrade: bool = False, tick_us: int = 0,
-                 margins: Margins | None = None) -> None:
+                 margins: limits.Margins | None = None) -> None:
         self._backends = backends
         self._support = support
         self.capacity = capacity
@@ -155,7 +115,7 @@ class Enforcer:
         self._test = test
         self._degrade = degrade
         self._tick_us = tick_us
-        self._margins = margins or NoMargins()
+        self._margins = margins or limits.NoMargins()
         self._holdings: dict[str, Holding] = {}
 
     def holding(self, uuid: str) -> Holding | None:

@@ -24,6 +24,7 @@ from oslo_log import log as logging
 from vsched_agent import journal as journals
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.contract import wire
 
 LOG = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ class Reporter:
             self._poked.clear()
             try:
                 self.deliver()
-            except (errors.Unreachable, messages.MalformedMessage) as error:
+            except (errors.Unreachable, wire.MalformedMessage) as error:
                 failures += 1
                 wait_s = min(BACKOFF_S[0] * 2 ** (failures - 1),
                              BACKOFF_S[1]) * random.uniform(0.75, 1.25)

@@ -18,17 +18,43 @@ told apart only by kernels with CONFIG_IRQ_TIME_ACCOUNTING; elsewhere they
 are in the time of whoever they interrupted.
 """
 
+import dataclasses
 import os
 import time
 
 from oslo_log import log as logging
 
-from vsched_lib.contract import messages
 
 LOG = logging.getLogger(__name__)
 
 #: proc_stat(5): fields of a line, after its name.
 _IDLE, _IOWAIT, _IRQ, _SOFTIRQ, _STEAL = 3, 4, 5, 6, 7
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostSample:
+    """What all CPUs of a host did in one interval.
+
+    ``idle_us + steal_us + instances_us + own_us`` is ``cpus`` times the
+    interval, but for the instant between the clocks' readings.
+
+    :param at: end of the interval.
+    :param interval_us: its measured length.
+    :param cpus: that were online all the time.
+    :param steal_us: taken by the hypervisor below, where there is one.
+    :param irq_us: in interrupts, where the kernel tells; part of the others.
+    :param instances_us: what instances were accounted: guest and direct.
+    :param own_us: what the host did beside.
+    """
+
+    at: float
+    interval_us: int
+    cpus: int
+    idle_us: int
+    steal_us: int
+    irq_us: int
+    instances_us: int
+    own_us: int
 
 
 class HostMeter:
@@ -44,7 +70,7 @@ class HostMeter:
         self._us_per_tick = 1_000_000 // os.sysconf('SC_CLK_TCK')
         self._last: tuple[int, dict[str, list[int]]] | None = None
 
-    def sample(self, instances_us: int) -> messages.HostSample | None:
+    def sample(self, instances_us: int) -> HostSample | None:
         """What the CPUs did since the last call.
 
         CPUs that came or went in between are left out of that interval.
@@ -68,7 +94,7 @@ class HostMeter:
                  for field in range(_STEAL + 1)]
         idle_us = grown[_IDLE] + grown[_IOWAIT]
         busy_us = max(0, len(both) * interval_us - idle_us - grown[_STEAL])
-        return messages.HostSample(
+        return HostSample(
             at=time.time(), interval_us=interval_us, cpus=len(both),
             idle_us=idle_us, steal_us=grown[_STEAL],
             irq_us=grown[_IRQ] + grown[_SOFTIRQ],

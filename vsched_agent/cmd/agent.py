@@ -36,6 +36,7 @@ from vsched_agent.enforcement import ladder  # noqa: E402
 from vsched_agent import enforcer  # noqa: E402
 from vsched_agent.hypervisor import base as hypervisor  # noqa: E402
 from vsched_agent.hypervisor import factory  # noqa: E402
+from vsched_agent import limits  # noqa: E402
 from vsched_agent import privileged  # noqa: E402
 from vsched_agent import service  # noqa: E402
 from vsched_agent import state  # noqa: E402
@@ -86,7 +87,7 @@ def _restore(conf: cfg.ConfigOpts) -> int:
         with factory.once(conf) as driver:
             restored, gone = state.restore_all(
                 enforcer.Enforcer(rungs.backends, rungs.support,
-                                  enforcer.NoCapacity(), held.journal),
+                                  limits.NoCapacity(), held.journal),
                 driver, held.journal)
     except hypervisor.HypervisorUnavailable as error:
         print('vsched-agent restore: %s does not answer, nothing was '

@@ -15,6 +15,7 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
+import dataclasses
 import json
 import sys
 import time
@@ -30,7 +31,7 @@ from vsched_lib.contract import messages
 
 #: One interval: names by UUID, what instances used, what the host did.
 Interval = tuple[dict[str, str], Sequence[messages.UsageSample],
-                 messages.HostSample]
+                 host_meter.HostSample]
 
 
 def add_commands(parsers: ty.Any) -> None:
@@ -78,7 +79,7 @@ def intervals(hypervisor: base.Hypervisor, seconds: float, count: int,
 
 def table(names: ty.Mapping[str, str],
           samples: Sequence[messages.UsageSample],
-          whole: messages.HostSample) -> str:
+          whole: host_meter.HostSample) -> str:
     """One interval as text; all figures but the last line's in CPUs."""
     lines = ['%-36s %8s %8s %8s' % ('instance', 'guest', 'host', 'waits')]
     for one in sorted(samples, key=lambda one: -one.guest_us):
@@ -110,7 +111,7 @@ def _usage(conf: cfg.ConfigOpts) -> int:
                     driver, command.seconds, command.count):
                 if command.json:
                     print(json.dumps({
-                        'host': whole.to_dict(), 'instances': [
+                        'host': dataclasses.asdict(whole), 'instances': [
                             {'name': names.get(one.instance_uuid),
                              **one.to_dict()} for one in samples]}),
                         flush=True)

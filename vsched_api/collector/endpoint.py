@@ -25,6 +25,7 @@ from vsched_api.operations import overrides
 from vsched_api.operations import reports
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
+from vsched_lib.contract import wire
 
 LOG = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class Collector(rpc.CollectorEndpoint):
 
     def on_malformed_report(
             self, report: object,
-            problem: messages.MalformedMessage) -> messages.ReportReply:
+            problem: wire.MalformedMessage) -> messages.ReportReply:
         """Answer a batch that can not be read, so that the next one comes.
 
         See :func:`vsched_api.operations.reports.reject`.

@@ -27,6 +27,7 @@ from vsched_api.db import session as db
 from vsched_api.operations import errors
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
+from vsched_lib.contract import wire
 
 LOG = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ def known_info(row: models.Host) -> messages.HostInfo | None:
         return None
     try:
         return messages.HostInfo.from_dict(row.info)
-    except messages.MalformedMessage as problem:
+    except wire.MalformedMessage as problem:
         # Stored by a release that knew less; the next full report heals it.
         LOG.warning('Host %s: %s', row.name, problem)
         return None

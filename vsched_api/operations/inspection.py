@@ -27,6 +27,7 @@ import uuid
 
 from vsched_api.db.queries import usage
 from vsched_lib.contract import messages
+from vsched_lib.contract import wire
 from vsched_lib.model import error
 
 #: 9999-12-31T23:00:00Z: the last full hour that has an ISO 8601 form.
@@ -79,7 +80,7 @@ def rows(report: messages.Report) -> Batch:
     Names and sentences that are too long are cut, and characters that no
     text column takes are replaced: neither is worth losing a batch for.
 
-    :raises messages.MalformedMessage: naming what can not be stored.
+    :raises wire.MalformedMessage: naming what can not be stored.
     """
     return Batch(
         host=host_name(report.host),
@@ -98,10 +99,10 @@ def rows(report: messages.Report) -> Batch:
 def host_name(name: str) -> str:
     """A host's name as it is, for it must match what the agent is called.
 
-    :raises messages.MalformedMessage: when no column takes it.
+    :raises wire.MalformedMessage: when no column takes it.
     """
     if not 0 < len(name) <= _MAX_NAME_CHARS or name != _clean(name):
-        raise messages.MalformedMessage(
+        raise wire.MalformedMessage(
             'Report.host: %s is not 1 to %d characters of text' % (
                 ascii(name[:_MAX_WORD_CHARS]), _MAX_NAME_CHARS))
     return name
@@ -120,7 +121,7 @@ def _clean(value: str) -> str:
 
 def _word(where: str, value: str) -> str:
     if len(value) > _MAX_WORD_CHARS:
-        raise messages.MalformedMessage(
+        raise wire.MalformedMessage(
             '%s: %d characters are more than %d' % (
                 where, len(value), _MAX_WORD_CHARS))
     return _clean(value)
@@ -133,26 +134,26 @@ def _maybe(check: ty.Callable[[str, ty.Any], ty.Any], where: str,
 
 def _integer(where: str, value: int, highest: int = _MAX_INTEGER) -> int:
     if not -highest <= value <= highest:
-        raise messages.MalformedMessage(
+        raise wire.MalformedMessage(
             '%s: a number this large can not be stored' % where)
     return value
 
 
 def _count(where: str, value: int) -> int:
     if value < 0:
-        raise messages.MalformedMessage('%s: %d is below 0' % (where, value))
+        raise wire.MalformedMessage('%s: %d is below 0' % (where, value))
     return _integer(where, value)
 
 
 def _vcpus(where: str, value: int) -> int:
     if value < 0:
-        raise messages.MalformedMessage('%s: %d is below 0' % (where, value))
+        raise wire.MalformedMessage('%s: %d is below 0' % (where, value))
     return _integer(where, value, _MAX_VCPUS)
 
 
 def _time(where: str, value: float) -> float:
     if not (math.isfinite(value) and 0 <= value <= _LATEST_S):
-        raise messages.MalformedMessage(
+        raise wire.MalformedMessage(
             '%s: %r is not a time in seconds since 1970' % (where, value))
     return value
 
@@ -163,13 +164,13 @@ def _uuid(where: str, value: str) -> str:
     try:
         return str(uuid.UUID(value))
     except ValueError:
-        raise messages.MalformedMessage('%s: %s is not a UUID' % (
+        raise wire.MalformedMessage('%s: %s is not a UUID' % (
             where, ascii(value[:_MAX_WORD_CHARS]))) from None
 
 
 def _number(where: str, value: float) -> float:
     if not math.isfinite(value):
-        raise messages.MalformedMessage(
+        raise wire.MalformedMessage(
             '%s: %r is not a finite number' % (where, value))
     return value
 
@@ -178,7 +179,7 @@ def _object(where: str, value: Mapping[str, ty.Any]) -> Row:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as problem:
-        raise messages.MalformedMessage('%s: %s' % (
+        raise wire.MalformedMessage('%s: %s' % (
             where, problem)) from None
     return ty.cast(Row, _clean_object(value))
 
@@ -299,7 +300,7 @@ def _point(point: messages.ErrorPoint) -> Row:
         values = getattr(point, name)
         # How many there are is the model's of the agent's release.
         if not 0 < len(values) <= _MAX_VALUES:
-            raise messages.MalformedMessage(
+            raise wire.MalformedMessage(
                 '%s: %d values are not 1 to %d' % (
                     where + name, len(values), _MAX_VALUES))
         row[name] = [_integer(where + name, value) for value in values]

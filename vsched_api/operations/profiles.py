@@ -26,6 +26,7 @@ from vsched_api.operations import errors
 from vsched_api.operations import jobs
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
+from vsched_lib.contract import wire
 from vsched_lib.presentation import error_csv
 from vsched_lib.presentation import error_plots
 
@@ -165,7 +166,7 @@ def _profile(row: models.ErrorProfile,
         'points': [_values(messages.ErrorPoint, point) for point in points]})
 
 
-def _values(kind: type[messages.Message], row: models.Base,
+def _values(kind: type[wire.Message], row: models.Base,
             *but: str) -> dict[str, ty.Any]:
     return {field.name: getattr(row, field.name)
             for field in dataclasses.fields(kind)  # type: ignore[arg-type]

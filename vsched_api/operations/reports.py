@@ -53,6 +53,7 @@ from vsched_api.operations import inspection
 from vsched_api.operations import jobs
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.contract import wire
 
 LOG = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ def store(database: db.Database, report: messages.Report, now: float,
             if reply is not None:
                 return reply
         return database.write(lambda session: _store(session, batch, now))
-    except (messages.MalformedMessage,
+    except (wire.MalformedMessage,
             db_errors.UnstorableValue) as problem:
         return reject(database, report.to_dict(), problem, now)
 
@@ -89,7 +90,7 @@ def reject(database: db.Database, raw: object, problem: Exception,
     """Answer a batch that can never be stored, and say so in an event.
 
     :param raw: the report as it came.
-    :raises messages.MalformedMessage: when it does not even tell whose
+    :raises wire.MalformedMessage: when it does not even tell whose
         batch it is; that is nothing to answer.
     :raises vsched_api.db.errors.DatabaseUnavailable: when the event is not
         known to be stored.
@@ -128,7 +129,7 @@ def _whose(raw: object, problem: Exception) -> tuple[str, int]:
         if (isinstance(host, str) and isinstance(number, int) and
                 not isinstance(number, bool) and 0 <= number < 2**63):
             return inspection.host_name(host), number
-    raise messages.MalformedMessage(str(problem))
+    raise wire.MalformedMessage(str(problem))
 
 
 def _store(session: ty.Any, batch: inspection.Batch,

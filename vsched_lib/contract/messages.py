@@ -19,15 +19,11 @@ one is an error that names it.
 Times are seconds since the epoch (UTC, float), durations carry their unit.
 """
 
-from collections.abc import Mapping
 import dataclasses
 import enum
-import functools
-import math
-import reprlib
-import types
 import typing as ty
 
+from vsched_lib.contract import wire
 from vsched_lib.model import error
 
 
@@ -94,155 +90,8 @@ class JobState(enum.StrEnum):
     CANCELLED = 'cancelled'
 
 
-class MalformedMessage(ValueError):
-    """A message that does not say what its type must say."""
-
-
-class Message:
-    """A dataclass that crosses processes."""
-
-    def to_dict(self) -> dict[str, ty.Any]:
-        """The message as JSON types."""
-        return {
-            field.name: value if value.__class__ in _ATOMS else _plain(value)
-            for field in _fields(ty.cast(type, self.__class__))
-            for value in (getattr(self, field.name),)}
-
-    @classmethod
-    def from_dict(cls, raw: object) -> ty.Self:
-        """Read a message, ignoring unknown keys.
-
-        :param raw: what :meth:`to_dict` made, after a trip through JSON.
-        :raises MalformedMessage: naming the type and the key.
-        """
-        if not isinstance(raw, Mapping):
-            raise MalformedMessage('%s: not an object' % cls.__name__)
-        values: dict[str, ty.Any] = {}
-        for name, where, read, required, exact in _fields(
-                ty.cast(type, cls)):
-            if name in raw:
-                value = raw[name]
-                values[name] = (
-                    value if value.__class__ is exact else read(value))
-            elif required:
-                raise MalformedMessage('%s: missing' % where)
-        return cls(**values)
-
-
-_ATOMS = frozenset((str, int, float, bool, type(None)))
-
-
-def _plain(value: ty.Any) -> ty.Any:
-    if isinstance(value, Message):
-        return value.to_dict()
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
-
-
-Reader = ty.Callable[[ty.Any], ty.Any]
-
-
-class _Field(ty.NamedTuple):
-    """One field, and how its value is read.
-
-    :param exact: a value of exactly this type is taken as it is.
-    """
-
-    name: str
-    where: str
-    read: Reader
-    required: bool
-    exact: type | None
-
-
-# Not float: one that is not finite is not taken.
-_EXACT: dict[ty.Any, type] = {
-    str: str, int: int, bool: bool, str | None: str, int | None: int}
-
-
-# Thousands of samples pass here in every report, so what a type's
-# annotations say is worked out once.
-@functools.cache
-def _fields(kind: type) -> tuple[_Field, ...]:
-    hints = ty.get_type_hints(kind)
-    return tuple(
-        _Field(field.name, where, _reader(where, hints[field.name]),
-               field.default is dataclasses.MISSING and
-               field.default_factory is dataclasses.MISSING,
-               _EXACT.get(hints[field.name]))
-        for field in dataclasses.fields(kind)
-        for where in ('%s.%s' % (kind.__name__, field.name),))
-
-
-def _reader(where: str, hint: ty.Any) -> Reader:
-    origin = ty.get_origin(hint)
-    if origin in (ty.Union, types.UnionType):
-        kinds = [one for one in ty.get_args(hint) if one is not type(None)]
-        inner = _reader(where, kinds[0])
-        return lambda value: None if value is None else inner(value)
-    if origin is tuple:
-        item = _reader(where, ty.get_args(hint)[0])
-
-        def read_list(value: ty.Any) -> tuple[ty.Any, ...]:
-            if not isinstance(value, (list, tuple)):
-                raise _malformed(where, value, 'a list')
-            return tuple(map(item, value))
-        return read_list
-    if origin is dict:
-        def read_object(value: ty.Any) -> dict[str, ty.Any]:
-            if not isinstance(value, Mapping):
-                raise _malformed(where, value, 'an object')
-            return dict(value)
-        return read_object
-    if issubclass(hint, Message):
-        return hint.from_dict
-    if issubclass(hint, enum.Enum):
-        def read_word(value: ty.Any) -> ty.Any:
-            try:
-                return hint(value)
-            except ValueError:
-                raise _malformed(
-                    where, value, 'one of ' + ', '.join(hint)) from None
-        return read_word
-    return _float_reader(where) if hint is float else _atom_reader(
-        where, hint)
-
-
-def _atom_reader(where: str, kind: type) -> Reader:
-    def read_atom(value: ty.Any) -> ty.Any:
-        # Not isinstance(): bool is an int in Python, but never a number
-        # here.
-        if value.__class__ is kind:
-            return value
-        raise _malformed(where, value, 'of type ' + kind.__name__)
-    return read_atom
-
-
-def _float_reader(where: str) -> Reader:
-    def read_float(value: ty.Any) -> float:
-        if value.__class__ not in (float, int):
-            raise _malformed(where, value, 'of type float')
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not math.isfinite(number):
-            # JSON has no word for it, and no database a place.
-            raise _malformed(where, value, 'a finite number')
-        return number
-    return read_float
-
-
-def _malformed(where: str, value: ty.Any, expected: str) -> MalformedMessage:
-    return MalformedMessage(
-        '%s: %s is not %s' % (where, reprlib.repr(value), expected))
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
-class BackendInfo(Message):
+class BackendInfo(wire.Message):
     """Whether a host can use a backend, and if not, why."""
 
     name: str
@@ -251,7 +100,7 @@ class BackendInfo(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class HostInfo(Message):
+class HostInfo(wire.Message):
     """What a host is and can promise.
 
     :param capacity_mcpu: what reservations may use in total.
@@ -274,7 +123,7 @@ class HostInfo(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class InstanceInfo(Message):
+class InstanceInfo(wire.Message):
     """One instance running on a host."""
 
     instance_uuid: str
@@ -283,7 +132,7 @@ class InstanceInfo(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ReservationReport(Message):
+class ReservationReport(wire.Message):
     """Where one instance's reservation stands on its host.
 
     ``runtime_us``, ``period_us``, ``mode``, ``backend`` are what is wanted;
@@ -315,7 +164,7 @@ class ReservationReport(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class UsageSample(Message):
+class UsageSample(wire.Message):
     """CPU time of one instance in one interval.
 
     :param at: end of the interval.
@@ -338,33 +187,7 @@ class UsageSample(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class HostSample(Message):
-    """What all CPUs of a host did in one interval.
-
-    ``idle_us + steal_us + instances_us + own_us`` is ``cpus`` times the
-    interval, but for the instant between the clocks' readings.
-
-    :param at: end of the interval.
-    :param interval_us: its measured length.
-    :param cpus: that were online all the time.
-    :param steal_us: taken by the hypervisor below, where there is one.
-    :param irq_us: in interrupts, where the kernel tells; part of the others.
-    :param instances_us: what instances were accounted: guest and direct.
-    :param own_us: what the host did beside.
-    """
-
-    at: float
-    interval_us: int
-    cpus: int
-    idle_us: int
-    steal_us: int
-    irq_us: int
-    instances_us: int
-    own_us: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Event(Message):
+class Event(wire.Message):
     """Something an operator may want to know.
 
     :param uuid: identifies the event, so that a repeat is seen as one.
@@ -382,7 +205,7 @@ class Event(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ErrorPoint(Message):
+class ErrorPoint(wire.Message):
     """What was found at one share under one backend and period.
 
     From ``n`` on the fields are those of
@@ -432,7 +255,7 @@ class ErrorPoint(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ErrorProfile(Message):
+class ErrorProfile(wire.Message):
     """How wrong one host's CPU allocation was found to be.
 
     :param version: counts the host's profiles of one source, from 1.
@@ -460,7 +283,7 @@ class ErrorProfile(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class JobOrder(Message):
+class JobOrder(wire.Message):
     """Something an operator wants a host to do, or to stop doing.
 
     :param parameters: of the kind; checked before it gets here.
@@ -476,7 +299,7 @@ class JobOrder(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Jobs(Message):
+class Jobs(wire.Message):
     """Every unfinished job of one host, and the generation of the list."""
 
     generation: int
@@ -484,7 +307,7 @@ class Jobs(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class JobReport(Message):
+class JobReport(wire.Message):
     """How far a job has got.
 
     :param attempt: of the order that this answers.
@@ -501,7 +324,7 @@ class JobReport(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Report(Message):
+class Report(wire.Message):
     """One batch from one agent.
 
     Batches of a host are numbered upwards and sent in order; one whose
@@ -529,7 +352,7 @@ class Report(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ReportReply(Message):
+class ReportReply(wire.Message):
     """The collector's answer: the batch is stored for good.
 
     :param duplicate: the batch had been stored before.
@@ -547,7 +370,7 @@ class ReportReply(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Override(Message):
+class Override(wire.Message):
     """A reservation that an operator set over what the flavor says."""
 
     instance_uuid: str
@@ -559,7 +382,7 @@ class Override(Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Overrides(Message):
+class Overrides(wire.Message):
     """Every override of one host, and the generation they add up to."""
 
     generation: int

@@ -42,6 +42,7 @@ import oslo_messaging as messaging  # noqa: E402
 
 from vsched_lib.contract import errors  # noqa: E402
 from vsched_lib.contract import messages  # noqa: E402
+from vsched_lib.contract import wire  # noqa: E402
 
 COLLECTOR_TOPIC = 'vsched-collector'
 COLLECTOR_VERSION = '1.1'
@@ -130,7 +131,7 @@ class CollectorEndpoint(abc.ABC):
         """Store a batch; answers only once it is stored for good."""
         try:
             batch = messages.Report.from_dict(report)
-        except messages.MalformedMessage as problem:
+        except wire.MalformedMessage as problem:
             return self.on_malformed_report(report, problem).to_dict()
         return self.on_report(batch).to_dict()
 
@@ -154,7 +155,7 @@ class CollectorEndpoint(abc.ABC):
 
     def on_malformed_report(
             self, report: object,
-            problem: messages.MalformedMessage) -> messages.ReportReply:
+            problem: wire.MalformedMessage) -> messages.ReportReply:
         """What the collector does with a batch it can not read.
 
         An agent sends a batch until it is answered, so raising, as this
@@ -271,7 +272,7 @@ class CollectorClient:
         """Deliver one batch.
 
         :raises errors.Unreachable: when it is not known to be stored.
-        :raises messages.MalformedMessage: when the answer makes no sense.
+        :raises wire.MalformedMessage: when the answer makes no sense.
         """
         return messages.ReportReply.from_dict(
             self._call('report', report=report.to_dict()))
@@ -280,7 +281,7 @@ class CollectorClient:
         """Ask for a host's overrides.
 
         :raises errors.Unreachable: when nobody answered.
-        :raises messages.MalformedMessage: when the answer makes no sense.
+        :raises wire.MalformedMessage: when the answer makes no sense.
         """
         return messages.Overrides.from_dict(
             self._call('overrides', host=host))
@@ -289,7 +290,7 @@ class CollectorClient:
         """Ask for a host's unfinished jobs.
 
         :raises errors.Unreachable: when nobody answered.
-        :raises messages.MalformedMessage: when the answer makes no sense.
+        :raises wire.MalformedMessage: when the answer makes no sense.
         """
         return messages.Jobs.from_dict(self._call('jobs', host=host))
 

@@ -26,6 +26,7 @@ import oslo_messaging as messaging
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
+from vsched_lib.contract import wire
 
 #: Long enough for any machine; a test that passes never waits for it.
 PATIENCE_S = 60
@@ -156,7 +157,7 @@ class RpcSuite(OnBus):
         # In memory errors arrive as themselves, else as RemoteError.
         error = self.assertRaises(
             (messaging.RemoteError, messaging.RPCDispatcherError,
-             messages.MalformedMessage), raw.call, {}, method, **arguments)
+             wire.MalformedMessage), raw.call, {}, method, **arguments)
         self.assertIn(word, '%s: %s' % (type(error).__name__, error))
 
     def test_report_arrives_as_sent(self):
@@ -229,7 +230,7 @@ class RpcSuite(OnBus):
         client = self.client()
         # Errors of builtins travel as themselves, others as RemoteError.
         for failure in (KeyError('gone'), errors.VschedError('no database'),
-                        messages.MalformedMessage('Report.batch: missing')):
+                        wire.MalformedMessage('Report.batch: missing')):
             collector.fail = failure
             error = self.assertRaises(
                 errors.Unreachable, client.report, report())
@@ -257,7 +258,7 @@ class RpcSuite(OnBus):
         self.serve(rpc.COLLECTOR_TOPIC, 'odd', Odd())
         # Its keys are known ones of another message.
         error = self.assertRaises(
-            messages.MalformedMessage, self.client().overrides, 'node1')
+            wire.MalformedMessage, self.client().overrides, 'node1')
         self.assertIn('Overrides.generation', str(error))
 
     def test_only_exposed_methods_can_be_called(self):

@@ -19,6 +19,7 @@ from oslotest import base
 
 from vsched_agent import enforcer
 from vsched_agent import journal
+from vsched_agent import limits
 from vsched_agent.tests import fakes
 from vsched_lib.contract import errors
 from vsched_lib.model import reservation
@@ -46,7 +47,7 @@ class TestEnforcer(base.BaseTestCase):
         self.deadline = fakes.FakeBackend(DEADLINE, Fraction(18, 10))
         self.cfs = fakes.FakeBackend(CFS)
         self.capacity = fakes.FakeCapacity(Fraction(18, 10))
-        self.margins = enforcer.NoMargins()
+        self.margins = limits.NoMargins()
         self.enforcer = self.make()
 
     def make(self):

@@ -18,6 +18,7 @@ from unittest import mock
 from oslotest import base
 
 from vsched_agent import enforcer
+from vsched_agent import limits
 from vsched_agent import state
 from vsched_agent.tests import fakes
 from vsched_lib.model import reservation
@@ -74,7 +75,7 @@ class TestRestoreAll(base.BaseTestCase):
         backend = fakes.FakeBackend(CFS)
         enforcing = enforcer.Enforcer(
             {CFS: backend}, lambda name: backend.supports(),
-            enforcer.NoCapacity(), held.journal)
+            limits.NoCapacity(), held.journal)
         for number in (1, 2):
             one = fakes.domain(number)
             enforcing.hold(one, reservation.Reservation(

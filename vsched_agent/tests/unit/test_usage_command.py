@@ -18,6 +18,7 @@ from unittest import mock
 
 from oslotest import base
 
+from vsched_agent.accounting import host
 from vsched_agent.cmd import usage
 from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent.hypervisor import simulated
@@ -48,7 +49,7 @@ class TestUsage(base.BaseTestCase):
     def test_as_text(self):
         sample = messages.UsageSample('u', 1.0, 500_000, 250_000, 5_000,
                                       direct_us=50_000)
-        whole = messages.HostSample(
+        whole = host.HostSample(
             1.0, 500_000, 2, 400_000, 100_000, 0, 300_000, 200_000)
         lines = usage.table({'u': 'web'}, [sample], whole).splitlines()
         self.assertEqual(['web', '0.500', '0.100', '0.010'],

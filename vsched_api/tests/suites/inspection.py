@@ -20,6 +20,7 @@ from vsched_api.operations import inspection
 from vsched_api.operations import reports
 from vsched_api.tests import base
 from vsched_lib.contract import messages
+from vsched_lib.contract import wire
 
 _NUMBERS = st.integers(-2**80, 2**80) | st.integers(0, 2000)
 _TIMES = st.floats() | st.floats(0, base.NOW)
@@ -80,7 +81,7 @@ class Inspection:
             try:
                 inspection.host_name(report.host)
                 reply = reports.store(self.database, report, base.NOW)
-            except messages.MalformedMessage:
+            except wire.MalformedMessage:
                 # Whose batch it is, or which, can not be told.
                 return
             row = self.database.read(

@@ -26,6 +26,7 @@ from vsched_api.operations import usage
 from vsched_api.tests import base
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.contract import wire
 
 
 class Reports:
@@ -303,6 +304,6 @@ class Reports:
                     {'host': '', 'batch': 1},
                     {'host': 'x' * 256, 'batch': 1},
                     {'host': 'a\0', 'batch': 1}):
-            self.assertRaises(messages.MalformedMessage,
+            self.assertRaises(wire.MalformedMessage,
                               collector.report, {}, raw)
         self.assertEqual(0, self._count(models.Host))

@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 from oslotest import base
 
 from vsched_lib.contract import messages
+from vsched_lib.contract import wire
 
-KINDS = sorted(messages.Message.__subclasses__(), key=lambda one: one.__name__)
+KINDS = sorted(wire.Message.__subclasses__(), key=lambda one: one.__name__)
 
 FIGURES = st.dictionaries(st.text(max_size=8), st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -41,7 +42,7 @@ def drawn(hint):
         return FIGURES
     if hint is float:
         return st.floats(allow_nan=False, allow_infinity=False)
-    if issubclass(hint, messages.Message):
+    if issubclass(hint, wire.Message):
         return st.builds(hint, **{
             name: drawn(one) for name, one in ty.get_type_hints(
                 hint).items()})
@@ -71,7 +72,7 @@ class RoundTripTestCase(base.BaseTestCase):
 class ReaderTestCase(base.BaseTestCase):
     def malformed(self, kind, raw, *words):
         error = self.assertRaises(
-            messages.MalformedMessage, kind.from_dict, raw)
+            wire.MalformedMessage, kind.from_dict, raw)
         for word in words:
             self.assertIn(word, str(error))
 
