@@ -69,7 +69,8 @@ ABOUT = frame.About(
      'deadline_small_p99_pct': 'likewise, the worst share below 10 %',
      'cfs_p99_pct': 'backend cfs, nobody else on the CPUs, from 10 % on',
      'cfs_contended_p99_pct': 'backend cfs, among four hogs, from 10 % on',
-     'cfs_certified_2_pct': 'whether cfs is certified for 2 % (1) or not',
+     'cfs_certified_2_pct': 'whether cfs is certified for 2 % (1) or not, at '
+                            'the confidence of 0.4 that 60 samples allow',
      'raw_p99_pct': 'p99 of what is missing, the worst of the shares that '
                     'were then given a margin, percent',
      'inflated_p99_pct': 'likewise, after the margin',
@@ -78,8 +79,7 @@ ABOUT = frame.About(
 CONTEND = 4
 PERIOD_US = plan.PAPER_PERIOD_US
 BOUND_PPM = 20_000
-#: What is judged: shares the target is about, in ppm.
-FROM_PPM = 100_000
+FROM_PPM = error.JUDGED_FROM_PPM
 INFLATE_FROM_PPM = 50_000
 
 

@@ -38,10 +38,6 @@ from vsched_lib.contract import messages
 from vsched_lib.model import error
 from vsched_lib.model import reservation
 
-#: Of smaller shares the doctor does not speak, in ppm.
-_JUDGED_FROM_PPM = 100_000
-
-
 def add_commands(parsers: ty.Any) -> None:
     """Make the commands known to an argument parser."""
     profile = parsers.add_parser(
@@ -294,7 +290,7 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
             'another %s' % (found.version, ', '.join(differ)), remedy)
     worst: dict[str, int] = {}
     for point in found.points:
-        if point.contenders and point.share_ppm >= _JUDGED_FROM_PPM:
+        if point.contenders and point.share_ppm >= error.JUDGED_FROM_PPM:
             worst[point.backend] = max(
                 worst.get(point.backend, 0), point.abs_p99_ppm)
     return doctor.Finding(

@@ -51,6 +51,10 @@ QUANTILES_PPM = (10_000, 50_000, 100_000, 250_000, 500_000, 750_000,
 #: The quantile that a promise is judged by.
 JUDGED_PPM = 990_000
 
+#: Of smaller shares a host is not judged, in ppm of a CPU: a tick is more of
+#: them than any bound.
+JUDGED_FROM_PPM = 100_000
+
 #: How many of the worst samples a point keeps. Bounds of the judged quantile
 #: are among them up to some 2000 samples; of more, the innermost one kept is
 #: on the safe side.
@@ -302,7 +306,7 @@ def _near(one_ppm: int, other_ppm: int) -> bool:
 
 
 def certified(points: Iterable[Point], bound_ppm: int, confidence: float,
-              from_ppm: int = 100_000) -> bool:
+              from_ppm: int = JUDGED_FROM_PPM) -> bool:
     """Whether 99 of 100 errors are within a bound at every measured share.
 
     :param points: of one backend and period.
