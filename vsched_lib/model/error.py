@@ -289,7 +289,7 @@ def evidence(points: Iterable[Point], share_ppm: int,
     if above:
         chosen.add(min(one.share_ppm for one in above))
     chosen.update(one.share_ppm for one in points
-                  if _near(one.share_ppm, share_ppm))
+                  if near(one.share_ppm, share_ppm))
     speaking = [one.statistics for one in points
                 if one.share_ppm in chosen]
     lowers = [one.lower_ppm(confidence) for one in speaking]
@@ -300,7 +300,8 @@ def evidence(points: Iterable[Point], share_ppm: int,
         min(one.n for one in speaking), tuple(sorted(chosen)))
 
 
-def _near(one_ppm: int, other_ppm: int) -> bool:
+def near(one_ppm: int, other_ppm: int) -> bool:
+    """Whether two shares differ by a quarter of the lower one at most."""
     low_ppm, high_ppm = sorted((one_ppm, other_ppm))
     return 4 * high_ppm <= 5 * low_ppm
 

@@ -98,12 +98,16 @@ class Fit:
 
 
 def fit(observations: Sequence[Observation],
-        terms: Sequence[str] = TERMS) -> Fit:
+        terms: Sequence[str] = TERMS, floor: float | None = None) -> Fit:
     """Find the prices that explain observations best, none below 0.
 
     Non-negative least squares by active sets (Lawson and Hanson, Solving
     Least Squares Problems, chapter 23). Terms that never occur cost 0.
 
+    :param floor: residuals count in proportion to the costs, each with this
+        part of the mean cost added; above 0. None counts all alike, and a
+        few dear observations decide. ``r2`` and ``residual_ns`` are of the
+        costs as they are, either way.
     :raises ValueError: when there are no observations.
     """
     if not observations:
@@ -111,22 +115,29 @@ def fit(observations: Sequence[Observation],
     rows = [[float(one.counts.get(term, 0.0)) for term in terms]
             for one in observations]
     costs = [float(one.cost_ns) for one in observations]
+    mean = sum(costs) / len(costs)
+    weights = [1.0 if floor is None or not mean
+               else mean / (cost + floor * mean) for cost in costs]
+    given, rows = rows, [[value * weight for value in row]
+                         for row, weight in zip(rows, weights, strict=True)]
     # Columns of one size, or sums of squares of rare terms drown.
     scales = [math.sqrt(sum(row[index] ** 2 for row in rows)) or 1.0
               for index in range(len(terms))]
     scaled = [[value / scale for value, scale in zip(
         row, scales, strict=True)] for row in rows]
-    found = _nnls(scaled, costs)
-    residuals = [cost - sum(map(_product, row, found))
-                 for row, cost in zip(scaled, costs, strict=True)]
-    mean = sum(costs) / len(costs)
+    found = _nnls(scaled, list(map(_product, costs, weights)))
+    prices = [value / scale for value, scale in zip(
+        found, scales, strict=True)]
+    residuals = [cost - sum(map(_product, row, prices))
+                 for row, cost in zip(given, costs, strict=True)]
     total = sum((cost - mean) ** 2 for cost in costs)
     left = sum(residual ** 2 for residual in residuals)
-    errors = _standard_errors(scaled, found, left)
+    errors = _standard_errors(scaled, found, sum(
+        map(_square, map(_product, residuals, weights))))
     return Fit(
-        {term: Price(value / scale, error / scale)
-         for term, value, error, scale in zip(
-             terms, found, errors, scales, strict=True)},
+        {term: Price(price, error / scale)
+         for term, price, error, scale in zip(
+             terms, prices, errors, scales, strict=True)},
         1 - left / total if total else float(
             left <= _NOTHING * max(1.0, mean ** 2)),
         math.sqrt(left / len(costs)), len(costs))
@@ -134,6 +145,10 @@ def fit(observations: Sequence[Observation],
 
 def _product(left: float, right: float) -> float:
     return left * right
+
+
+def _square(value: float) -> float:
+    return value * value
 
 
 def _nnls(rows: list[list[float]], costs: list[float]) -> list[float]:

@@ -203,9 +203,17 @@ class Reservation:
                     'use at least runtime_us %d' % (
                         self.runtime_us, self.period_us, debt_us, tick_us,
                         MAX_DEBT_US,
-                        min(self.period_us, tick_us, math.ceil(Fraction(
-                            tick_us * self.period_us, MAX_DEBT_US)))))
+                        least_runtime_us(self.period_us, tick_us)))
         return found
+
+
+def least_runtime_us(period_us: int, tick_us: int) -> int:
+    """The smallest budget whose worst debt is bearable.
+
+    :param tick_us: the host's scheduler tick; 0 when debts don't matter.
+    """
+    return max(1, min(period_us, tick_us, math.ceil(
+        Fraction(tick_us * period_us, MAX_DEBT_US))))
 
 
 # Asked for every instance at every pass, of a few flavors: exact fractions

@@ -59,6 +59,26 @@ class TestFit(base.BaseTestCase):
         self.assertTrue(0.9 < found.r2 < 1)
         self.assertGreater(found.residual_ns, 0)
 
+    def test_cheap_observations_count_as_much_as_dear_ones(self):
+        # What a packet costs falls with their rate: no price fits all.
+        seen = [overhead.Observation({'net_rx': packets}, cost)
+                for packets, cost in ((10, 400), (20, 800), (30, 1200),
+                                      (10_000, 200_000))]
+        alike = overhead.fit(seen, ('net_rx',))
+        even = overhead.fit(seen, ('net_rx',), 0.001)
+        self.assertAlmostEqual(20, alike.prices['net_rx'].cost_ns, 2)
+        self.assertGreater(even.prices['net_rx'].cost_ns, 25)
+        self.assertLess(even.r2, alike.r2)
+        self.assertLess(alike.residual_ns, even.residual_ns)
+
+    def test_what_is_linear_is_found_evenly_too(self):
+        found = overhead.fit(
+            [observe(self.source) for _ in range(40)], floor=0.3)
+        for term, cost_ns in PRICES.items():
+            self.assertAlmostEqual(
+                1, found.prices[term].cost_ns / cost_ns, 4, term)
+        self.assertAlmostEqual(1, found.r2, 6)
+
     def test_batched_traffic_needs_the_wakeups(self):
         seen = []
         for _ in range(60):
