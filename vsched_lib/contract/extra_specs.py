@@ -24,6 +24,8 @@ import re
 import typing as ty
 
 from vsched_lib.contract import errors
+from vsched_lib.model import fit
+from vsched_lib.model import overhead
 from vsched_lib.model import reservation
 
 NAMESPACE = 'vsched'
@@ -193,8 +195,10 @@ _SPECS = (
         needs=_RUNTIME),
     _choice(
         'io_charging', IoCharging,
-        'Whether the host\'s work on the instance\'s I/O is charged to the '
-        'reservation, provided on top of it, or left out.',
+        'Who pays for the host\'s work on the instance\'s I/O. charge: the '
+        'guest and the host\'s threads for it share the reservation. '
+        'overprovision: the threads get a reservation on top of it. none: '
+        'they are neither held nor charged.',
         default=str(IoCharging.NONE), needs=_RUNTIME),
     _integer(
         'net_rx_pps', 0, 100_000_000,
@@ -250,6 +254,24 @@ class FlavorSpec:
 
     reservation: reservation.Reservation | None
     values: Mapping[str, Value | None]
+
+    def ask(self, vcpus: int) -> fit.Ask:
+        """What an instance of the flavor asks of a host."""
+        values: Mapping[str, ty.Any] = self.values
+        bound_pct = values['max_alloc_error_pct']
+        word = values['workload_class']
+        return fit.Ask(
+            vcpus, self.reservation,
+            None if bound_pct is None else int(bound_pct * 10_000),
+            overhead.Rates(**{
+                field.name: values[field.name] or 0
+                for field in dataclasses.fields(overhead.Rates)}),
+            _CHARGED[IoCharging(values['io_charging'])],
+            None if word is None else str(word))
+
+
+_CHARGED = {IoCharging.CHARGE: True, IoCharging.OVERPROVISION: False,
+            IoCharging.NONE: None}
 
 
 def parse(extra_specs: Mapping[str, object]) -> FlavorSpec:

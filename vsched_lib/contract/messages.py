@@ -23,6 +23,7 @@ import dataclasses
 import enum
 import typing as ty
 
+from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
 from vsched_lib.model import error
 
@@ -53,11 +54,8 @@ class Severity(enum.StrEnum):
     ERROR = 'error'
 
 
-class ProfileSource(enum.StrEnum):
-    """Where the samples of a profile come from."""
-
-    BENCHMARK = 'benchmark'
-    LIVE = 'live'
+#: Where the samples of a profile come from.
+ProfileSource = profiles.ProfileSource
 
 
 class Probe(enum.StrEnum):
@@ -71,6 +69,7 @@ class JobKind(enum.StrEnum):
     """What a host is asked to do."""
 
     PROFILE_ERROR = 'profile-error'
+    PROFILE_OVERHEAD = 'profile-overhead'
 
 
 class JobWanted(enum.StrEnum):
@@ -99,6 +98,33 @@ class BackendInfo(wire.Message):
     reasons: tuple[str, ...] = ()
 
 
+class PlacementState(enum.StrEnum):
+    """How a host stands with placement."""
+
+    OFF = 'off'
+    WAITING = 'waiting'
+    SYNCED = 'synced'
+    FAILED = 'failed'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlacementInfo(wire.Message):
+    """How a host stands with placement.
+
+    :param detail: what it waits for, or why it failed.
+    :param provider_uuid: of the host's own provider; this and the figures
+        are as of the last success.
+    :param offered_mcpu: what instances may claim in total.
+    :param claimed_mcpu: what they claim.
+    """
+
+    state: PlacementState
+    detail: str = ''
+    provider_uuid: str | None = None
+    offered_mcpu: int | None = None
+    claimed_mcpu: int | None = None
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostInfo(wire.Message):
     """What a host is and can promise.
@@ -107,6 +133,8 @@ class HostInfo(wire.Message):
     :param admitted_mcpu: what applied reservations use now.
     :param reserve_mcpu: kept back for the host.
     :param leaked_mcpu: what the kernel counts as taken and nobody holds.
+    :param placement: how it stands with placement; None from an agent that
+        does not tell.
     """
 
     agent_version: str
@@ -120,15 +148,49 @@ class HostInfo(wire.Message):
     reserve_mcpu: int
     backends: tuple[BackendInfo, ...] = ()
     leaked_mcpu: int = 0
+    placement: PlacementInfo | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class InstanceInfo(wire.Message):
-    """One instance running on a host."""
+    """One instance running on a host.
+
+    :param workload_class: what it mostly does, if its flavor says.
+    """
 
     instance_uuid: str
     name: str
     vcpus: int
+    workload_class: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class IoReport(wire.Message):
+    """What the host's threads for one instance hold, and who pays.
+
+    :param charging: :class:`extra_specs.IoCharging`: charge or
+        overprovision.
+    :param threads: emulator, I/O threads and vhost's workers that hold a
+        reservation.
+    :param runtime_us: of all of them together in every period.
+    :param period_us: None when they hold nothing.
+    :param guest_runtime_us: what is left to each vCPU in its own period.
+    :param charged_mcpu: what the host's work is taken to need of the
+        instance's promise.
+    :param debt_us: what was used too much, and is paid back.
+    :param code: a :class:`errors.Code` when the threads do not hold what
+        they should.
+    """
+
+    charging: str
+    threads: int = 0
+    runtime_us: int = 0
+    period_us: int | None = None
+    guest_runtime_us: int | None = None
+    charged_mcpu: int = 0
+    debt_us: int = 0
+    code: str | None = None
+    detail: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -142,6 +204,9 @@ class ReservationReport(wire.Message):
     :param since: when the state was entered.
     :param attested_at: when the kernel was last compared with the plan.
     :param code: a :class:`errors.Code` when not held as written.
+    :param io: of the host's threads for it; None when they are left alone.
+        While the instance is charged, its vCPUs hold ``guest_runtime_us``
+        and not all of what is enforced.
     """
 
     instance_uuid: str
@@ -161,6 +226,7 @@ class ReservationReport(wire.Message):
     code: str | None = None
     detail: str | None = None
     figures: dict[str, ty.Any] = dataclasses.field(default_factory=dict)
+    io: IoReport | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -175,6 +241,13 @@ class UsageSample(wire.Message):
         reservation.
     :param direct_us: CPU time that the host's own threads for the instance
         used: emulator, I/O threads, vhost.
+    :param direct_wait_us: time those threads were runnable but not running.
+    :param shared_us: its part of the host's work that no thread owns,
+        such as interrupts; an estimate, and in no other instance's.
+    :param wakeups: how often the host's threads for it began to run.
+    :param net_rx_packets: that the guest received; so of the others: the
+        guest's point of view.
+    :param disk_read_requests: that its disks completed.
     """
 
     instance_uuid: str
@@ -184,6 +257,41 @@ class UsageSample(wire.Message):
     wait_us: int
     promised_us: int | None = None
     direct_us: int = 0
+    direct_wait_us: int = 0
+    shared_us: int = 0
+    wakeups: int = 0
+    net_rx_packets: int = 0
+    net_tx_packets: int = 0
+    disk_read_requests: int = 0
+    disk_write_requests: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostUsage(wire.Message):
+    """What all CPUs of a host did in one interval.
+
+    ``idle_us + steal_us + guest_us + direct_us + shared_us + own_us`` is
+    ``cpus`` times the interval, but for the instant between the readings.
+
+    :param at: end of the interval.
+    :param interval_us: its measured length.
+    :param cpus: that were online all the time.
+    :param steal_us: taken by the hypervisor below, where there is one.
+    :param irq_us: in interrupts, where the kernel tells; part of the others.
+    :param guest_us: of all instances; so are direct and shared.
+    :param own_us: what the host did beside its instances.
+    """
+
+    at: float
+    interval_us: int
+    cpus: int
+    idle_us: int
+    steal_us: int
+    irq_us: int
+    guest_us: int
+    direct_us: int
+    shared_us: int
+    own_us: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -336,7 +444,8 @@ class Report(wire.Message):
         instance that is not in it has left the host.
     :param reservations: those whose report changed since the last batch.
     :param jobs: those that got further.
-    :param error_profiles: those that are new.
+    :param error_profiles: those that are new; so are overhead profiles.
+    :param host_usage: what the host's CPUs did.
     """
 
     host: str
@@ -349,6 +458,8 @@ class Report(wire.Message):
     events: tuple[Event, ...] = ()
     jobs: tuple[JobReport, ...] = ()
     error_profiles: tuple[ErrorProfile, ...] = ()
+    host_usage: tuple[HostUsage, ...] = ()
+    overhead_profiles: tuple[profiles.OverheadProfile, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

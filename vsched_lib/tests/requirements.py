@@ -22,7 +22,9 @@ import typing
 import unittest
 
 #: The parts that tests may ask for.
-PARTS = ('libvirt', 'rabbitmq', 'postgresql', 'mariadb')
+#: ``nova`` stands for the OpenStack services of the extra ``openstack``: Nova,
+#: placement, keystone.
+PARTS = ('libvirt', 'rabbitmq', 'postgresql', 'mariadb', 'nova')
 
 #: Environment variable with a comma-separated list of parts.
 VARIABLE = 'VSCHED_REQUIRE'
