@@ -1,0 +1,299 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Placement's API, as far as vsched uses it.
+
+PlacementError
+ +-- Conflict        somebody changed it meanwhile: read again, try again
+ +-- InUse           it can't go, as instances have claims on it
+ +-- Rejected        placement doesn't take it
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import typing as ty
+import uuid as uuids
+
+from keystoneauth1 import adapter as adapters
+from keystoneauth1 import exceptions
+import requests
+
+from vsched_lib.openstack import session
+
+#: The oldest microversion that will do: an inventory may be all reserved
+#: (1.26), and a consumer's generation guards its claims (1.28).
+LOWEST = (1, 28)
+#: The newest that is asked for: a provider may get another parent.
+HIGHEST = (1, 37)
+
+
+class PlacementError(Exception):
+    """Placement said no."""
+
+
+class Conflict(PlacementError):
+    """Somebody changed it meanwhile: read again, try again."""
+
+
+class InUse(PlacementError):
+    """It can't go, as instances have claims on it."""
+
+
+class Rejected(PlacementError):
+    """Placement doesn't take it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Provider:
+    """A resource provider.
+
+    :param generation: of what placement knows of it; goes up with changes.
+    :param parent_uuid: None at the root of a tree.
+    """
+
+    uuid: str
+    name: str
+    generation: int
+    parent_uuid: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Inventory:
+    """How much of one resource class a provider has."""
+
+    total: int
+    reserved: int = 0
+    min_unit: int = 1
+    max_unit: int = 1
+    step_size: int = 1
+    allocation_ratio: float = 1.0
+
+    @classmethod
+    def of(cls, data: Mapping[str, ty.Any]) -> ty.Self:
+        """From what placement answered."""
+        return cls(**{field.name: data[field.name]
+                      for field in dataclasses.fields(cls)})
+
+
+class Placement:
+    """One placement service.
+
+    :param adapter: what requests go through.
+    """
+
+    def __init__(self, adapter: adapters.Adapter) -> None:
+        self._adapter = adapter
+        self._version: tuple[int, int] | None = None
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The microversion that is spoken with it.
+
+        :raises session.Unavailable: when it can't be reached.
+        :raises Rejected: when it knows none that will do.
+        """
+        if self._version is None:
+            answer = self._send('GET', '/', versioned=False)
+            try:
+                newest = answer.json()['versions'][0]['max_version']
+                most = tuple(int(part) for part in newest.split('.'))
+            except (ValueError, LookupError, TypeError):
+                raise session.Unavailable(
+                    '%s does not answer as placement does' % answer.url
+                ) from None
+            if most < LOWEST:
+                raise Rejected(
+                    'placement knows microversion %s at most; %d.%d is the '
+                    'oldest that will do' % (newest, *LOWEST))
+            self._version = ty.cast(tuple[int, int], min(most, HIGHEST))
+        return self._version
+
+    @property
+    def reparents(self) -> bool:
+        """Whether a provider can get another parent."""
+        return self.version >= (1, 37)
+
+    # Providers
+
+    def provider(self, name: str) -> Provider | None:
+        """The provider of that name; None when there is none."""
+        found = self._get('/resource_providers', {'name': name})
+        return next(map(_provider, found['resource_providers']), None)
+
+    def create(self, name: str, parent_uuid: str) -> Provider:
+        """Make a provider.
+
+        :raises Conflict: when there is one of that name.
+        """
+        return _provider(self._send('POST', '/resource_providers', {
+            'uuid': str(uuids.uuid4()), 'name': name,
+            'parent_provider_uuid': parent_uuid}).json())
+
+    def reparent(self, provider: Provider, parent_uuid: str) -> Provider:
+        """Put a provider below another one."""
+        return _provider(self._send(
+            'PUT', '/resource_providers/' + provider.uuid, {
+                'name': provider.name,
+                'parent_provider_uuid': parent_uuid}).json())
+
+    def delete(self, provider: Provider) -> None:
+        """Delete a provider; fine when it is gone.
+
+        :raises InUse: when instances have claims on it.
+        """
+        answer = self._send('DELETE', '/resource_providers/' + provider.uuid,
+                            fine=(404, 409))
+        if answer.status_code == 409:
+            raise InUse(_detail(answer))
+
+    # What a provider has. Generations make sure that what is written rests
+    # on what was read.
+
+    def inventories(self, uuid: str) -> tuple[int, dict[str, Inventory]]:
+        """A provider's generation, and its inventories by class."""
+        found = self._get('/resource_providers/%s/inventories' % uuid)
+        return found['resource_provider_generation'], {
+            name: Inventory.of(one)
+            for name, one in found['inventories'].items()}
+
+    def set_inventories(self, uuid: str, generation: int,
+                        inventories: Mapping[str, Inventory]) -> int:
+        """Replace a provider's inventories.
+
+        :returns: the new generation.
+        :raises Conflict: when the generation isn't the newest.
+        """
+        return ty.cast(int, self._send(
+            'PUT', '/resource_providers/%s/inventories' % uuid, {
+                'resource_provider_generation': generation,
+                'inventories': {
+                    name: dataclasses.asdict(one)
+                    for name, one in inventories.items()}},
+        ).json()['resource_provider_generation'])
+
+    def traits(self, uuid: str) -> tuple[int, frozenset[str]]:
+        """A provider's generation, and its traits."""
+        found = self._get('/resource_providers/%s/traits' % uuid)
+        return found['resource_provider_generation'], frozenset(
+            found['traits'])
+
+    def set_traits(self, uuid: str, generation: int,
+                   traits: Iterable[str]) -> int:
+        """Replace a provider's traits.
+
+        :returns: the new generation.
+        :raises Conflict: when the generation isn't the newest.
+        """
+        return ty.cast(int, self._send(
+            'PUT', '/resource_providers/%s/traits' % uuid, {
+                'resource_provider_generation': generation,
+                'traits': sorted(traits)},
+        ).json()['resource_provider_generation'])
+
+    def ensure_class(self, name: str) -> None:
+        """Have placement know a resource class."""
+        self._send('PUT', '/resource_classes/' + name)
+
+    def ensure_trait(self, name: str) -> None:
+        """Have placement know a trait."""
+        self._send('PUT', '/traits/' + name)
+
+    # Claims
+
+    def claims(self, uuid: str, resource_class: str) -> dict[str, int]:
+        """What each consumer has of a provider."""
+        found = self._get('/resource_providers/%s/allocations' % uuid)
+        return {consumer: one['resources'][resource_class]
+                for consumer, one in found['allocations'].items()
+                if resource_class in one['resources']}
+
+    def withdraw(self, consumer: str, provider_uuid: str) -> None:
+        """Take a consumer's claims on one provider away, and no others.
+
+        :raises Conflict: when its claims changed meanwhile.
+        """
+        found = self._get('/allocations/' + consumer)
+        kept = {uuid: {'resources': one['resources']}
+                for uuid, one in found['allocations'].items()
+                if uuid != provider_uuid}
+        if len(kept) == len(found['allocations']):
+            return
+        self._send('PUT', '/allocations/' + consumer, {
+            'allocations': kept,
+            'project_id': found['project_id'], 'user_id': found['user_id'],
+            'consumer_generation': found['consumer_generation']})
+
+    # Requests
+
+    def _get(self, path: str, params: Mapping[str, str] | None = None,
+             ) -> dict[str, ty.Any]:
+        return ty.cast(dict[str, ty.Any], self._send(
+            'GET', path, params=params).json())
+
+    def _send(self, method: str, path: str, body: ty.Any = None,
+              params: Mapping[str, str] | None = None,
+              fine: tuple[int, ...] = (),
+              versioned: bool = True) -> requests.Response:
+        headers = {'Accept': 'application/json'}
+        if versioned:
+            headers['OpenStack-API-Version'] = 'placement %d.%d' % (
+                self.version)
+        more: dict[str, ty.Any] = {}
+        if body is not None:
+            more['json'] = body
+        if params is not None:
+            more['params'] = params
+        try:
+            answer = self._adapter.request(
+                path, method, headers=headers, raise_exc=False, **more)
+        except exceptions.ClientException as problem:
+            raise session.Unavailable(
+                'placement does not answer: %s' % problem) from None
+        if answer.status_code < 400 or answer.status_code in fine:
+            return answer
+        said = '%s %s: %d %s' % (
+            method, path, answer.status_code, _detail(answer))
+        if answer.status_code == 409:
+            raise (InUse if _code(answer) == _IN_USE else Conflict)(said)
+        if answer.status_code == 500 and _OVERTAKEN in said:
+            # NOTE: placement 16 lets what it means as a conflict out as an
+            # error of its own when traits are written.
+            raise Conflict(said)
+        if answer.status_code >= 500 or answer.status_code in (401, 403):
+            raise session.Unavailable('placement says to ' + said)
+        raise Rejected('placement says to ' + said)
+
+
+_IN_USE = 'placement.inventory.inuse'
+_OVERTAKEN = 'concurrently updated'
+
+
+def _provider(data: Mapping[str, ty.Any]) -> Provider:
+    return Provider(data['uuid'], data['name'], data['generation'],
+                    data['parent_provider_uuid'])
+
+
+def _error(answer: requests.Response) -> Mapping[str, ty.Any]:
+    try:
+        return ty.cast(Mapping[str, ty.Any], answer.json()['errors'][0])
+    except (ValueError, LookupError, TypeError):
+        return {}
+
+
+def _code(answer: requests.Response) -> str:
+    return str(_error(answer).get('code', ''))
+
+
+def _detail(answer: requests.Response) -> str:
+    text = str(_error(answer).get('detail') or answer.reason or '')
+    return ' '.join(text.split())[:300]
