@@ -10,12 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Pictures of an error profile, after figures 6 to 8 of HPL-2007-25."""
+"""Pictures of profiles; of errors after figures 6 to 8 of HPL-2007-25."""
 
+from collections.abc import Callable
 import io
 import threading
+import typing as ty
 
 from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 
 #: What can be drawn: the error at each share (figure 6), how many errors are
 #: how large (figure 7), the mean error at each share (figure 8).
@@ -58,20 +61,37 @@ def render(profile: messages.ErrorProfile, figure: str, form: str, *,
     """
     if figure not in FIGURES:
         raise ValueError('figure is none of %s' % ', '.join(FIGURES))
+
+    def draw() -> ty.Any:
+        from vsched_lib.presentation import error_figures
+        return error_figures.draw(profile, figure, host)
+
+    return _file(draw, form)
+
+
+def render_overhead(profile: profiles.OverheadProfile, form: str, *,
+                    host: str = '') -> bytes:
+    """Draw what I/O costs; otherwise as :func:`render`."""
+    def draw() -> ty.Any:
+        from vsched_lib.presentation import overhead_figures
+        return overhead_figures.draw(profile, host)
+
+    return _file(draw, form)
+
+
+def _file(draw: Callable[[], ty.Any], form: str) -> bytes:
     if form not in FORMS:
         raise ValueError('form is none of %s' % ', '.join(FORMS))
     with _lock:
+        file = io.BytesIO()
         try:
             import matplotlib.style
-
-            from vsched_lib.presentation import error_figures
         except ImportError as missing:
             raise Unavailable(
                 'pictures need matplotlib, which can not be imported (%s): '
                 'install vsched[plot]' % missing) from missing
-        file = io.BytesIO()
         with matplotlib.style.context(['default', _STYLE]):
-            error_figures.draw(profile, figure, host).savefig(
+            draw().savefig(
                 file, format=form,
                 metadata={'Date': None} if form == 'svg' else
                 {'Software': None})
