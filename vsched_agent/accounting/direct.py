@@ -12,7 +12,7 @@
 
 """What a hypervisor's process spends on its instance beside the vCPUs.
 
-Emulator, I/O threads, vhost (a task of the process since Linux 6.4) and pool
+Emulator, I/O threads, vhost (where it is a task of the process) and pool
 threads that come and go: all of them are the process's CPU time less what
 its vCPU threads ran. The process's CPU clock counts threads that have ended
 as well, so nothing is lost between two passes and nothing is counted twice,
@@ -38,10 +38,9 @@ def process_ns(pid: int) -> int | None:
     except OSError:
         return None
 
-
 @dataclasses.dataclass(slots=True)
 class _Process:
-    pid: int
+    identity: tuple[int, int]
     seen_ns: int
     owed_ns: int = 0
 
@@ -59,27 +58,32 @@ class DirectMeter:
         self._clock = clock
         self._processes: dict[str, _Process] = {}
 
-    def used(self, uuid: str, pid: int, guest_ns: int) -> int:
+    def used(self, uuid: str, pid: int, guest_ns: int,
+             start_ticks: int = 0) -> int:
         """What an instance's process used since the last call.
 
         The first call only reads. A process other than the last time's is
         younger than the last call, and counts as a whole.
 
         :param guest_ns: what its vCPU threads ran in the same while.
+        :param start_ticks: when the process started: its number may be that
+            of an earlier one.
         :returns: nanoseconds, never below 0: clocks are read one after the
             other, and what one is ahead is made up for by the next call.
         """
+        identity = pid, start_ticks
         now_ns = self._clock(pid)
         known = self._processes.get(uuid)
         if now_ns is None:
             self.forget(uuid)
             return 0
         if known is None:
-            self._processes[uuid] = _Process(pid, now_ns)
+            self._processes[uuid] = _Process(identity, now_ns)
             return 0
-        grown_ns = now_ns if known.pid != pid else now_ns - known.seen_ns
-        balance_ns = grown_ns - guest_ns + known.owed_ns
-        self._processes[uuid] = _Process(pid, now_ns, min(0, balance_ns))
+        balance_ns = now_ns - guest_ns
+        if known.identity == identity:
+            balance_ns += known.owed_ns - known.seen_ns
+        self._processes[uuid] = _Process(identity, now_ns, min(0, balance_ns))
         return max(0, balance_ns)
 
     def forget(self, uuid: str) -> None:

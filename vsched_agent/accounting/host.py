@@ -13,9 +13,8 @@
 """What all CPUs of the host did between two passes.
 
 Idle time is exact where the kernel stops its tick on idle CPUs (NO_HZ); what
-was neither idle nor stolen by the hypervisor below was busy. Interrupts are
-told apart only by kernels with CONFIG_IRQ_TIME_ACCOUNTING; elsewhere they
-are in the time of whoever they interrupted.
+was neither idle nor stolen by the hypervisor below was busy. What was busy
+and no instance's was the host's own.
 """
 
 import dataclasses
@@ -24,27 +23,29 @@ import time
 
 from oslo_log import log as logging
 
+from vsched_agent.accounting import shared
+from vsched_lib.contract import messages
 
 LOG = logging.getLogger(__name__)
 
 #: proc_stat(5): fields of a line, after its name.
 _IDLE, _IOWAIT, _IRQ, _SOFTIRQ, _STEAL = 3, 4, 5, 6, 7
+#: What clocks that are read one after the other may differ by, for each
+#: CPU: some ticks. More than that is not made up for later.
+_OWED_US = 100_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class HostSample:
-    """What all CPUs of a host did in one interval.
-
-    ``idle_us + steal_us + instances_us + own_us`` is ``cpus`` times the
-    interval, but for the instant between the clocks' readings.
+class CpuTime:
+    """What all CPUs did in one interval.
 
     :param at: end of the interval.
     :param interval_us: its measured length.
     :param cpus: that were online all the time.
+    :param idle_us: nobody wanted them.
     :param steal_us: taken by the hypervisor below, where there is one.
-    :param irq_us: in interrupts, where the kernel tells; part of the others.
-    :param instances_us: what instances were accounted: guest and direct.
-    :param own_us: what the host did beside.
+    :param irq_us: in interrupts; 0 when the kernel does not tell.
+    :param busy_us: all the rest, interrupts too.
     """
 
     at: float
@@ -53,8 +54,7 @@ class HostSample:
     idle_us: int
     steal_us: int
     irq_us: int
-    instances_us: int
-    own_us: int
+    busy_us: int
 
 
 class HostMeter:
@@ -63,19 +63,22 @@ class HostMeter:
     Used by one thread at a time.
 
     :param proc: where procfs is.
+    :param irq_time: whether the kernel keeps interrupts' time apart. Where
+        it does not, its figures for them are samples by the tick.
     """
 
-    def __init__(self, proc: str = '/proc') -> None:
+    def __init__(self, proc: str = '/proc', irq_time: bool = False) -> None:
         self._path = os.path.join(proc, 'stat')
+        self._irq_time = irq_time
         self._us_per_tick = 1_000_000 // os.sysconf('SC_CLK_TCK')
         self._last: tuple[int, dict[str, list[int]]] | None = None
+        self._owed_us = 0
 
-    def sample(self, instances_us: int) -> HostSample | None:
+    def read(self) -> CpuTime | None:
         """What the CPUs did since the last call.
 
         CPUs that came or went in between are left out of that interval.
 
-        :param instances_us: what instances were accounted in it.
         :returns: None at the first call, and when there is nothing to read.
         """
         now_ns = time.monotonic_ns()
@@ -93,13 +96,39 @@ class HostMeter:
                      for cpu in both) * self._us_per_tick
                  for field in range(_STEAL + 1)]
         idle_us = grown[_IDLE] + grown[_IOWAIT]
-        busy_us = max(0, len(both) * interval_us - idle_us - grown[_STEAL])
-        return HostSample(
+        return CpuTime(
             at=time.time(), interval_us=interval_us, cpus=len(both),
             idle_us=idle_us, steal_us=grown[_STEAL],
-            irq_us=grown[_IRQ] + grown[_SOFTIRQ],
-            instances_us=instances_us,
-            own_us=max(0, busy_us - instances_us))
+            irq_us=grown[_IRQ] + grown[_SOFTIRQ] if self._irq_time else 0,
+            busy_us=len(both) * interval_us - idle_us - grown[_STEAL])
+
+    def account(self, told: CpuTime,
+                samples: list[messages.UsageSample]) -> messages.HostUsage:
+        """Whose the CPUs' time was.
+
+        Clocks are read one after the other: when instances seem to have
+        used more than there was, the next interval makes up for it.
+
+        :param told: the interval that the samples are of.
+        :param samples: each is given its share of the host's work.
+        """
+        guest_us = sum(one.guest_us for one in samples)
+        direct_us = sum(one.direct_us for one in samples)
+        left_us = told.busy_us - guest_us - direct_us - self._owed_us
+        self._owed_us = min(max(0, -left_us), told.cpus * _OWED_US)
+        own_us = max(0, left_us)
+        shares_us = shared.shares_us(
+            samples, min(own_us, told.irq_us) if self._irq_time else own_us,
+            self._irq_time)
+        for place, share_us in enumerate(shares_us):
+            if share_us:
+                samples[place] = dataclasses.replace(
+                    samples[place], shared_us=share_us)
+        return messages.HostUsage(
+            at=told.at, interval_us=told.interval_us, cpus=told.cpus,
+            idle_us=told.idle_us, steal_us=told.steal_us,
+            irq_us=told.irq_us, guest_us=guest_us, direct_us=direct_us,
+            shared_us=sum(shares_us), own_us=own_us - sum(shares_us))
 
     def _read(self) -> dict[str, list[int]]:
         found = {}

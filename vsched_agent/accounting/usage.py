@@ -10,259 +10,147 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""CPU time of instances, from the counters of their vCPU threads.
+"""Who used the host's CPUs, a pass at a time.
 
-The kernel counts, for every thread, the time it ran and the time it was
-runnable but did not (``/proc/PID/task/TID/schedstat``, in nanoseconds; see
-Documentation/scheduler/sched-stats.rst). The counters only grow, so a pass
-that comes late loses nothing: its interval is longer.
+What instances' threads used is read first, then what all CPUs did, then
+what was moved. The host's own is what is left of the CPUs' time, so nothing
+is lost; a part of it is given to instances.
 """
 
-from collections.abc import Iterable
 from collections.abc import Mapping
-import contextlib
+from collections.abc import Sequence
 import dataclasses
 from fractions import Fraction
-import os
-import resource
 import time
 
-from oslo_log import log as logging
-
-from vsched_agent.accounting import direct as direct_meter
+from vsched_agent.accounting import host as host_meter
+from vsched_agent.accounting import packets as packet_meter
+from vsched_agent.accounting import readers
+from vsched_agent.accounting import readings
+from vsched_agent.accounting import requests as request_meter
 from vsched_agent.hypervisor import base
-from vsched_agent.hypervisor import qemu_process
 from vsched_lib.contract import messages
 
-LOG = logging.getLogger(__name__)
-
-# Counters are unsigned numbers of 64 bits.
-_WRAP = 1 << 64
-_READ_BYTES = 128
-
-
-@dataclasses.dataclass(slots=True)
-class _Thread:
-    """One vCPU thread and where its counters stood.
-
-    :param start_ticks: when the thread started, so that a later one of the
-        same number is not taken for it.
-    :param fd: its counters' file, kept open; None when too many are.
-    """
-
-    pid: int
-    tid: int
-    start_ticks: int
-    fd: int | None
-    run_ns: int
-    wait_ns: int
-
-
-@dataclasses.dataclass(slots=True)
-class _Instance:
-    """One instance and when it was last read.
-
-    :param pid: its process at that time.
-    :param read_ns: on the monotonic clock.
-    :param read_ticks: the same moment on the kernel's clock of start times.
-    """
-
-    pid: int
-    read_ns: int
-    read_ticks: int
-    threads: dict[int, _Thread]
+Role = readings.Role
 
 
 class UsageMeter:
-    """Reads how much CPU time instances got between two passes.
+    """Tells how much CPU time instances and the host used between passes.
 
     Used by one thread at a time.
 
-    :param max_open_files: files kept open between passes at most; half of
-        what the process may open when None. Threads beyond that are read
-        by opening their file each time, at a few times the cost.
-    :param proc: where procfs is.
-    :param direct: reads what processes use beside their vCPUs.
+    :param reader: for the kind of hypervisor that there is.
+    :param host: reads what the CPUs did; None leaves the host out.
+    :param packets: reads what interfaces moved; None leaves them out.
+    :param requests: reads what disks did; None leaves them out.
     """
 
-    def __init__(self, max_open_files: int | None = None,
-                 proc: str = '/proc',
-                 direct: direct_meter.DirectMeter | None = None) -> None:
-        if max_open_files is None:
-            soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-            max_open_files = 65536 if soft < 0 else soft // 2
-        self._max_open_files = max_open_files
-        self._open_files = 0
-        self._proc = proc
-        self._ticks_per_s = os.sysconf('SC_CLK_TCK')
-        self._instances: dict[str, _Instance] = {}
-        self._direct = direct or direct_meter.DirectMeter()
+    def __init__(self, reader: readings.Reader,
+                 host: host_meter.HostMeter | None = None,
+                 packets: packet_meter.PacketMeter | None = None,
+                 requests: request_meter.RequestMeter | None = None,
+                 ) -> None:
+        self._reader = reader
+        self._host = host
+        self._packets = packets
+        self._requests = requests
+        #: What the last pass read, by instance; those that it read first
+        #: are left out.
+        self.readings: Mapping[str, readings.Reading] = {}
+        #: What the host did in that pass; None after the first.
+        self.host: messages.HostUsage | None = None
 
-    def sample(self, domains: Iterable[base.Domain],
+    def sample(self, domains: Sequence[base.Domain],
                promised: Mapping[str, Fraction],
                ) -> list[messages.UsageSample]:
         """Read all counters and tell what was used since the last call.
 
         An instance that is seen for the first time is only read, and is
-        told of from the next call on. A vCPU thread that was born since
-        the last call counts from its birth; one that was there before but
-        not known counts from now, because what it used belongs to no
-        interval. What a thread used between the last call and its end is
-        not known to anybody.
+        told of from the next call on.
 
         :param domains: every running instance.
         :param promised: by instance, the CPUs that it was promised in the
             meantime: ΣQ/P over its vCPUs. Left out: no reservation.
         :returns: a sample for each instance that was read before.
         """
-        samples = []
-        seen = set()
+        found: dict[str, readings.Reading] = {}
         for domain in domains:
-            seen.add(domain.uuid)
-            sample = self._sample(domain, promised.get(domain.uuid))
-            if sample is not None:
-                samples.append(sample)
-        for uuid in self._instances.keys() - seen:
-            self._forget(self._instances.pop(uuid).threads.values())
-            self._direct.forget(uuid)
+            reading = self._reader.read(domain)
+            if reading is not None:
+                found[domain.uuid] = reading
+        self._reader.keep({one.uuid for one in domains})
+        self.readings = found
+        # As soon after the instances as can be: what happens in between is
+        # the host's own.
+        told = None if self._host is None else self._host.read()
+        samples = [_sample(one, promised.get(one.instance_uuid))
+                   for one in found.values()]
+        self._count_events(domains, samples)
+        if self._host is not None:
+            self.host = None if told is None else self._host.account(
+                told, samples)
         return samples
 
     def close(self) -> None:
-        """Forget everything and close all files."""
-        for instance in self._instances.values():
-            self._forget(instance.threads.values())
-        self._instances.clear()
+        """Forget everything, close all files and end all threads."""
+        self._reader.close()
+        if self._requests is not None:
+            self._requests.close()
+        self.readings = {}
 
-    def _sample(self, domain: base.Domain, promised: Fraction | None,
-                ) -> messages.UsageSample | None:
-        instance = self._instances.get(domain.uuid)
-        if instance is None:
-            now_ns, now_ticks = time.monotonic_ns(), self._now_ticks()
-            instance = _Instance(domain.pid, now_ns, now_ticks, {})
-            self._instances[domain.uuid] = instance
-            self._read(domain, instance, None)
-            self._direct.used(domain.uuid, domain.pid, 0)
-            return None
-        since_ns, since_ticks = instance.read_ns, instance.read_ticks
-        if instance.pid != domain.pid:
-            # Started anew: all of its threads are other ones.
-            self._forget(instance.threads.values())
-            instance.threads.clear()
-            instance.pid = domain.pid
-        instance.read_ns = time.monotonic_ns()
-        instance.read_ticks = self._now_ticks()
-        run_ns, wait_ns = self._read(domain, instance, since_ticks)
-        interval_us = round((instance.read_ns - since_ns) / 1000)
-        return messages.UsageSample(
-            instance_uuid=domain.uuid,
-            at=time.time(),
-            interval_us=interval_us,
-            guest_us=round(run_ns / 1000),
-            wait_us=round(wait_ns / 1000),
-            direct_us=round(self._direct.used(
-                domain.uuid, domain.pid, run_ns) / 1000),
-            promised_us=None if promised is None else round(
-                promised * interval_us))
-
-    def _read(self, domain: base.Domain, instance: _Instance,
-              since_ticks: int | None) -> tuple[int, int]:
-        """What all threads used since their last reading, in nanoseconds.
-
-        :param since_ticks: when the instance was last read; None when it
-            never was.
-        """
-        threads = instance.threads
-        run_ns = wait_ns = 0
-        for vcpu in domain.vcpus:
-            thread = threads.get(vcpu.tid)
-            if thread is not None:
-                now = self._counters(thread)
-                if now is not None:
-                    run_ns += _grown(thread.run_ns, now[0])
-                    wait_ns += _grown(thread.wait_ns, now[1])
-                    thread.run_ns, thread.wait_ns = now
-                    continue
-                self._forget((threads.pop(vcpu.tid),))
-            born = self._meet(domain.pid, vcpu.tid)
-            if born is None:
-                continue
-            threads[vcpu.tid] = born
-            if since_ticks is not None and born.start_ticks >= since_ticks:
-                run_ns += born.run_ns
-                wait_ns += born.wait_ns
-        if len(threads) > len(domain.vcpus):
-            for tid in threads.keys() - {one.tid for one in domain.vcpus}:
-                self._forget((threads.pop(tid),))
-        return run_ns, wait_ns
-
-    def _meet(self, pid: int, tid: int) -> _Thread | None:
-        """Open a thread that was not known; None when it is gone."""
-        ticks = qemu_process.start_ticks(pid, tid, self._proc)
-        if ticks is None:
-            return None
-        thread = _Thread(pid, tid, ticks, None, 0, 0)
-        if self._open_files < self._max_open_files:
-            # Without a file of its own it is read like those beyond the
-            # bound.
-            with contextlib.suppress(OSError):
-                thread.fd = os.open(
-                    self._path(thread), os.O_RDONLY | os.O_CLOEXEC)
-                self._open_files += 1
-        now = self._counters(thread)
-        # The number may have gone to another thread before the file was
-        # opened.
-        if now is None or qemu_process.start_ticks(
-                pid, tid, self._proc) != ticks:
-            self._forget((thread,))
-            return None
-        thread.run_ns, thread.wait_ns = now
-        return thread
-
-    def _counters(self, thread: _Thread) -> tuple[int, int] | None:
-        """The counters of a thread now; None when it has ended."""
-        try:
-            if thread.fd is not None:
-                # An open file stays with its thread: when that has ended
-                # this fails, whoever has its number by then.
-                text = os.pread(thread.fd, _READ_BYTES, 0)
-            else:
-                if qemu_process.start_ticks(
-                        thread.pid, thread.tid,
-                        self._proc) != thread.start_ticks:
-                    return None
-                with open(self._path(thread), 'rb') as file:
-                    text = file.read(_READ_BYTES)
-            run_ns, wait_ns, _ = text.split()
-            return int(run_ns), int(wait_ns)
-        except OSError:
-            # ESRCH, ENOENT: ended between its listing and now.
-            return None
-        except ValueError:
-            LOG.error('%s holds %r', self._path(thread), text)
-            return None
-
-    def _forget(self, threads: Iterable[_Thread]) -> None:
-        for thread in threads:
-            if thread.fd is not None:
-                os.close(thread.fd)
-                thread.fd = None
-                self._open_files -= 1
-
-    def _path(self, thread: _Thread) -> str:
-        return '%s/%d/task/%d/schedstat' % (
-            self._proc, thread.pid, thread.tid)
-
-    def _now_ticks(self) -> int:
-        # Start times count from boot, sleep included.
-        return int(time.clock_gettime(time.CLOCK_BOOTTIME) *
-                   self._ticks_per_s)
+    def _count_events(self, domains: Sequence[base.Domain],
+                      samples: list[messages.UsageSample]) -> None:
+        """Say in samples what was moved."""
+        moved = {} if self._packets is None else self._packets.moved(domains)
+        done = {} if self._requests is None else self._requests.moved(
+            domains, {one.instance_uuid: one.wakeups for one in samples})
+        for place, sample in enumerate(samples):
+            packets = moved.get(sample.instance_uuid)
+            requests = done.get(sample.instance_uuid)
+            if packets or requests:
+                net = packets or packet_meter.Packets(0, 0)
+                disk = requests or request_meter.Requests(0, 0)
+                samples[place] = dataclasses.replace(
+                    sample, net_rx_packets=net.rx, net_tx_packets=net.tx,
+                    disk_read_requests=disk.reads,
+                    disk_write_requests=disk.writes)
 
 
-def _grown(before: int, now: int) -> int:
-    """How far a counter got, across its wrap.
+def meter_of(hypervisor: base.Hypervisor, irq_time: bool,
+             patient: bool = False) -> UsageMeter:
+    """All that can be read of a hypervisor's instances and of this host.
 
-    A step back by less than half of its range is no wrap, and counts as
-    none.
+    :param irq_time: whether the kernel keeps interrupts' time apart.
+    :param patient: ask about all disks in each pass, and wait for it.
     """
-    delta = (now - before) % _WRAP
-    return delta if delta < _WRAP // 2 else 0
+    ask = hypervisor.disk_counters
+    return UsageMeter(
+        readers.of_kind(hypervisor.kind),
+        host_meter.HostMeter(irq_time=irq_time), packet_meter.PacketMeter(),
+        request_meter.RequestMeter(request_meter.PatientAsker(ask), 0)
+        if patient else
+        request_meter.RequestMeter(request_meter.Asker(ask)))
+
+
+def _sample(reading: readings.Reading,
+            promised: Fraction | None) -> messages.UsageSample:
+    interval_us = round(reading.interval_ns / 1000)
+    guest_ns = guest_wait_ns = helper_wait_ns = wakeups = 0
+    for _, role, run_ns, wait_ns, timeslices in reading.threads:
+        if role is Role.VCPU:
+            guest_ns += run_ns
+            guest_wait_ns += wait_ns
+        else:
+            helper_wait_ns += wait_ns
+            wakeups += timeslices
+    return messages.UsageSample(
+        instance_uuid=reading.instance_uuid,
+        at=time.time(),
+        interval_us=interval_us,
+        guest_us=round(guest_ns / 1000),
+        wait_us=round(guest_wait_ns / 1000),
+        direct_us=round(reading.direct_ns / 1000),
+        direct_wait_us=round(helper_wait_ns / 1000),
+        wakeups=wakeups,
+        promised_us=None if promised is None else round(
+            promised * interval_us))

@@ -71,17 +71,30 @@ def open_clocks(tids: Iterable[int]) -> dict[int, int]:
             continue
         if len(_open) >= MOST:
             raise ValueError('%d threads are watched already' % MOST)
-        attr = ctypes.create_string_buffer(_ATTR.pack(
-            _TYPE_SOFTWARE, _ATTR.size, _TASK_CLOCK), _ATTR.size)
-        descriptor = _syscall(
-            ctypes.c_long(_NR_PERF_EVENT_OPEN), attr, ctypes.c_int(tid),
-            ctypes.c_int(-1), ctypes.c_int(-1),
-            ctypes.c_ulong(_FLAG_CLOEXEC))
-        if descriptor < 0:
-            found[tid] = ctypes.get_errno()
-        else:
-            _open[tid], found[tid] = int(descriptor), 0
+        try:
+            _open[tid] = perf_event_open(_ATTR.pack(
+                _TYPE_SOFTWARE, _ATTR.size, _TASK_CLOCK), tid)
+            found[tid] = 0
+        except OSError as problem:
+            found[tid] = problem.errno or -1
     return found
+
+
+def perf_event_open(attr: bytes, tid: int) -> int:
+    """Have the kernel count something of one thread, wherever it runs.
+
+    :param attr: struct perf_event_attr.
+    :returns: a file descriptor.
+    :raises OSError: as perf_event_open(2) says.
+    """
+    descriptor = _syscall(
+        ctypes.c_long(_NR_PERF_EVENT_OPEN),
+        ctypes.create_string_buffer(attr, len(attr)), ctypes.c_int(tid),
+        ctypes.c_int(-1), ctypes.c_int(-1), ctypes.c_ulong(_FLAG_CLOEXEC))
+    if descriptor < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return int(descriptor)
 
 
 @perf_pctxt.entrypoint

@@ -16,6 +16,8 @@ import threading
 
 from oslotest import base as test_base
 
+from vsched_agent.accounting import readers
+from vsched_agent.accounting import readings
 from vsched_agent.accounting import usage
 from vsched_agent.hypervisor import libvirt_driver
 from vsched_agent.tests import fixtures
@@ -28,7 +30,7 @@ class UsageTest(hypervisor_suite.Watching, test_base.BaseTestCase):
         super().setUp()
         fixtures.require_libvirt(self)
         self.hypervisor = self.started()
-        self.meter = usage.UsageMeter()
+        self.meter = usage.UsageMeter(readers.of_kind(self.hypervisor.kind))
         self.addCleanup(self.meter.close)
 
     def make_hypervisor(self):
@@ -69,16 +71,47 @@ class UsageTest(hypervisor_suite.Watching, test_base.BaseTestCase):
             lambda: len(self.one(self.hypervisor, guest.uuid).vcpus) == 2,
             'the second vCPU')
         domain = self.one(self.hypervisor, guest.uuid)
+        plugged = domain.vcpus[1].tid
+        counted = []
+
+        def has_run():
+            self.sample(guest.uuid)
+            used = {use.tid: use.run_ns
+                    for use in self.meter.readings[guest.uuid].threads
+                    if use.role is readings.Role.VCPU}
+            self.assertEqual({vcpu.tid for vcpu in domain.vcpus},
+                             used.keys())
+            counted.append(used[plugged])
+            # Its guest brings it up in its own time.
+            return sum(counted) > 0
+        before_ns = self.ran_ns(domain.pid, plugged)
+        self.eventually(has_run, 'the second vCPU to run')
+        self.assertLessEqual(before_ns, sum(counted))
+        self.assertLessEqual(
+            sum(counted), self.ran_ns(domain.pid, plugged))
+
+    def ran_ns(self, pid, tid):
+        with open('/proc/%d/task/%d/schedstat' % (pid, tid)) as file:
+            return int(file.read().split()[0])
+
+    def test_roles(self):
+        guest = self.useFixture(fixtures.Guest('burn', iothreads=1))
         self.sample(guest.uuid)
-        self.assertEqual(
-            {vcpu.tid for vcpu in domain.vcpus},
-            set(self.meter._instances[guest.uuid].threads))
-        threading.Event().wait(2)
+        threading.Event().wait(1)
         found, = self.sample(guest.uuid)
-        newer = self.meter._instances[guest.uuid].threads[
-            domain.vcpus[1].tid]
-        self.assertLess(0, newer.run_ns)
-        self.assertLess(0, found.guest_us)
+        reading = self.meter.readings[guest.uuid]
+        domain = self.one(self.hypervisor, guest.uuid)
+        roles = {use.tid: use.role for use in reading.threads}
+        self.assertIs(readings.Role.EMULATOR, roles[domain.pid])
+        self.assertEqual({readings.Role.IOTHREAD},
+                         {roles[tid] for tid in domain.iothread_tids})
+        spent = reading.by_role_ns()
+        self.assertLess(0, spent[readings.Role.EMULATOR])
+        self.assertLess(0, found.wakeups)
+        # Of one clock and of many counters: a tick apart at most, each.
+        self.assertAlmostEqual(
+            sum(spent.values()) - spent[readings.Role.VCPU],
+            reading.direct_ns, delta=10_000_000 * len(roles))
 
     def test_an_end_is_no_error(self):
         guest = self.useFixture(fixtures.Guest('burn'))
@@ -87,4 +120,4 @@ class UsageTest(hypervisor_suite.Watching, test_base.BaseTestCase):
         guest.stop()
         self.meter.sample(domains, {})
         self.assertEqual([], self.sample(guest.uuid))
-        self.assertEqual(0, self.meter._open_files)
+        self.assertEqual(0, self.meter._reader.files.open)

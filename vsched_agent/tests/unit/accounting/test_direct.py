@@ -31,8 +31,9 @@ class TestDirect(base.BaseTestCase):
         self.clocks = {7: 5000 * MS}
         self.meter = direct.DirectMeter(self.clocks.get)
 
-    def used(self, guest_ms=0, pid=7, uuid='u'):
-        return self.meter.used(uuid, pid, guest_ms * MS) // MS
+    def used(self, guest_ms=0, pid=7, uuid='u', start_ticks=0):
+        return self.meter.used(
+            uuid, pid, guest_ms * MS, start_ticks) // MS
 
     def test_the_process_less_its_vcpus(self):
         self.assertEqual(0, self.used())
@@ -54,6 +55,11 @@ class TestDirect(base.BaseTestCase):
         self.used()
         self.clocks[8] = 50 * MS
         self.assertEqual(20, self.used(guest_ms=30, pid=8))
+
+    def test_another_process_of_the_same_number(self):
+        self.used()
+        self.clocks[7] = 6000 * MS
+        self.assertEqual(2000, self.used(guest_ms=4000, start_ticks=9))
 
     def test_one_that_is_gone(self):
         self.used()

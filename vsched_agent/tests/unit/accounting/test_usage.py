@@ -14,7 +14,6 @@
 
 from fractions import Fraction
 import os
-import pathlib
 from unittest import mock
 
 import ddt
@@ -23,9 +22,13 @@ import hypothesis
 from hypothesis import strategies
 from oslotest import base as test_base
 
+from vsched_agent.accounting import counters
+from vsched_agent.accounting import direct
+from vsched_agent.accounting import processes
 from vsched_agent.accounting import usage
 from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor import simulated
+from vsched_agent.tests import fake_proc
 
 UUID = 'a-uuid'
 PID = 100
@@ -37,27 +40,18 @@ def domain(*tids, uuid=UUID, pid=PID):
         base.Vcpu(index, tid) for index, tid in enumerate(tids)))
 
 
-class FakeProc(fixtures.Fixture):
-    """A procfs whose threads run as fast as a test says."""
+class Threads:
+    """Threads of one process of a made-up procfs."""
 
-    def _setUp(self):
-        self.path = pathlib.Path(
-            self.useFixture(fixtures.TempDir()).path)
+    def __init__(self, proc):
+        self._proc = proc
+        self.path = proc.path
 
-    def set(self, tid, run_ns, wait_ns=0, start_ticks=0, pid=PID):
-        folder = self.path / str(pid) / 'task' / str(tid)
-        folder.mkdir(parents=True, exist_ok=True)
-        # Written in place, as an open file of procfs sees it.
-        (folder / 'schedstat').write_text(
-            '%d %d 7\n' % (run_ns, wait_ns))
-        (folder / 'stat').write_text('%d (CPU 0/KVM) S %s %d 0 0\n' % (
-            tid, ' '.join(['0'] * 18), start_ticks))
+    def set(self, tid, run_ns, wait_ns=0, timeslices=0, pid=PID, **more):
+        self._proc.set(pid, tid, run_ns, wait_ns, timeslices, **more)
 
     def end(self, tid, pid=PID):
-        folder = self.path / str(pid) / 'task' / str(tid)
-        for name in ('schedstat', 'stat'):
-            (folder / name).unlink()
-        folder.rmdir()
+        self._proc.end(pid, tid)
 
 
 class MeterCase(test_base.BaseTestCase):
@@ -66,16 +60,19 @@ class MeterCase(test_base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        self.proc = self.useFixture(FakeProc())
-        self.meter = usage.UsageMeter(
-            self.max_open_files, str(self.proc.path))
+        self.proc = Threads(self.useFixture(fake_proc.FakeProc()))
+        self.clock_ns = None
+        self.reader = processes.ProcessReader(
+            self.max_open_files, str(self.proc.path),
+            direct.DirectMeter(lambda pid: self.clock_ns))
+        self.meter = usage.UsageMeter(self.reader)
         self.addCleanup(self.meter.close)
         self.now_ns = 1000 * MS
         self.now_ticks = 1000
         self.useFixture(fixtures.MockPatchObject(
-            usage.time, 'monotonic_ns', lambda: self.now_ns))
+            processes.time, 'monotonic_ns', lambda: self.now_ns))
         self.useFixture(fixtures.MockPatchObject(
-            self.meter, '_now_ticks', lambda: self.now_ticks))
+            self.reader, '_now_ticks', lambda: self.now_ticks))
 
     def later(self, ms=1000):
         self.now_ns += ms * MS
@@ -150,7 +147,7 @@ class SampleTest(MeterCase):
         self.proc.set(1, 400 * MS, start_ticks=1020, pid=200)
         found, = self.sample(domain(1, pid=200))
         self.assertEqual(400_000, found.guest_us)
-        self.assertEqual(self.opened(1), self.meter._open_files)
+        self.assertEqual(self.opened(1), self.reader.files.open)
 
     def test_unplugged(self):
         self.proc.set(1, 0)
@@ -158,16 +155,16 @@ class SampleTest(MeterCase):
         self.sample(domain(1, 2))
         self.later()
         self.proc.set(1, 10 * MS)
-        self.proc.set(2, 10 * MS)
+        self.proc.end(2)
         found, = self.sample(domain(1))
         self.assertEqual(10_000, found.guest_us)
-        self.assertEqual(self.opened(1), self.meter._open_files)
+        self.assertEqual(self.opened(1), self.reader.files.open)
 
     def test_an_instance_that_left(self):
         self.proc.set(1, 0)
         self.sample(domain(1))
         self.assertEqual([], self.sample())
-        self.assertEqual(0, self.meter._open_files)
+        self.assertEqual(0, self.reader.files.open)
         self.later()
         # Back again, it is seen for the first time.
         self.assertEqual([], self.sample(domain(1)))
@@ -202,7 +199,7 @@ class SampleTest(MeterCase):
         self.later()
         found, = self.sample(domain(1))
         self.assertEqual(0, found.guest_us)
-        self.assertEqual(0, self.meter._open_files)
+        self.assertEqual(0, self.reader.files.open)
 
     def opened(self, files):
         return min(files, self.max_open_files)
@@ -268,18 +265,18 @@ class BoundTest(MeterCase):
         for tid in tids:
             self.proc.set(tid, 0)
         self.sample(domain(*tids))
-        self.assertEqual(2, self.meter._open_files)
+        self.assertEqual(2, self.reader.files.open)
         self.later()
         for tid in tids:
             self.proc.set(tid, 10 * MS)
         found, = self.sample(domain(*tids))
         self.assertEqual(50_000, found.guest_us)
         self.meter.close()
-        self.assertEqual(0, self.meter._open_files)
+        self.assertEqual(0, self.reader.files.open)
 
     def test_none_can_be_opened(self):
         self.proc.set(1, 0)
-        with mock.patch.object(usage.os, 'open', autospec=True,
+        with mock.patch.object(counters.os, 'open', autospec=True,
                                side_effect=OSError):
             self.sample(domain(1))
         self.later()
@@ -289,10 +286,9 @@ class BoundTest(MeterCase):
 
     def test_half_of_what_the_process_may_open(self):
         for limits, expected in (((1000, 5000), 500), ((-1, -1), 65536)):
-            with mock.patch.object(usage.resource, 'getrlimit',
+            with mock.patch.object(counters.resource, 'getrlimit',
                                    autospec=True, return_value=limits):
-                self.assertEqual(
-                    expected, usage.UsageMeter()._max_open_files)
+                self.assertEqual(expected, counters.ThreadFiles().most)
 
 
 class RealThreadsTest(test_base.BaseTestCase):
@@ -305,8 +301,14 @@ class RealThreadsTest(test_base.BaseTestCase):
         self.addCleanup(self.hypervisor.close)
         self.hypervisor.start(lambda uuid: None)
 
-    def run_with(self, meter):
+    def meter(self, max_open_files=None):
+        self.reader = processes.ProcessReader(
+            max_open_files, own_processes=False)
+        meter = usage.UsageMeter(self.reader)
         self.addCleanup(meter.close)
+        return meter
+
+    def run_with(self, meter):
         one = self.hypervisor.add(2)
         two = self.hypervisor.add(1)
         before = {tid: self.counter(one.pid, tid)
@@ -328,7 +330,8 @@ class RealThreadsTest(test_base.BaseTestCase):
         meter.sample(self.hypervisor.domains(), {})
         self.assertEqual(
             {vcpu.tid for vcpu in newer.vcpus},
-            set(meter._instances[one.uuid].threads))
+            {use.tid for use in meter.readings[one.uuid].threads
+             if use.role == 'vcpu'})
         self.hypervisor.remove(two.uuid)
         found, = meter.sample(self.hypervisor.domains(), {})
         self.assertEqual(one.uuid, found.instance_uuid)
@@ -338,23 +341,22 @@ class RealThreadsTest(test_base.BaseTestCase):
             return int(file.read().split()[0])
 
     def test_with_open_files(self):
-        self.run_with(usage.UsageMeter())
+        self.run_with(self.meter())
 
     def test_without(self):
-        self.run_with(usage.UsageMeter(0))
+        self.run_with(self.meter(0))
 
     def test_threads_that_died_are_no_error(self):
-        meter = usage.UsageMeter()
-        self.addCleanup(meter.close)
+        meter = self.meter()
         one = self.hypervisor.add(2)
         meter.sample([one], {})
         self.hypervisor.remove(one.uuid)
         found, = meter.sample([one], {})
         self.assertEqual(0, found.guest_us)
-        self.assertEqual(0, meter._open_files)
+        self.assertEqual(0, self.reader.files.open)
 
     def test_files_are_closed(self):
-        meter = usage.UsageMeter()
+        meter = self.meter()
         before = len(os.listdir('/proc/self/fd'))
         for _ in range(3):
             meter.sample([self.hypervisor.add(2)], {})
