@@ -27,9 +27,10 @@ from vsched_lib.model import reservation
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Target:
-    """One vCPU thread to enforce on.
+    """One thread to enforce on.
 
-    :param index: the vCPU's number.
+    :param index: the vCPU's number; for threads that serve its I/O, where
+        it stands among them.
     :param tid: the host thread.
     :param pinned_cpus: host CPUs it must stay on; None for any.
     """
@@ -66,6 +67,9 @@ class Enforced:
     mode: reservation.Mode
 
 
+#: One thread and what it is promised.
+Promised = tuple[Target, reservation.Reservation]
+
 #: What a backend found on one thread before it touched it; JSON types only.
 Prior = Mapping[str, ty.Any]
 
@@ -86,14 +90,22 @@ class Backend(abc.ABC):
         Threads that are gone are left out.
         """
 
-    @abc.abstractmethod
     def apply(self, targets: Sequence[Target],
               promise: reservation.Reservation) -> None:
-        """Put the promise in force on all threads, or on none.
+        """Put one promise in force on all threads, or on none.
+
+        See :meth:`apply_each`.
+        """
+        self.apply_each([(target, promise) for target in targets])
+
+    @abc.abstractmethod
+    def apply_each(self, promises: Sequence[Promised]) -> None:
+        """Put each thread under its own promise, or none under any.
 
         A thread already under this backend stays in it and only changes
         its parameters.
 
+        :param promises: of one instance.
         :raises errors.Refused: with its cause; every thread then has what
             it had before the call.
         """

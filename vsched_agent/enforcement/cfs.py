@@ -96,16 +96,15 @@ class CfsBackend(base.Backend):
                 'quota_us': quota_us, 'period_us': period_us}
         return found
 
-    def apply(self, targets: Sequence[base.Target],
-              promise: reservation.Reservation) -> None:
+    def apply_each(self, promises: Sequence[base.Promised]) -> None:
         """See the base class; needs mode ``capped``."""
-        if promise.mode is not reservation.Mode.CAPPED:
-            raise errors.Refused(
-                '; '.join(promise.problems(self.name)),
-                errors.Code.RESERVATION_INVALID)
         values: list[tuple[str, str]] = []
         try:
-            for target in targets:
+            for target, promise in promises:
+                if promise.mode is not reservation.Mode.CAPPED:
+                    raise errors.Refused(
+                        '; '.join(promise.problems(self.name)),
+                        errors.Code.RESERVATION_INVALID)
                 place = self._own_place(target)
                 values += _change(place, _limits(place), (
                     promise.runtime_us, promise.period_us))
@@ -120,7 +119,7 @@ class CfsBackend(base.Backend):
             if failed['unrestored']:
                 LOG.error('groups did not get back what they had: %s',
                           ', '.join(failed['unrestored']))
-            raise self._refusal(failed, promise)
+            raise self._refusal(failed, promises[0][1])
 
     def read(self, targets: Sequence[base.Target],
              ) -> dict[int, base.Enforced | None]:

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import errno
 from fractions import Fraction
+import math
 import os
 import typing as ty
 
@@ -101,28 +102,29 @@ class DeadlineBackend(base.Backend):
             found[target.tid] = prior
         return found
 
-    def apply(self, targets: Sequence[base.Target],
-              promise: reservation.Reservation) -> None:
+    def apply_each(self, promises: Sequence[base.Promised]) -> None:
         """See the base class; threads that hold it already are left be."""
-        wanted = _attr(promise)
         try:
-            changing = [target for target in targets
-                        if syscalls.get_attr(target.tid) != wanted]
-            pinned = self._pinning.pinned(targets)
+            changing = [
+                (target, promise) for target, promise in promises
+                if syscalls.get_attr(target.tid) != _attr(promise)]
+            moving = {target.tid for target, _ in changing}
+            pinned = self._pinning.pinned([
+                target for target, _ in promises])
             # A pinned thread that holds it may still have been let loose.
             changing_pinned = [
-                target for target in pinned if target in changing or
+                target for target in pinned if target.tid in moving or
                 frozenset(os.sched_getaffinity(target.tid)) !=
                 (target.pinned_cpus or frozenset()) &
                 kernel.online_cpus(self._root)]
             if changing_pinned:
                 with self._pinning.widened(changing_pinned):
-                    self._set(changing, promise, wanted)
+                    self._set(changing)
             else:
-                self._set(changing, promise, wanted)
+                self._set(changing)
         except ProcessLookupError as failure:
             raise errors.Refused(
-                'a vCPU thread is gone: %s' % failure,
+                'a thread is gone: %s' % failure,
                 errors.Code.THREADS_GONE) from None
 
     def read(self, targets: Sequence[base.Target],
@@ -174,44 +176,49 @@ class DeadlineBackend(base.Backend):
                           tid, os.strerror(number))
         self._pinning.confine(confine)
 
-    def _set(self, targets: Sequence[base.Target],
-             promise: reservation.Reservation,
-             wanted: syscalls.Attr) -> None:
-        if not targets:
+    def _set(self, promises: Sequence[base.Promised]) -> None:
+        if not promises:
             return
-        failure = sched.set_deadline([
-            (target.tid, wanted.runtime_ns, wanted.period_ns, wanted.flags)
-            for target in targets])
+        requests = []
+        for target, promise in promises:
+            wanted = _attr(promise)
+            requests.append((target.tid, wanted.runtime_ns,
+                             wanted.period_ns, wanted.flags))
+        failure = sched.set_deadline(requests)
         if failure:
             if failure['unrestored']:
                 LOG.error('threads %s did not get back what they had',
                           failure['unrestored'])
-            raise self._refusal(failure, targets, promise)
+            raise self._refusal(failure, promises)
 
     def _refusal(self, failure: Mapping[str, ty.Any],
-                 targets: Sequence[base.Target],
-                 promise: reservation.Reservation) -> errors.Refused:
+                 promises: Sequence[base.Promised]) -> errors.Refused:
         number, tid = failure['errno'], failure['tid']
         if number == errno.EBUSY:
             free = Fraction(self._probe(
                 len(kernel.online_cpus(self._root)) <<
                 reservation.KERNEL_BW_SHIFT),
                 1 << reservation.KERNEL_BW_SHIFT)
-            held = sum((_held(target.tid) for target in targets),
+            held = sum((_held(target.tid) for target, _ in promises),
                        Fraction(0))
+            needed = sum((promise.utilisation for _, promise in promises),
+                         Fraction(0))
             figures = {
-                'needed_mcpu': promise.bandwidth_mcpu(len(targets)),
+                'needed_mcpu': math.ceil(
+                    needed * reservation.MCPU_PER_CPU),
                 'held_mcpu': _mcpu(held), 'free_mcpu': _mcpu(free)}
             return errors.Refused(
                 'the kernel admits no more: %(needed_mcpu)d mcpu needed, '
                 '%(held_mcpu)d held, %(free_mcpu)d free' % figures,
                 errors.Code.KERNEL_REFUSED, figures)
         if number == errno.ESRCH:
-            return errors.Refused('vCPU thread %d is gone' % tid,
+            return errors.Refused('thread %d is gone' % tid,
                                   errors.Code.THREADS_GONE, {'tid': tid})
         if number == errno.EPERM:
             return self._confined(tid)
         if number == errno.EINVAL:
+            promise = next(promise for target, promise in promises
+                           if target.tid == tid)
             return errors.Refused(
                 'the kernel takes no runtime of %d us in %d us' % (
                     promise.runtime_us, promise.period_us),

@@ -56,6 +56,8 @@ class KernelFacts:
     :param online: CPUs online.
     :param hrtick_dl: whether budgets end by a timer of their own and not at
         the next tick; None when the kernel does not tell.
+    :param irq_time: whether the time of interrupts is kept apart from that
+        of whoever they interrupt.
     """
 
     release: str
@@ -69,6 +71,7 @@ class KernelFacts:
     options: Mapping[str, str]
     online: frozenset[int]
     hrtick_dl: bool | None = None
+    irq_time: bool = False
 
     @classmethod
     def read(cls, root: str = '/') -> 'KernelFacts':
@@ -78,6 +81,7 @@ class KernelFacts:
         """
         release = _text(root, 'proc/sys/kernel/osrelease', os.uname().release)
         online = online_cpus(root)
+        options = _options(root, release)
         return cls(
             release=release,
             boot_id=_text(root, 'proc/sys/kernel/random/boot_id', ''),
@@ -93,8 +97,11 @@ class KernelFacts:
                 1 << 22),
             fair_servers=types.MappingProxyType(
                 dict(_fair_servers(root, release, online))),
-            options=types.MappingProxyType(_options(root, release)),
-            online=online, hrtick_dl=_hrtick_dl(root))
+            options=types.MappingProxyType(options),
+            online=online, hrtick_dl=_hrtick_dl(root),
+            # The boot may have turned it off (tsc=noirqtime).
+            irq_time=options.get('IRQ_TIME_ACCOUNTING') == 'y' and
+            'noirqtime' not in _text(root, 'proc/cmdline', ''))
 
     @property
     def expected_units(self) -> int | None:
@@ -184,8 +191,8 @@ def _fair_servers(root: str, release: str, online: frozenset[int],
 
 
 #: The build options anyone here asks for.
-_ASKED = ('CFS_BANDWIDTH', 'CPUSETS', 'HZ', 'NO_HZ_FULL', 'PREEMPT_RT',
-          'RT_GROUP_SCHED', 'SCHED_HRTICK')
+_ASKED = ('CFS_BANDWIDTH', 'CPUSETS', 'HZ', 'IRQ_TIME_ACCOUNTING',
+          'NO_HZ_FULL', 'PREEMPT_RT', 'RT_GROUP_SCHED', 'SCHED_HRTICK')
 
 
 def _options(root: str, release: str) -> dict[str, str]:

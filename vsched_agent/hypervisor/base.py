@@ -14,6 +14,7 @@
 
 import abc
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -40,6 +41,26 @@ class Vcpu:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Interface:
+    """A network device of the host that is one end of an instance's.
+
+    :param device: its name on the host.
+    :param same_view: what it received, the instance received (macvtap);
+        else it received what the instance sent (tap).
+    """
+
+    device: str
+    same_view: bool = False
+
+
+class DiskCounters(ty.NamedTuple):
+    """Requests that one disk has completed since its instance started."""
+
+    reads: int
+    writes: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Domain:
     """One running instance.
 
@@ -52,6 +73,8 @@ class Domain:
     :param iothread_tids: threads dedicated to block I/O.
     :param extra_specs: full extra-spec names to text, from the instance's
         own metadata; empty when it carries none.
+    :param interfaces: its network devices that the host can see.
+    :param disks: the names by which its disks are counted.
     :param metadata_problem: why the metadata can not be read, if so.
     """
 
@@ -63,6 +86,8 @@ class Domain:
     iothread_tids: tuple[int, ...] = ()
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     metadata_problem: str | None = None
+    interfaces: tuple[Interface, ...] = ()
+    disks: tuple[str, ...] = ()
 
 
 #: Called from the driver's own thread with the UUID of an instance that
@@ -104,5 +129,17 @@ class Hypervisor(abc.ABC):
     def domain(self, uuid: str) -> Domain | None:
         """One running instance, or None when it does not run.
 
+        :raises HypervisorUnavailable: when it can not be asked.
+        """
+
+    @abc.abstractmethod
+    def disk_counters(self, uuids: Collection[str],
+                      ) -> Mapping[str, Mapping[str, DiskCounters]]:
+        """What the disks of instances have done, by instance and disk.
+
+        Many in one call; it costs each instance's process some work.
+
+        :param uuids: the instances. Those that do not run, have no disks
+            or can not be asked just now are left out of the answer.
         :raises HypervisorUnavailable: when it can not be asked.
         """

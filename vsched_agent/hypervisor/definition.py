@@ -17,6 +17,7 @@ import dataclasses
 import typing as ty
 from xml.etree import ElementTree
 
+from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor import cpu_list
 from vsched_agent.hypervisor import metadata
 
@@ -36,12 +37,16 @@ class Definition:
     :param default_cpus: host CPUs of the vCPUs that ``vcpu_cpus`` leaves
         out; None for all.
     :param vcpu_cpus: host CPUs by the number of the vCPU.
+    :param interfaces: network devices with an end on the host.
+    :param disks: names of its disks.
     """
 
     metadata: metadata.Metadata
     default_cpus: frozenset[int] | None = None
     vcpu_cpus: Mapping[int, frozenset[int]] = dataclasses.field(
         default_factory=dict)
+    interfaces: tuple[base.Interface, ...] = ()
+    disks: tuple[str, ...] = ()
 
     def pinned_cpus(self, index: int,
                     online: frozenset[int]) -> frozenset[int] | None:
@@ -106,9 +111,11 @@ def parse(text: str) -> Definition:
     except ValueError as error:
         # A vCPU whose confinement is unknown must not be taken for one
         # that may run anywhere: no reservation then.
-        return Definition(metadata.Metadata(
-            {}, 'the pinning can not be read: %s' % error))
-    return Definition(said, default, by_vcpu)
+        said = metadata.Metadata(
+            {}, 'the pinning can not be read: %s' % error)
+        default, by_vcpu = None, {}
+    return Definition(said, default, by_vcpu, _interfaces(root),
+                      _disks(root))
 
 
 def _pinning(root: ElementTree.Element) -> tuple[
@@ -121,3 +128,20 @@ def _pinning(root: ElementTree.Element) -> tuple[
         by_vcpu[int(pin.get('vcpu', ''))] = cpu_list.parse(
             pin.get('cpuset', ''))
     return default, by_vcpu
+
+
+def _interfaces(root: ElementTree.Element) -> tuple[base.Interface, ...]:
+    # A device of the host that is given to the guest has no end here.
+    found = []
+    for interface in root.iterfind('devices/interface'):
+        target = interface.find('target')
+        device = target.get('dev') if target is not None else None
+        if device:
+            found.append(base.Interface(
+                device, interface.get('type') == 'direct'))
+    return tuple(found)
+
+
+def _disks(root: ElementTree.Element) -> tuple[str, ...]:
+    return tuple(target.get('dev', '') for target in root.iterfind(
+        'devices/disk/target'))

@@ -12,8 +12,9 @@
 
 """Definitions (XML) of small domains that vsched itself runs.
 
-They boot a kernel directly, have no disk and no network, and say on a
-serial line how far they are. Used to show, test and calibrate.
+They boot a kernel directly, have no disk and no network but those they are
+given, and say on a serial line how far they are. Used to show, test and
+calibrate.
 """
 
 from collections.abc import Mapping
@@ -40,6 +41,34 @@ class Dialect(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Network:
+    """A network card on a bridge of the host.
+
+    :param bridge: its name.
+    :param mac: address of the card; None leaves it to libvirt.
+    """
+
+    bridge: str
+    mac: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Disk:
+    """A disk that is a raw image on the host.
+
+    :param path: of the image.
+    :param direct: past the host's page cache (``cache=none``,
+        ``io=native``), as far as the image's file system can.
+    :param iothread: number of the iothread that serves it, from 1; None for
+        QEMU's main thread.
+    """
+
+    path: str
+    direct: bool = True
+    iothread: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class DomainSpec:
     """A small domain.
 
@@ -58,6 +87,8 @@ class DomainSpec:
     :param pins: host CPUs by vCPU.
     :param cpuset: host CPUs of all vCPUs; None for all.
     :param iothreads: threads dedicated to block I/O.
+    :param networks: its cards, eth0 first.
+    :param disks: vda first.
     """
 
     name: str
@@ -77,6 +108,8 @@ class DomainSpec:
         default_factory=dict)
     cpuset: frozenset[int] | None = None
     iothreads: int = 0
+    networks: tuple[Network, ...] = ()
+    disks: tuple[Disk, ...] = ()
 
 
 def build(spec: DomainSpec) -> str:
@@ -101,7 +134,7 @@ def build(spec: DomainSpec) -> str:
             _sub(tune, 'vcpupin', vcpu=str(index),
                  cpuset=cpu_list.render(cpus))
     _boot(root, spec)
-    _machine(root)
+    _machine(root, spec.virt_type)
     _devices(_sub(root, 'devices'), spec)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding='unicode')
@@ -150,14 +183,17 @@ def _boot(root: Element, spec: DomainSpec) -> None:
     _text(system, 'cmdline', spec.cmdline)
 
 
-def _machine(root: Element) -> None:
+def _machine(root: Element, virt_type: str) -> None:
     # Without ACPI no vCPU can be plugged in.
     features = _sub(root, 'features')
     _sub(features, 'acpi')
     _sub(features, 'apic')
-    # The plain model: emulation has it, and so has every KVM host.
-    cpu = _sub(root, 'cpu', mode='custom', match='exact')
-    _text(cpu, 'model', 'qemu64').set('fallback', 'forbid')
+    if virt_type == 'kvm':
+        # qemu64 has features that only hosts of one maker have.
+        _sub(root, 'cpu', mode='host-passthrough')
+    else:
+        cpu = _sub(root, 'cpu', mode='custom', match='exact')
+        _text(cpu, 'model', 'qemu64').set('fallback', 'forbid')
     _sub(root, 'clock', offset='utc')
     for event, action in (('on_poweroff', 'destroy'),
                           ('on_reboot', 'restart'),
@@ -172,8 +208,32 @@ def _devices(devices: Element, spec: DomainSpec) -> None:
         serial = _sub(devices, 'serial', type='file')
         _sub(serial, 'source', path=spec.serial_file)
         _sub(serial, 'target', port='0')
+    for place, disk in enumerate(spec.disks):
+        _disk(devices, 'vd%c' % (ord('a') + place), disk)
+    for network in spec.networks:
+        card = _sub(devices, 'interface', type='bridge')
+        if network.mac:
+            _sub(card, 'mac', address=network.mac)
+        _sub(card, 'source', bridge=network.bridge)
+        _sub(card, 'model', type='virtio')
+        # A card with an option ROM asks for a file that QEMU's package may
+        # not have, and nobody boots from it.
+        _sub(card, 'rom', enabled='no')
     channel = _sub(devices, 'channel', type='unix')
     _sub(channel, 'target', type='virtio', name=AGENT_CHANNEL)
     # libvirt would add these by itself, and they cost time at boot.
     _sub(devices, 'controller', type='usb', model='none')
     _sub(devices, 'memballoon', model='none')
+
+
+def _disk(devices: Element, name: str, disk: Disk) -> None:
+    element = _sub(devices, 'disk', type='file', device='disk')
+    driver = _sub(element, 'driver', name='qemu', type='raw')
+    if disk.direct:
+        driver.attrib.update(cache='none', io='native')
+    else:
+        driver.set('cache', 'writeback')
+    if disk.iothread is not None:
+        driver.set('iothread', str(disk.iothread))
+    _sub(element, 'source', file=disk.path)
+    _sub(element, 'target', dev=name, bus='virtio')

@@ -19,6 +19,8 @@ import threading
 from oslo_config import cfg
 
 from vsched_agent.hypervisor import base
+from vsched_agent.hypervisor import channel
+from vsched_agent.hypervisor import guest_channel
 from vsched_agent.hypervisor import libvirt_driver
 
 
@@ -35,6 +37,16 @@ def from_conf(conf: cfg.ConfigOpts) -> base.Hypervisor:
         call_timeout_s=options.call_timeout,
         watch_interval_s=options.watch_interval,
         monitor_timeout_s=options.monitor_timeout)
+
+
+def channel_from_conf(conf: cfg.ConfigOpts) -> channel.VcpuChannel:
+    """The way to the guests, not started yet.
+
+    :param conf: with the group ``hypervisor`` registered.
+    """
+    options = conf.hypervisor
+    return guest_channel.GuestAgentChannel(
+        options.uri, options.reconnect_max, options.keepalive_interval)
 
 
 @contextlib.contextmanager

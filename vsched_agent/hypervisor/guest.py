@@ -30,6 +30,8 @@ LOG = logging.getLogger(__name__)
 READY = b'vsched-guest ready'
 #: Between two looks at the console's file; QEMU tells nobody that it grew.
 _LOOK_S = 0.05
+#: What libvirt raises when it can not start a domain.
+NotStarted = libvirt.libvirtError
 
 
 class GuestNotReady(Exception):

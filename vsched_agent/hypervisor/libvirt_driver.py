@@ -17,7 +17,8 @@ it changed: a look at all domains then costs one call to the daemon, and a
 read of each process's list of threads.
 """
 
-from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import itertools
@@ -33,14 +34,14 @@ from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor import bounded_calls
 from vsched_agent.hypervisor import cpu_list
 from vsched_agent.hypervisor import definition as definitions
+from vsched_agent.hypervisor import disk_stats
+from vsched_agent.hypervisor import libvirt_calls
 from vsched_agent.hypervisor import libvirt_connection
 from vsched_agent.hypervisor import qemu_monitor
 from vsched_agent.hypervisor import qemu_process
 from vsched_agent.hypervisor import thread_watch
 
 LOG = logging.getLogger(__name__)
-
-T = ty.TypeVar('T')
 
 #: Where the QEMU driver of a system daemon keeps pid and state files.
 RUN_DIR = '/run/libvirt/qemu'
@@ -106,7 +107,7 @@ class LibvirtHypervisor(base.Hypervisor):
         self._epoch = 0
         self._on_change: base.ChangeCallback | None = None
         self._connection: libvirt_connection.Connection | None = None
-        self._calls: bounded_calls.BoundedCalls | None = None
+        self._calls: libvirt_calls.LibvirtCalls | None = None
         self._watch: thread_watch.ThreadWatch | None = None
 
     # The seam
@@ -115,7 +116,8 @@ class LibvirtHypervisor(base.Hypervisor):
         if self._connection is not None:
             raise RuntimeError('started already')
         self._on_change = on_change
-        self._calls = bounded_calls.BoundedCalls('vsched-libvirt-call')
+        self._calls = libvirt_calls.LibvirtCalls(
+            self._uri, self._call_timeout_s, self._lost)
         self._connection = libvirt_connection.Connection(
             self._uri, self._reconnect_max_s, self._keepalive_s,
             self._event, self._state)
@@ -143,7 +145,7 @@ class LibvirtHypervisor(base.Hypervisor):
 
     def domains(self) -> Sequence[base.Domain]:
         connection = self._current()
-        running = self._call('list', connection, lambda: [
+        running = self._started().run('list', connection, lambda: [
             (one.UUIDString(), one) for one in connection.listAllDomains(
                 libvirt.VIR_CONNECT_LIST_DOMAINS_ACTIVE)])
         self._forget_others({uuid for uuid, _ in running})
@@ -158,7 +160,7 @@ class LibvirtHypervisor(base.Hypervisor):
             uuid = str(uuids.UUID(uuid))
         except ValueError:
             return None
-        found = self._call_domain(
+        found = self._started().run_domain(
             uuid, connection, lambda: connection.lookupByUUIDString(uuid))
         if found is None or found.ID() < 0:
             with self._lock:
@@ -166,6 +168,10 @@ class LibvirtHypervisor(base.Hypervisor):
             return None
         look = _Look(cpu_list.online(), self._monitor_timeout_s > 0)
         return self._known_or_seen(connection, uuid, found, look)
+
+    def disk_counters(self, uuids: Collection[str],
+                      ) -> Mapping[str, Mapping[str, base.DiskCounters]]:
+        return disk_stats.ask(self._started(), self._current(), uuids)
 
     # What the connection tells
 
@@ -282,7 +288,7 @@ class LibvirtHypervisor(base.Hypervisor):
     def _see(self, connection: libvirt.virConnect, uuid: str,
              domain: libvirt.virDomain, look: _Look,
              stamp: int) -> _Known | None:
-        text = self._call_domain(uuid, connection, domain.XMLDesc)
+        text = self._started().run_domain(uuid, connection, domain.XMLDesc)
         process = None if text is None else qemu_process.find(
             uuid, domain.name(), self._run_dir)
         if text is None or process is None:
@@ -309,7 +315,9 @@ class LibvirtHypervisor(base.Hypervisor):
             emulator_tids=tuple(sorted(threads.keys() - busy)),
             iothread_tids=iothreads,
             extra_specs=definition.metadata.extra_specs,
-            metadata_problem=definition.metadata.problem)
+            metadata_problem=definition.metadata.problem,
+            interfaces=definition.interfaces,
+            disks=definition.disks)
         return _Known(stamp, domain.ID(), process, frozenset(threads), seen)
 
     def _vcpus(self, connection: libvirt.virConnect, uuid: str,
@@ -336,7 +344,7 @@ class LibvirtHypervisor(base.Hypervisor):
         if not look.ask_monitors or self._calls is None:
             return None
         try:
-            return self._calls.run(
+            return self._calls.bounded.run(
                 ('monitor', uuid), self._monitor_timeout_s,
                 lambda: qemu_monitor.vcpus(domain))
         except bounded_calls.CallTimedOut as error:
@@ -363,38 +371,17 @@ class LibvirtHypervisor(base.Hypervisor):
                 'no connection to libvirt at %s' % self._uri)
         return current
 
-    def _call_domain(self, uuid: str, connection: libvirt.virConnect,
-                     function: Callable[[], T]) -> T | None:
-        """A call about one domain.
+    def _check(self, connection: libvirt.virConnect) -> None:
+        if self._calls is not None:
+            self._calls.check(connection)
 
-        :returns: None when the domain is gone.
-        """
-        try:
-            return self._call(uuid, connection, function)
-        except base.HypervisorUnavailable as error:
-            cause = error.__cause__
-            if (isinstance(cause, libvirt.libvirtError) and
-                    cause.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN):
-                return None
-            raise
+    def _lost(self, connection: libvirt.virConnect) -> None:
+        holder = self._connection
+        if holder is not None:
+            holder.lost(connection)
 
-    def _call(self, key: str, connection: libvirt.virConnect,
-              function: Callable[[], T]) -> T:
+    def _started(self) -> libvirt_calls.LibvirtCalls:
         calls = self._calls
         if calls is None:
             raise base.HypervisorUnavailable('not started')
-        try:
-            return calls.run(key, self._call_timeout_s, function)
-        except bounded_calls.CallTimedOut as error:
-            raise base.HypervisorUnavailable(
-                'libvirt at %s: %s' % (self._uri, error)) from error
-        except libvirt.libvirtError as error:
-            self._check(connection)
-            raise base.HypervisorUnavailable(
-                'libvirt at %s: %s' % (self._uri, error)) from error
-
-    def _check(self, connection: libvirt.virConnect) -> None:
-        # The close callback may come later than the error, or never.
-        holder = self._connection
-        if holder is not None and not connection.isAlive():
-            holder.lost(connection)
+        return calls

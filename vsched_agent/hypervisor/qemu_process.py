@@ -53,15 +53,19 @@ def start_ticks(pid: int, tid: int | None = None,
     """
     path = '%s/%d/stat' % (proc, pid) if tid is None else (
         '%s/%d/task/%d/stat' % (proc, pid, tid))
+    fields = _stat(path)
+    return None if fields is None else int(fields[22 - 3])
+
+
+def _stat(path: str) -> list[bytes] | None:
+    """The fields from the third on; their numbers are those of proc(5)."""
     try:
         with open(path, 'rb') as file:
             stat = file.read()
     except OSError:
         return None
-    # The name, in brackets, may hold anything; count from its end. Field
-    # numbers are those of proc(5).
-    fields = stat[stat.rfind(b')') + 2:].split()
-    return int(fields[22 - 3])
+    # The name, in brackets, may hold anything; count from its end.
+    return stat[stat.rfind(b')') + 2:].split()
 
 
 def find(uuid: str, name: str, run_dir: pathlib.Path,
@@ -134,6 +138,25 @@ def comms(pid: int, proc: pathlib.Path = PROC) -> dict[int, str]:
             found[tid] = (proc / str(pid) / 'task' / str(tid) / 'comm'
                           ).read_text().rstrip('\n')
     return found
+
+
+def comm(pid: int, proc: str | pathlib.Path = PROC) -> str | None:
+    """The name of a process; of a thread when ``proc`` is a folder of them.
+
+    :returns: None when it is gone.
+    """
+    try:
+        with open('%s/%d/comm' % (proc, pid), encoding='utf-8',
+                  errors='replace') as file:
+            return file.read().rstrip('\n')
+    except OSError:
+        return None
+
+
+def parent(pid: int, proc: str | pathlib.Path = PROC) -> int | None:
+    """The process that a process was started by; None when it is gone."""
+    fields = _stat('%s/%d/stat' % (proc, pid))
+    return None if fields is None else int(fields[4 - 3])
 
 
 def vcpus_by_comm(names: Mapping[int, str]) -> dict[int, int]:

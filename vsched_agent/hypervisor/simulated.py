@@ -17,6 +17,7 @@ asked to schedule and to count them; or mere numbers where no test asks the
 kernel.
 """
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -94,6 +95,7 @@ class SimulatedHypervisor(base.Hypervisor):
         self._threads: Threads = threads or FakeThreads()
         self._lock = threading.Lock()
         self._domains: dict[str, base.Domain] = {}
+        self._disk_counters: dict[str, dict[str, base.DiskCounters]] = {}
         self._away = False
         self._on_change: base.ChangeCallback | None = None
         self._changes: queue.SimpleQueue[tuple[str | None] | None] = (
@@ -140,16 +142,26 @@ class SimulatedHypervisor(base.Hypervisor):
         with self._lock:
             return self._domains.get(uuid)
 
+    def disk_counters(self, uuids: Collection[str],
+                      ) -> Mapping[str, Mapping[str, base.DiskCounters]]:
+        self._check()
+        with self._lock:
+            return {uuid: dict(self._disk_counters.get(uuid, {}))
+                    for uuid in uuids
+                    if uuid in self._domains and self._domains[uuid].disks}
+
     # What happens to the domains
 
     def add(self, vcpus: int = 1, *,
             extra_specs: Mapping[str, str] | None = None,
             pins: Mapping[int, frozenset[int]] | None = None,
             name: str | None = None, uuid: str | None = None,
-            emulator_threads: int = 1, iothreads: int = 0) -> base.Domain:
+            emulator_threads: int = 1, iothreads: int = 0,
+            disks: Sequence[str] = ()) -> base.Domain:
         """Start a domain.
 
         :param pins: host CPUs by vCPU.
+        :param disks: names of disks that have done nothing yet.
         :returns: the domain as it would be seen.
         """
         uuid = uuid or str(uuids.uuid4())
@@ -163,7 +175,11 @@ class SimulatedHypervisor(base.Hypervisor):
                         for index, tid in enumerate(tids[:vcpus])),
             emulator_tids=tids[vcpus:vcpus + emulator_threads],
             iothread_tids=tids[vcpus + emulator_threads:],
-            extra_specs=dict(extra_specs or {}))
+            extra_specs=dict(extra_specs or {}),
+            disks=tuple(disks))
+        with self._lock:
+            self._disk_counters[uuid] = dict.fromkeys(
+                disks, base.DiskCounters(0, 0))
         self._put(domain)
         return domain
 
@@ -177,6 +193,7 @@ class SimulatedHypervisor(base.Hypervisor):
         """End a domain, and its threads with it."""
         with self._lock:
             domain = self._domains.pop(uuid)
+            del self._disk_counters[uuid]
         self._threads.remove(_tids(domain))
         self._changed(uuid)
 
@@ -189,6 +206,14 @@ class SimulatedHypervisor(base.Hypervisor):
             domain = dataclasses.replace(self._domains[uuid], **fields)
         self._put(domain)
         return domain
+
+    def move_blocks(self, uuid: str, disk: str, reads: int = 0,
+                    writes: int = 0) -> None:
+        """A disk completes requests."""
+        with self._lock:
+            before = self._disk_counters[uuid][disk]
+            self._disk_counters[uuid][disk] = base.DiskCounters(
+                before.reads + reads, before.writes + writes)
 
     def pin(self, uuid: str, index: int,
             cpus: frozenset[int] | None) -> base.Domain:
@@ -225,7 +250,7 @@ class SimulatedHypervisor(base.Hypervisor):
             len(old.vcpus), extra_specs=old.extra_specs, pins=pins,
             name=old.name, uuid=uuid,
             emulator_threads=len(old.emulator_tids),
-            iothreads=len(old.iothread_tids))
+            iothreads=len(old.iothread_tids), disks=old.disks)
 
     def lose_connection(self) -> None:
         """Nobody answers any more; the domains run on."""

@@ -55,6 +55,19 @@ class BackendSuite(abc.ABC):
         self.assertEqual([None, None], self.held(targets))
         self.assertEqual(prior, self.backend.prior(targets))
 
+    def test_each_its_own(self):
+        targets = sorted(self.targets(2), key=lambda one: one.tid)
+        prior = self.backend.prior(targets)
+        for figures in ((4_000, 2_000), (2_000, 8_000)):
+            self.backend.apply_each([
+                (target, reservation.Reservation(runtime_us, 20_000))
+                for target, runtime_us in zip(
+                    targets, figures, strict=True)])
+            self.assertEqual(
+                [(runtime_us, 20_000, CAPPED) for runtime_us in figures],
+                self.held(targets))
+        self.backend.restore(targets, prior)
+
     def test_nothing_is_half_applied(self):
         targets = self.targets(3)
         prior = self.backend.prior(targets)

@@ -115,6 +115,14 @@ class HypervisorSuite(Watching):
         """Start a domain that is ended by a cleanup; its UUID."""
         raise NotImplementedError
 
+    def start_domain_with_disk(self) -> str:
+        """The same with a disk vda, whose guest reads blocks."""
+        raise NotImplementedError
+
+    def read_blocks(self, uuid: str) -> None:
+        """Have that guest read at least one more block."""
+        raise NotImplementedError
+
     def stop_domain(self, uuid: str) -> None:
         raise NotImplementedError
 
@@ -233,6 +241,35 @@ class HypervisorSuite(Watching):
         self.changes.forget()
         self.set_extra_specs(uuid, SPECS)
         self.assertTrue(self.changes.wait_for(uuid, self.patience_s))
+
+    def test_disks_are_counted(self):
+        with_disk, without = self.start_domain_with_disk(), self.start_domain()
+        hypervisor = self.started()
+        self.assertEqual(('vda',), self.one(hypervisor, with_disk).disks)
+        self.assertEqual((), self.one(hypervisor, without).disks)
+
+        def reads() -> int:
+            found = hypervisor.disk_counters((with_disk, without))
+            self.assertEqual({with_disk}, found.keys())
+            self.assertEqual({'vda'}, found[with_disk].keys())
+            self.assertGreaterEqual(found[with_disk]['vda'].writes, 0)
+            return found[with_disk]['vda'].reads
+
+        before = reads()
+        self.read_blocks(with_disk)
+        self.eventually(lambda: reads() > before, 'a block')
+
+    def test_only_disks_that_were_asked_for(self):
+        uuid = self.start_domain_with_disk()
+        hypervisor = self.started()
+        self.assertEqual({}, hypervisor.disk_counters(()))
+        self.assertEqual({}, hypervisor.disk_counters(
+            (str(uuids.uuid4()),)))
+        self.assertEqual({uuid}, hypervisor.disk_counters((uuid,)).keys())
+        self.lose_connection()
+        self.assertTrue(self.changes.wait_for(None, self.patience_s))
+        self.assertRaises(base.HypervisorUnavailable,
+                          hypervisor.disk_counters, (uuid,))
 
     def test_unknown_domain(self):
         hypervisor = self.started()

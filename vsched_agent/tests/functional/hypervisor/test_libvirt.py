@@ -13,8 +13,10 @@
 """The driver with real domains."""
 
 import os
+import pathlib
 import signal
 
+import fixtures as fixture_base
 import libvirt
 from oslotest import base as test_base
 
@@ -65,6 +67,20 @@ class SuiteTest(LibvirtCase, hypervisor_suite.HypervisorSuite):
         # A vCPU can only be plugged into a guest that is up.
         return super().start_domain(vcpus, max_vcpus, extra_specs, pins,
                                     wait=max_vcpus is not None)
+
+    def start_domain_with_disk(self):
+        image = pathlib.Path(self.useFixture(
+            fixture_base.TempDir()).path, 'disk')
+        with open(image, 'wb') as file:
+            file.truncate(1 << 20)
+        # Its kernel looks for partitions before it is up, and the load
+        # reads on.
+        return LibvirtCase.start_domain(
+            self, disks=(domain_xml.Disk(str(image), direct=False),),
+            load='idle vsched.run=read:/dev/vda:50:1:4096:0', wait=True)
+
+    def read_blocks(self, uuid):
+        """It does all the time."""
 
     def stop_domain(self, uuid):
         self.guests[uuid].stop()
@@ -134,6 +150,25 @@ class TroubleTest(LibvirtCase, hypervisor_suite.Watching):
         self.assertEqual(pids[other].vcpus, found[other].vcpus)
         self.assertTrue(hypervisor.connected)
         self.assertEqual(found[hanging], hypervisor.domain(hanging))
+
+    def test_disks_beside_a_monitor_that_hangs(self):
+        images = self.useFixture(fixture_base.TempDir()).path
+        found = []
+        for name in ('one', 'two'):
+            image = pathlib.Path(images, name)
+            image.write_bytes(bytes(4096))
+            found.append(self.start_domain(disks=(
+                domain_xml.Disk(str(image), direct=False),), wait=True))
+        hanging, other = found
+        hypervisor = self.started(call_timeout_s=2)
+        self.assertEqual(set(found), hypervisor.disk_counters(found).keys())
+        pid = self.one(hypervisor, hanging).pid
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, pid, signal.SIGCONT)
+        self.assertRaises(base.HypervisorUnavailable,
+                          hypervisor.disk_counters, found)
+        # That call holds the one that hangs; the next one passes it over.
+        self.assertEqual({other}, hypervisor.disk_counters(found).keys())
 
     def test_daemon_that_hangs(self):
         uuid = self.start_domain()

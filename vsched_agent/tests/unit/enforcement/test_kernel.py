@@ -87,6 +87,14 @@ class TestKernelFacts(base.BaseTestCase):
         self.write('proc/config.gz', gzip.compress(b'CONFIG_HZ=1000\n'))
         self.assertEqual('1000', self.read().options['HZ'])
 
+    def test_whether_interrupts_are_kept_apart(self):
+        self.assertFalse(self.read().irq_time)
+        self.write('boot/config-6.18.2-custom',
+                   'CONFIG_IRQ_TIME_ACCOUNTING=y\n')
+        self.assertTrue(self.read().irq_time)
+        self.write('proc/cmdline', 'quiet tsc=noirqtime\n')
+        self.assertFalse(self.read().irq_time)
+
     def test_the_tick_is_the_resolution_of_the_coarse_clock(self):
         self.patch(time, 'clock_getres', lambda clock: 0.004)
         self.assertEqual(4_000, kernel.tick_us())

@@ -14,6 +14,7 @@
 
 from oslotest import base as test_base
 
+from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor import definition
 from vsched_agent.tests.unit.hypervisor import test_metadata
 
@@ -49,6 +50,19 @@ class ParseTest(test_base.BaseTestCase):
         self.assertIsNone(found.pinned_cpus(0, ONLINE))
         self.assertEqual(frozenset(range(8)),
                          found.pinned_cpus(0, frozenset(range(16))))
+
+    def test_devices(self):
+        found = definition.parse(domain(
+            '<devices><disk type="file"><target dev="vda"/></disk>'
+            '<disk type="network"><target dev="vdb" bus="virtio"/></disk>'
+            '<interface type="bridge"><target dev="tap1"/></interface>'
+            '<interface type="direct"><target dev="macvtap0"/></interface>'
+            '<interface type="hostdev"><mac address="x"/></interface>'
+            '<interface type="user"/></devices>'))
+        self.assertEqual(('vda', 'vdb'), found.disks)
+        self.assertEqual((base.Interface('tap1'),
+                          base.Interface('macvtap0', True)),
+                         found.interfaces)
 
     def test_pins_that_can_not_be_read(self):
         for pin in ('vcpu="0" cpuset="x"', 'vcpu="x" cpuset="0"',

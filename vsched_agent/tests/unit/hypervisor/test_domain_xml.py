@@ -62,10 +62,44 @@ class BuildTest(test_base.BaseTestCase):
             '/console', root.find('devices/serial/source').get('path'))
         self.assertIsNone(root.find('metadata'))
 
+    def test_cpus(self):
+        for virt_type, mode in (('kvm', 'host-passthrough'),
+                                ('qemu', 'custom')):
+            root = ElementTree.fromstring(self.build(virt_type=virt_type))
+            self.assertEqual(mode, root.find('cpu').get('mode'))
+
+    def test_networks(self):
+        root = ElementTree.fromstring(self.build(networks=(
+            domain_xml.Network('br0', '52:54:00:00:00:01'),
+            domain_xml.Network('br1'))))
+        first, second = root.findall('devices/interface')
+        self.assertEqual('bridge', first.get('type'))
+        self.assertEqual('br0', first.find('source').get('bridge'))
+        self.assertEqual(
+            '52:54:00:00:00:01', first.find('mac').get('address'))
+        self.assertEqual('br1', second.find('source').get('bridge'))
+        self.assertIsNone(second.find('mac'))
+
+    def test_disks(self):
+        root = ElementTree.fromstring(self.build(disks=(
+            domain_xml.Disk('/a.img', iothread=1),
+            domain_xml.Disk('/b.img', direct=False))))
+        first, second = root.findall('devices/disk')
+        self.assertEqual('/a.img', first.find('source').get('file'))
+        self.assertEqual('vda', first.find('target').get('dev'))
+        self.assertEqual('vdb', second.find('target').get('dev'))
+        self.assertEqual(
+            {'name': 'qemu', 'type': 'raw', 'cache': 'none', 'io': 'native',
+             'iothread': '1'}, first.find('driver').attrib)
+        self.assertEqual(
+            {'name': 'qemu', 'type': 'raw', 'cache': 'writeback'},
+            second.find('driver').attrib)
+
     def test_what_is_not_asked_is_left_out(self):
         root = ElementTree.fromstring(self.build())
         for path in ('metadata', 'cputune', 'iothreads', 'devices/serial',
-                     'devices/emulator'):
+                     'devices/emulator', 'devices/disk',
+                     'devices/interface'):
             self.assertIsNone(root.find(path), path)
         self.assertIsNone(root.find('vcpu').get('cpuset'))
 

@@ -36,6 +36,12 @@ class SuiteTest(hypervisor_suite.HypervisorSuite, test_base.BaseTestCase):
         return self.hypervisor.add(
             vcpus, extra_specs=extra_specs, pins=pins).uuid
 
+    def start_domain_with_disk(self):
+        return self.hypervisor.add(disks=['vda']).uuid
+
+    def read_blocks(self, uuid):
+        self.hypervisor.move_blocks(uuid, 'vda', reads=1)
+
     def stop_domain(self, uuid):
         self.hypervisor.remove(uuid)
 
