@@ -25,13 +25,18 @@ import typing as ty
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from vsched_agent import costs
 from vsched_agent.enforcement import kernel
-from vsched_agent import enforcer as enforcers
+from vsched_agent import in_force
+from vsched_agent.privileged import switches
 from vsched_agent.profiling import live
 from vsched_agent.profiling import margins
 from vsched_agent.profiling import news
 from vsched_agent.profiling import store
+from vsched_lib.contract import certification
 from vsched_lib.contract import messages
+from vsched_lib.contract import placement
+from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error_change
 
 LOG = logging.getLogger(__name__)
@@ -42,10 +47,31 @@ def folder(conf: cfg.ConfigOpts) -> str:
     return os.path.join(conf.agent.state_path, 'profiling')
 
 
-def error_profiles(conf: cfg.ConfigOpts) -> store.ErrorProfiles:
+def error_profiles(conf: cfg.ConfigOpts,
+                   ) -> store.Profiles[messages.ErrorProfile]:
     """This host's error profiles."""
-    return store.ErrorProfiles(
-        os.path.join(folder(conf), 'error'), conf.profiling.keep_profiles)
+    return store.Profiles(
+        messages.ErrorProfile, os.path.join(folder(conf), 'error'),
+        conf.profiling.keep_profiles)
+
+
+def overhead_profiles(conf: cfg.ConfigOpts,
+                      ) -> store.Profiles[contract.OverheadProfile]:
+    """This host's overhead profiles."""
+    return store.Profiles(
+        contract.OverheadProfile, os.path.join(folder(conf), 'overhead'),
+        conf.profiling.keep_profiles)
+
+
+def chosen(stored: store.Profiles[store.Kind],
+           command: ty.Any) -> store.Kind | None:
+    """The profile that a command line asks for.
+
+    :param command: has ``source`` and ``version``; None is the newest.
+    """
+    source = messages.ProfileSource(command.source)
+    return (stored.latest(source) if command.version is None
+            else stored.load(source, command.version))
 
 
 def facts(found: kernel.KernelFacts) -> dict[str, ty.Any]:
@@ -70,22 +96,24 @@ class HostProfiles:
                  host: Mapping[str, ty.Any]) -> None:
         options = conf.profiling
         self._host = host
+        self._confidence = options.confidence
         self._store = error_profiles(conf)
         self._news = news.News(self._store)
-        self._live = live.LiveErrors(options.live_vcpus)
+        self._live = live.LiveErrors(options.live_vcpus, switches)
         self._interval_s = options.live_interval
         self._due_s = time.monotonic() + self._interval_s
+        self.costs = costs.HostCosts(conf, host, overhead_profiles(conf))
         self.margins = margins.Margins(
             self._news.benchmark, host, margins.Policy(
                 options.confidence, round(options.max_margin_pct * 10_000)))
 
-    def attested(self, holdings: Iterable[enforcers.Holding]) -> None:
+    def attested(self, holdings: Iterable[in_force.Holding]) -> None:
         """Take samples from what is in force as it should be."""
         self._live.look(
             live.Held(target.tid, str(held.backend), held.asked)
             for held in holdings if held.asked is not None
             # With a margin more is given than asked for, on purpose.
-            and held.asked.runtime_us == held.promise.runtime_us
+            and held.asked.runtime_us == held.now.runtime_us
             for target in held.targets)
         if time.monotonic() < self._due_s:
             return
@@ -98,6 +126,18 @@ class HostProfiles:
         except OSError as problem:
             LOG.warning('the samples of production are not kept: %s',
                         problem)
+
+    def close(self) -> None:
+        """Look no longer at anything."""
+        self._live.close()
+
+    def certified(self) -> frozenset[str]:
+        """The traits that the newest profile of this host earns."""
+        profile = self._news.benchmark()
+        if profile is None or certification.differences(
+                profile, self._host):
+            return frozenset()
+        return placement.certified_traits(profile.points, self._confidence)
 
     def look(self) -> list[tuple[
             messages.ErrorProfile, list[error_change.Change]]]:

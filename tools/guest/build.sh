@@ -15,7 +15,9 @@
 # Builds the tiny guest that the quickstart, the functional tests and the
 # benchmarks boot: Debian's cloud kernel, uncompressed (an ELF vmlinux is
 # entered through PVH and skips the slow decompression under TCG), and an
-# initramfs of busybox, the QEMU guest agent and the virtio modules.
+# initramfs of busybox, the QEMU guest agent, the virtio modules and a
+# generator of packets and blocks (load.c) and work for many threads
+# (work.c), which are compiled here.
 #
 # The Debian packages are downloaded and unpacked in a temporary folder;
 # nothing of them is installed.
@@ -160,6 +162,12 @@ initramfs() {
     while read -r applet; do
         [[ -e $root/bin/$applet ]] || ln -s busybox "$root/bin/$applet"
     done < <("$root/bin/busybox" --list)
+    # Static: the guest's libraries are the agent's only.
+    gcc -static -s -O2 -Wall -Wextra -Werror -o "$root/bin/vsched-load" \
+        "$HERE/load.c" || die 'cannot compile load.c'
+    gcc -static -s -O2 -Wall -Wextra -Werror -pthread \
+        -o "$root/bin/vsched-work" "$HERE/work.c" ||
+        die 'cannot compile work.c'
     install -m 0755 "$HERE/init" "$root/init"
     install -m 0755 "$HERE/uevent" "$root/bin/vsched-uevent"
     # Owner and times don't matter in a guest, but the same input should
@@ -171,7 +179,7 @@ initramfs() {
 }
 
 fingerprint() {
-    cat "$HERE/build.sh" "$HERE/init" "$HERE/uevent" |
+    cat "$HERE/build.sh" "$HERE/init" "$HERE/uevent" "$HERE"/*.c |
         sha256sum | cut -d ' ' -f 1
 }
 
@@ -225,7 +233,7 @@ main() {
         return
     fi
     local tool
-    for tool in apt-get dpkg-deb cpio readelf lz4 flock; do
+    for tool in apt-get dpkg-deb cpio readelf gcc lz4 flock; do
         command -v "$tool" >/dev/null || die "needs $tool"
     done
     WORK=$(mktemp -d)

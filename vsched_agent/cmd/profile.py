@@ -10,13 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``vsched-agent profile``: how wrong this host's CPU allocation is."""
+"""``vsched-agent profile``: what this host measures of itself."""
 
 import argparse
-from collections.abc import Callable
 import json
 import os
-import signal
 import sys
 import threading
 import time
@@ -24,15 +22,17 @@ import typing as ty
 
 from oslo_config import cfg
 
+from vsched_agent.cmd import overhead
+from vsched_agent.cmd import run_control
 from vsched_agent.enforcement import doctor
 from vsched_agent.enforcement import kernel
 from vsched_agent import measurement
 from vsched_agent import profiles
 from vsched_agent.profiling import jobs
-from vsched_agent.profiling import margins
 from vsched_agent.profiling import plan
 from vsched_agent.profiling import run_file
 from vsched_agent.profiling import runner
+from vsched_lib.contract import certification
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import error
@@ -71,22 +71,9 @@ def add_commands(parsers: ty.Any) -> None:
         '--quick', action='store_true',
         help='few shares and few looks, in less than two minutes; its '
              'bounds are wide')
-    run.add_argument(
-        '--resume', action='store_true',
-        help='go on with the run that was stopped')
-    run.add_argument(
-        '--dry-run', action='store_true',
-        help='say what would be measured, and for how long')
-    run.add_argument(
-        '--json', action='store_true',
-        help='tell the progress as one JSON object a line')
-    run.add_argument(
-        '--run', metavar='UUID',
-        help='go on with the run of this name, or begin it')
-    run.add_argument(
-        '--watch-input', action='store_true',
-        help='stop when the standard input ends')
+    run_control.add_options(run)
     run.set_defaults(handler=_error)
+    overhead.add_run(commands)
     show = commands.add_parser('show', help='print a profile')
     _choose(show)
     show.add_argument(
@@ -96,15 +83,20 @@ def add_commands(parsers: ty.Any) -> None:
     _choose(plot)
     plot.add_argument(
         '--figure', choices=('error', 'cdf', 'mean', 'all'), default='all',
-        help='errors by share, their distribution, or their long-term mean')
+        help='of an error profile: errors by share, their distribution, or '
+             'their long-term mean')
     plot.add_argument('--format', choices=('svg', 'png'), default='svg')
     plot.add_argument(
         '--output', metavar='FOLDER', default='.',
-        help='where alert-FIGURE.FORMAT is written')
+        help='where alert-FIGURE.FORMAT, or overhead.FORMAT, is written')
     plot.set_defaults(handler=_plot)
 
 
 def _choose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--kind', choices=('error', 'overhead'), default='error',
+        help='of the CPU time that is given, or of the work for I/O '
+             '(default: error)')
     parser.add_argument(
         '--source', choices=[str(one) for one in messages.ProfileSource],
         default=str(messages.ProfileSource.BENCHMARK))
@@ -144,24 +136,19 @@ def order_of(command: ty.Any, usable: ty.Sequence[reservation.Backend],
 def _error(conf: cfg.ConfigOpts) -> int:
     scene = measurement.ErrorMeasurement(conf)
     stopping = threading.Event()
-    tell = _teller(conf.command.json)
+    tell = run_control.teller(conf.command.json)
     try:
         order = order_of(conf.command, scene.usable, scene.cpus)
         if conf.command.dry_run:
             return _dry_run(scene, order)
-        kept = _run_file(conf, {
-            'run': conf.command.run, 'order': order.to_dict(),
-            **scene.host.facts})
+        kept = run_control.open_file(conf, 'error-run.jsonl', {
+            'order': order.to_dict(), **scene.host.facts})
         run = scene.runner(order, kept, stopping, tell)
     except (ValueError, errors.VschedError, run_file.Busy,
             run_file.NotTheSame) as problem:
         print('vsched-agent profile error: %s' % problem, file=sys.stderr)
         return 2
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: stopping.set())
-    if conf.command.watch_input:
-        threading.Thread(target=_until_closed, args=(stopping,),
-                         name='vsched-input', daemon=True).start()
+    run_control.stop_when_told(conf, stopping)
     stored = profiles.error_profiles(conf)
     try:
         profile = run.run(stored.next_version(
@@ -196,40 +183,8 @@ def _dry_run(scene: measurement.ErrorMeasurement, order: plan.Order) -> int:
     return 0
 
 
-def _run_file(conf: cfg.ConfigOpts,
-              header: dict[str, ty.Any]) -> run_file.RunFile:
-    path = os.path.join(profiles.folder(conf), 'error-run.jsonl')
-    if conf.command.run is not None:
-        try:
-            return run_file.RunFile(path, header, True)
-        except run_file.NotTheSame:
-            return run_file.RunFile(path, header, False)
-    return run_file.RunFile(path, header, conf.command.resume)
-
-
-def _until_closed(stopping: threading.Event) -> None:
-    # Whoever started us keeps our input open as long as we are wanted.
-    while os.read(0, 4096):
-        pass
-    stopping.set()
-
-
-def _teller(as_json: bool) -> Callable[[int, str], None]:
-    def tell(progress_ppm: int, doing: str) -> None:
-        if as_json:
-            print(json.dumps({
-                'progress_ppm': progress_ppm, 'detail': doing}), flush=True)
-        elif sys.stderr.isatty():
-            print('\r%5.1f %%  %-70s' % (progress_ppm / 10_000, doing[:70]),
-                  end='', file=sys.stderr, flush=True)
-    return tell
-
-
 def _chosen(conf: cfg.ConfigOpts) -> messages.ErrorProfile | None:
-    stored, command = profiles.error_profiles(conf), conf.command
-    source = messages.ProfileSource(command.source)
-    found = (stored.latest(source) if command.version is None
-             else stored.load(source, command.version))
+    found = profiles.chosen(profiles.error_profiles(conf), conf.command)
     if found is None:
         print('there is no such profile in %s; "vsched-agent profile error" '
               'makes one' % profiles.folder(conf), file=sys.stderr)
@@ -237,6 +192,8 @@ def _chosen(conf: cfg.ConfigOpts) -> messages.ErrorProfile | None:
 
 
 def _show(conf: cfg.ConfigOpts) -> int:
+    if conf.command.kind == 'overhead':
+        return overhead.show(conf)
     profile = _chosen(conf)
     if profile is None:
         return 1
@@ -251,6 +208,8 @@ def _show(conf: cfg.ConfigOpts) -> int:
 
 
 def _plot(conf: cfg.ConfigOpts) -> int:
+    if conf.command.kind == 'overhead':
+        return overhead.plot(conf)
     # Drawing needs a library that a compute node may not have.
     from vsched_lib.presentation import error_plots
     profile = _chosen(conf)
@@ -282,7 +241,7 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
         return doctor.Finding(
             doctor.Level.NOTE, 'error', 'this host was never measured: it '
             'can promise no flavor its max_alloc_error_pct', remedy)
-    differ = margins.differences(
+    differ = certification.differences(
         found, profiles.facts(kernel.KernelFacts.read()))
     if differ:
         return doctor.Finding(

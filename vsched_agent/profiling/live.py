@@ -12,31 +12,54 @@
 
 """Samples of the error that production gives for free.
 
-A reservation whose threads never slept in a window wanted all the CPU time
-it could get: what it got is an ALERT sample. Whether a thread slept, its
-count of voluntary switches tells. Only ``capped`` promises count, as others
-may get more by right.
+A thread that wanted all that it was promised in a second is an ALERT sample;
+:mod:`vsched_agent.profiling.watch` says which seconds those are. Only
+``capped`` promises count, as others may get more by right.
 """
 
 import collections
 from collections.abc import Iterable
+from collections.abc import Sequence
+import errno
 import os
 import time
 import typing as ty
 import uuid as uuids
 
+from oslo_log import log as logging
+
+from vsched_agent.profiling import watch
 from vsched_lib.contract import messages
 from vsched_lib.model import error
 from vsched_lib.model import reservation
+
+LOG = logging.getLogger(__name__)
 
 #: As many samples of one point are kept, the newest ones.
 MOST = 3600
 #: Shares are put together that round to the same of these steps, in ppm.
 STEP_PPM = 10_000
+#: A thread is watched for so many passes, then the next one's turn comes.
+PASSES = 20
 #: A window this much off the second is none.
 _LENGTHS_S = (0.5, 2.0)
+#: A thread may begin to run between two readings; then they are repeated.
+_TRIES = 4
+_GONE = frozenset((errno.ESRCH,))
 
-_WORD = b'\nvoluntary_ctxt_switches:'
+
+class Switches(ty.Protocol):
+    """Watches threads' switches, as vsched_agent.privileged.switches does."""
+
+    def open_switches(self, tids: Iterable[int]) -> dict[int, int]:
+        """Begin to watch; 0 or the kernel's errno for each."""
+
+    def read_switches(self, tids: Iterable[int],
+                      ) -> Sequence[Sequence[tuple[int, bool]] | None]:
+        """What they did since the last call."""
+
+    def close_switches(self, tids: Iterable[int]) -> None:
+        """Watch no longer."""
 
 
 class Held(ty.NamedTuple):
@@ -51,30 +74,37 @@ class Held(ty.NamedTuple):
     asked: reservation.Reservation
 
 
-class _Mark(ty.NamedTuple):
-    held: Held
-    at_ns: int
+class _Counters(ty.NamedTuple):
+    """The three numbers of /proc/TID/schedstat."""
+
     ran_ns: int
-    switches: int
+    waited_ns: int
+    slices: int
 
 
 class LiveErrors:
     """Gathers samples from threads under a reservation.
 
-    Looks at a bounded number of threads a pass, the next ones at the next
-    pass, so that its cost does not grow with the host.
+    Watches a bounded number of threads for :data:`PASSES` passes and then
+    the next ones, so that its cost does not grow with the host.
 
     :param threads: how many.
+    :param switches: watches their switches.
     :param proc: where procfs is.
     """
 
-    def __init__(self, threads: int, proc: str = '/proc') -> None:
+    def __init__(self, threads: int, switches: Switches,
+                 proc: str = '/proc') -> None:
         self._threads = threads
+        self._switches = switches
         self._proc = proc
         self._next = 0
-        self._marks: dict[int, _Mark] = {}
+        self._passes = 0
+        self._watched: dict[int, tuple[Held, list[watch.Look]]] = {}
         self._samples: dict[tuple[str, int, int], collections.deque[int]] = {}
         self._since = time.time()
+        # Errors of the kernel that were told of once.
+        self._told: set[int] = set()
 
     @property
     def count(self) -> int:
@@ -82,27 +112,27 @@ class LiveErrors:
         return sum(map(len, self._samples.values()))
 
     def look(self, held: Iterable[Held]) -> None:
-        """One pass: end the windows that were begun, begin others.
+        """One pass: look at those that are watched, or begin with others.
 
         :param held: every thread whose reservation was attested in this
             pass, in a steady order.
         """
-        everyone = [one for one in held
-                    if one.asked.mode is reservation.Mode.CAPPED]
-        for one in everyone:
-            mark = self._marks.get(one.tid)
-            if mark is not None:
-                self._take(mark, one)
-        self._marks.clear()
-        if not everyone or not self._threads:
+        if not self._threads:
             return
-        start = self._next % len(everyone)
-        chosen = (everyone[start:] + everyone[:start])[:self._threads]
-        self._next = start + len(chosen)
-        for one in chosen:
-            mark = self._mark(one)
-            if mark is not None:
-                self._marks[one.tid] = mark
+        everyone = {one.tid: one for one in held
+                    if one.asked.mode is reservation.Mode.CAPPED}
+        self._leave([tid for tid, (known, _) in self._watched.items()
+                     if everyone.get(tid) != known])
+        self._passes += 1
+        if not self._watched or self._passes > PASSES:
+            self.close()
+            self._begin(list(everyone.values()))
+        self._look()
+
+    def close(self) -> None:
+        """Take the samples of those that are watched, and leave them."""
+        self._leave(list(self._watched))
+        self._passes = 0
 
     def profile(self, version: int, facts: ty.Mapping[str, ty.Any],
                 ) -> messages.ErrorProfile | None:
@@ -125,43 +155,88 @@ class LiveErrors:
             finished_at=time.time(), load=os.getloadavg()[0], quick=False,
             complete=True, points=points, **facts)
 
-    def _take(self, mark: _Mark, now: Held) -> None:
-        if now != mark.held:
+    def _begin(self, everyone: list[Held]) -> None:
+        if not everyone:
             return
-        end = self._mark(now)
-        if end is None or end.switches != mark.switches:
+        start = self._next % len(everyone)
+        chosen = (everyone[start:] + everyone[:start])[:self._threads]
+        self._next = start + len(chosen)
+        try:
+            found = {int(tid): number for tid, number in
+                     self._switches.open_switches(
+                         [one.tid for one in chosen]).items()}
+        except Exception as problem:
+            # Whatever keeps the helper from starting: samples are a gift.
+            LOG.warning('there will be no samples of production: %s',
+                        problem)
+            self._threads = 0
             return
-        length_ns = end.at_ns - mark.at_ns
-        if not _LENGTHS_S[0] <= length_ns * 1e-9 <= _LENGTHS_S[1]:
+        for one in chosen:
+            number = found[one.tid]
+            if not number:
+                self._watched[one.tid] = one, []
+            elif number not in _GONE and number not in self._told:
+                self._told.add(number)
+                LOG.warning('thread %d gives no samples of production: %s',
+                            one.tid, os.strerror(number))
+
+    def _leave(self, tids: list[int]) -> None:
+        if not tids:
             return
-        share = float(now.asked.utilisation)
+        for tid in tids:
+            self._take(*self._watched.pop(tid))
+        self._switches.close_switches(tids)
+
+    def _take(self, held: Held, looks: list[watch.Look]) -> None:
+        asked = held.asked
+        share = float(asked.utilisation)
         step = max(STEP_PPM, round(share * error.PPM / STEP_PPM) * STEP_PPM)
-        self._samples.setdefault(
-            (now.backend, now.asked.period_us, step),
-            collections.deque(maxlen=MOST)).append(error.error_ppm(
-                end.ran_ns - mark.ran_ns, share * length_ns))
+        for window in watch.eager(
+                looks, (asked.period_us - asked.runtime_us) * 1000):
+            if _LENGTHS_S[0] <= window.length_ns * 1e-9 <= _LENGTHS_S[1]:
+                self._samples.setdefault(
+                    (held.backend, asked.period_us, step),
+                    collections.deque(maxlen=MOST)).append(error.error_ppm(
+                        window.got_ns, share * window.length_ns))
 
-    def _mark(self, held: Held) -> _Mark | None:
+    def _look(self) -> None:
+        """Look at all, with counters and switches of one moment."""
+        new: dict[int, list[tuple[int, bool]]] = {
+            tid: [] for tid in self._watched}
+        left = list(new)
+        for _ in range(_TRIES):
+            if not left:
+                return
+            before = [self._counters(tid) for tid in left]
+            at_ns = time.monotonic_ns()
+            found = self._switches.read_switches(left)
+            moved = []
+            for tid, first, switches in zip(
+                    left, before, found, strict=True):
+                if switches is None:
+                    # Some were lost: what is known is of no use.
+                    self._watched[tid][1].clear()
+                    continue
+                new[tid] += switches
+                after = self._counters(tid)
+                if first is None or after is None:
+                    continue
+                if after.slices != first.slices:
+                    moved.append(tid)
+                    continue
+                self._watched[tid][1].append(watch.Look(
+                    at_ns, after.ran_ns, after.waited_ns, new[tid]))
+            left = moved
+        for tid in left:
+            self._watched[tid][1].clear()
+
+    def _counters(self, tid: int) -> _Counters | None:
         try:
-            # As old as the last tick while it runs: good enough for what
-            # costs nothing, and without privilege.
-            return _Mark(held, time.monotonic_ns(), self._ran_ns(held.tid),
-                         self._switches(held.tid))
-        except (OSError, ValueError):
+            descriptor = os.open('%s/%d/schedstat' % (self._proc, tid),
+                                 os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return _Counters(*map(int, os.read(descriptor, 80).split()))
+            finally:
+                os.close(descriptor)
+        except (OSError, ValueError, TypeError):
             return None
-
-    def _ran_ns(self, tid: int) -> int:
-        return int(self._read(tid, 'schedstat').split()[0])
-
-    def _switches(self, tid: int) -> int:
-        text = self._read(tid, 'status')
-        start = text.index(_WORD) + len(_WORD)
-        return int(text[start:text.index(b'\n', start)])
-
-    def _read(self, tid: int, name: str) -> bytes:
-        descriptor = os.open('%s/%d/%s' % (self._proc, tid, name),
-                             os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.read(descriptor, 8192)
-        finally:
-            os.close(descriptor)

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 import dataclasses
 import typing as ty
 
+from vsched_lib.contract import certification
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import error
@@ -75,7 +76,7 @@ class Margins:
             'share_ppm': share_ppm, 'bound_ppm': bound_ppm,
             'confidence': self._policy.confidence}
         profile = self._profile()
-        points = [] if profile is None else contended(
+        points = [] if profile is None else certification.contended(
             profile, backend, promise.period_us)
         if profile is None or not points:
             raise _refused(
@@ -84,7 +85,7 @@ class Margins:
                     backend, promise.period_us), figures)
         found = error.evidence(points, share_ppm, self._policy.confidence)
         figures.update(profile_version=profile.version, samples=found.n)
-        differ = differences(profile, self._host)
+        differ = certification.differences(profile, self._host)
         if differ:
             raise _refused(
                 'profile %d was measured with another %s; "vsched-agent '
@@ -112,30 +113,6 @@ class Margins:
                     profile.version, bound_ppm / 10_000,
                     self._policy.most_ppm / 10_000), figures)
         return dataclasses.replace(promise, runtime_us=runtime_us)
-
-
-def differences(profile: messages.ErrorProfile,
-                host: Mapping[str, ty.Any]) -> list[str]:
-    """What has changed on a host since a profile was made, in words.
-
-    :param host: facts of the kernel now, as in a profile.
-    """
-    return ['%s: %s, now %s' % (
-        name, getattr(profile, name), host[name])
-        for name in ('kernel', 'tick_us', 'cpus')
-        if getattr(profile, name) != host[name]]
-
-
-def contended(profile: messages.ErrorProfile, backend: str,
-              period_us: int) -> list[messages.ErrorPoint]:
-    """The points that a decision may rest on.
-
-    What a backend gives while nobody else wants the CPU says nothing about
-    what it guarantees.
-    """
-    return [point for point in profile.points
-            if point.backend == backend and point.period_us == period_us
-            and point.contenders > 0]
 
 
 def _refused(detail: str, figures: dict[str, ty.Any]) -> errors.Refused:

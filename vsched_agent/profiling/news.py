@@ -29,7 +29,8 @@ class News:
     :param profiles: where they are kept.
     """
 
-    def __init__(self, profiles: store.ErrorProfiles) -> None:
+    def __init__(self, profiles: store.Profiles[messages.ErrorProfile],
+                 ) -> None:
         self._profiles = profiles
         self._seen: dict[Source, int] = {}
         self._latest: dict[Source, messages.ErrorProfile] = {}

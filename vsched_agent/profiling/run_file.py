@@ -13,8 +13,8 @@
 """What a run has measured so far, so that it can go on later.
 
 One JSON object a line: the first says what the run is about, every other is
-one point with its samples. A line that was cut short by a crash is as if it
-had never been begun.
+one point with what was measured of it. A line that was cut short by a crash
+is as if it had never been begun.
 """
 
 from collections.abc import Mapping
@@ -60,10 +60,10 @@ class RunFile:
             self._file.close()
             raise
 
-    def add(self, key: str, samples_ppm: Sequence[int]) -> None:
+    def add(self, key: str, values: Sequence[int]) -> None:
         """Keep one point for good."""
-        self._write({'point': key, 'samples_ppm': list(samples_ppm)})
-        self.done[key] = tuple(samples_ppm)
+        self._write({'point': key, 'values': list(values)})
+        self.done[key] = tuple(values)
 
     def close(self) -> None:
         """Let go of it; it can be gone on with."""
@@ -99,7 +99,7 @@ class RunFile:
             raise NotTheSame(
                 '%s is a run with another %s; run without --resume to begin '
                 'anew' % (self._path, ', '.join(differ)))
-        return {line['point']: tuple(line['samples_ppm'])
+        return {line['point']: tuple(line['values'])
                 for line in lines[1:]}
 
     def _write(self, line: Mapping[str, ty.Any]) -> None:

@@ -86,12 +86,24 @@ def windows(watched: clocks.Clocks, tids: Sequence[int], count: int,
 
 def _scaled(found: list[Window], before: clocks.Look,
             after: clocks.Look) -> list[Window]:
-    counted_ns = sum(window.got_ns for window in found)
-    if counted_ns < _SCALED_FROM * _STALE_NS:
-        return found
     # Both by their own time: on a busy host the account is looked at some
     # time before the first window and after the last.
-    scale = ((after.ran_ns - before.ran_ns) / (after.at_ns - before.at_ns) *
-             sum(window.length_ns for window in found) / counted_ns)
-    return [Window(window.length_ns, round(window.got_ns * scale))
+    return scaled(
+        found, (after.ran_ns - before.ran_ns) / (after.at_ns - before.at_ns) *
+        sum(window.length_ns for window in found),
+        sum(window.got_ns for window in found))
+
+
+def scaled(found: list[Window], charged_ns: float,
+           counted_ns: float) -> list[Window]:
+    """Have windows add up to what the scheduler charged.
+
+    :param charged_ns: CPU time by the scheduler, as old as a tick.
+    :param counted_ns: in the same while, by the clock of the windows.
+    :returns: the windows themselves when it is too little to tell.
+    """
+    if counted_ns < _SCALED_FROM * _STALE_NS:
+        return found
+    return [Window(window.length_ns,
+                   round(window.got_ns * charged_ns / counted_ns))
             for window in found]

@@ -22,10 +22,12 @@ import json
 import os
 import re
 import tempfile
+import typing as ty
 
 from oslo_log import log as logging
 
 from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 
 LOG = logging.getLogger(__name__)
 
@@ -34,14 +36,20 @@ _NAME = re.compile(r'(benchmark|live)-([0-9]{6,})\.json\Z', re.ASCII)
 Source = messages.ProfileSource
 
 
-class ErrorProfiles:
-    """The error profiles of one host.
+Kind = ty.TypeVar('Kind', messages.ErrorProfile, profiles.OverheadProfile)
 
+
+class Profiles(ty.Generic[Kind]):
+    """The profiles of one kind of one host.
+
+    :param kind: of profiles.
     :param folder: made at the first :meth:`keep`.
     :param keep: how many of each source are kept.
     """
 
-    def __init__(self, folder: str, keep: int = 20) -> None:
+    def __init__(self, kind: type[Kind], folder: str,
+                 keep: int = 20) -> None:
+        self._kind: type[Kind] = kind
         self._folder = folder
         self._keep = keep
 
@@ -49,7 +57,7 @@ class ErrorProfiles:
         """What the next profile of a source is numbered."""
         return max(self._versions(source), default=0) + 1
 
-    def keep(self, profile: messages.ErrorProfile) -> None:
+    def keep(self, profile: Kind) -> None:
         """Keep a profile for good, and let go of the oldest.
 
         :raises OSError: when it can not be written; nothing is changed then.
@@ -68,7 +76,7 @@ class ErrorProfiles:
         for version in sorted(self._versions(profile.source))[:-self._keep]:
             os.unlink(self._path(profile.source, version))
 
-    def latest(self, source: Source) -> messages.ErrorProfile | None:
+    def latest(self, source: Source) -> Kind | None:
         """The newest profile of a source that can be read."""
         for version in sorted(self._versions(source), reverse=True):
             found = self.load(source, version)
@@ -76,13 +84,12 @@ class ErrorProfiles:
                 return found
         return None
 
-    def load(self, source: Source,
-             version: int) -> messages.ErrorProfile | None:
+    def load(self, source: Source, version: int) -> Kind | None:
         """One profile; None when it is not there or can not be read."""
         path = self._path(source, version)
         try:
             with open(path, encoding='utf-8') as file:
-                return messages.ErrorProfile.from_dict(json.load(file))
+                return self._kind.from_dict(json.load(file))
         except FileNotFoundError:
             return None
         except (ValueError, OSError) as problem:

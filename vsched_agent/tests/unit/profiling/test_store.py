@@ -31,7 +31,8 @@ class TestStore(base.BaseTestCase):
         super().setUp()
         self.folder = os.path.join(
             self.useFixture(fixtures.TempDir()).path, 'error')
-        self.store = store.ErrorProfiles(self.folder, keep=3)
+        self.store = store.Profiles(
+            messages.ErrorProfile, self.folder, keep=3)
 
     def keep(self, version, source=BENCHMARK, samples=(1, 2, 3)):
         found = profiles.profile(

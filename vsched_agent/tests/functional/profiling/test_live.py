@@ -1,0 +1,47 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Samples of the error, from a guest that burns under a promise."""
+
+from vsched_agent.tests.functional import agent_case
+from vsched_lib.contract import messages
+
+#: Until threads that were watched are left and a profile is due.
+_PATIENCE_S = 90.0
+
+
+class TestLive(agent_case.AgentCase):
+
+    GUESTS = {
+        'burning': {'load': 'burn', 'extra_specs': {
+            'vsched:cpu_runtime_us': '12000',
+            'vsched:cpu_period_us': '20000'}},
+        'idle': {'load': 'idle', 'extra_specs': {
+            'vsched:cpu_runtime_us': '4000'}},
+    }
+
+    def test_a_guest_that_burns_shows_the_error(self):
+        self.restart_agent(interval=1.0, profiling__live_interval=10.0)
+        mark = self.collector.mark()
+        profile = self.collector.await_news(
+            lambda: next((one for report in self.collector.reports[mark:]
+                          for one in report.error_profiles), None),
+            'a profile from production', _PATIENCE_S)
+        self.assertEqual(messages.ProfileSource.LIVE, profile.source)
+        # The guest that sleeps wanted nothing, and shows nothing.
+        point, = profile.points
+        self.assertEqual(
+            ('deadline', 20_000, 600_000, messages.Probe.VCPU),
+            (point.backend, point.period_us, point.share_ppm, point.probe))
+        self.assertGreater(point.n, 5)
+        # As this host's benchmark finds as well; the machine may steal.
+        self.assertLess(abs(point.mean_ppm), 20_000)

@@ -1,0 +1,186 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A host prices I/O with a real VM, network and disk, and leaves nothing."""
+
+import glob
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import fixtures
+from oslo_config import cfg
+from oslotest import base
+
+from vsched_agent import conf as agent_conf
+from vsched_agent import measurement
+from vsched_agent import privileged
+from vsched_agent.profiling import loads
+from vsched_agent.profiling import run_file
+from vsched_agent.tests import fixtures as agent_fixtures
+from vsched_lib.model import overhead
+
+#: How long what a killed run leaves may take to be gone.
+PATIENCE_S = 15
+
+SHORT = loads.Plan(
+    net_rates=(400,), net_bursts=(1, 8), net_sizes=(200,),
+    disk_rates=(100,), disk_bursts=(1,), disk_sizes=(4096,), window_s=1.0,
+    idle=1)
+
+
+class OverheadCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        agent_fixtures.require_libvirt(self)
+        self.folder = self.useFixture(fixtures.TempDir()).path
+        self.addCleanup(self.as_before)
+
+    def as_before(self):
+        """No bridge, VM, peer or disk is left."""
+        give_up = time.monotonic() + PATIENCE_S
+        while True:
+            left = self.leftovers()
+            if not left:
+                return
+            if time.monotonic() > give_up:
+                self.fail('left behind: %s' % left)
+            time.sleep(0.1)
+
+    def leftovers(self):
+        found = [name for _, name in socket.if_nameindex()
+                 if name.startswith('vsched-')]
+        found += glob.glob(self.folder + '/**/*.img', recursive=True)
+        for path in glob.glob('/proc/[0-9]*/cmdline'):
+            try:
+                with open(path, 'rb') as file:
+                    line = file.read()
+            except OSError:
+                continue
+            # Whole words: somebody's shell may well speak of them.
+            found += [path for word in line.split(b'\0')
+                      if word.startswith(b'guest=vsched-calibration-')
+                      or word.endswith(b'/profiling/traffic.py')]
+        return found
+
+
+class TestOverhead(OverheadCase):
+
+    def setUp(self):
+        super().setUp()
+        conf = cfg.ConfigOpts()
+        agent_conf.register_opts(conf)
+        conf([], default_config_files=[], default_config_dirs=[])
+        conf.set_override('state_path', self.folder, 'agent')
+        conf.set_override('guest_virt_type', 'qemu', 'profiling')
+        privileged.use(conf)
+        self.scene = measurement.OverheadMeasurement(conf)
+        self.addCleanup(self.scene.close)
+        self.scene.plan = SHORT
+
+    def test_a_run(self):
+        kept = run_file.RunFile(
+            os.path.join(self.folder, 'profiling', 'run'), {}, False)
+        self.addCleanup(kept.close)
+        found = self.scene.run(
+            kept, threading.Event(), lambda ppm, doing: None).run(1)
+        self.assertTrue(found.complete)
+        self.assertEqual(set(overhead.TERMS), {
+            price.term for price in found.prices})
+        self.assertIn(found.features['virt_type'], ('kvm', 'qemu'))
+        for point in found.points:
+            term = point.experiment.replace('-', '_')
+            if point.experiment == loads.Experiment.IDLE:
+                self.assertLess(point.net_rx + point.net_tx, 50)
+                continue
+            # A busy machine may slow a load down, nothing makes more of it.
+            moved = getattr(point, term)
+            wanted = point.rate * point.interval_us / 1e6
+            self.assertGreater(moved, 0.3 * wanted, point)
+            self.assertLess(moved, 1.7 * wanted, point)
+            self.assertGreater(point.direct_us, 0)
+            self.assertGreater(point.wakeups, 0)
+        self.assertGreater(sum(
+            price.cost_ns for price in found.prices
+            if price.term != overhead.IDLE), 0)
+
+
+class TestCommand(OverheadCase):
+
+    def setUp(self):
+        super().setUp()
+        self.config = os.path.join(self.folder, 'vsched.conf')
+        with open(self.config, 'w', encoding='utf-8') as file:
+            file.write('[agent]\nstate_path = %s/state\n'
+                       '[profiling]\nguest_virt_type = qemu\n'
+                       % self.folder)
+
+    def start(self, *words):
+        return subprocess.Popen(
+            [sys.executable, '-W', 'ignore', '-m',
+             'vsched_agent.cmd.agent', '--config-file', self.config,
+             'profile', 'overhead', '--quick', '--json', *words],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            start_new_session=True)
+
+    def until_it_measures(self, running):
+        for line in running.stdout:
+            if json.loads(line)['detail'].startswith('load 2 of'):
+                return
+        self.fail('it ended')
+
+    def test_it_is_stopped_and_goes_on(self):
+        running = self.start()
+        self.until_it_measures(running)
+        running.terminate()
+        self.assertEqual(3, running.wait(60))
+        running.stdout.close()
+        self.as_before()
+        again = self.start('--resume')
+        details = []
+        for line in again.stdout:
+            details.append(json.loads(line)['detail'])
+            if len(details) == 2:
+                break
+        again.terminate()
+        again.wait(60)
+        again.stdout.close()
+        self.assertFalse(details[1].startswith('load 1 of'), details)
+
+    def test_killed_it_takes_all_along(self):
+        running = self.start()
+        self.until_it_measures(running)
+        running.kill()
+        running.wait()
+        running.stdout.close()
+        self.as_before()
+
+    def test_what_its_killed_helper_leaves_goes_at_the_next_run(self):
+        running = self.start()
+        self.until_it_measures(running)
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+        running.stdout.close()
+        again = self.start()
+        self.until_it_measures(again)
+        self.assertEqual(1, len([
+            name for _, name in socket.if_nameindex()
+            if name.startswith('vsched-b')]))
+        again.terminate()
+        again.wait(60)
+        again.stdout.close()
