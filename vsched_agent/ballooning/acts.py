@@ -1,0 +1,302 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is done to one instance, in threads that may wait for its guest.
+
+Each act marks its instance as busy and begins; what came of it is put down
+by the thread that decides, so that only one thread ever changes anything.
+"""
+
+from collections.abc import Callable
+import concurrent.futures
+import math
+import time
+
+from oslo_log import log as logging
+
+from vsched_agent.ballooning import base
+from vsched_agent.ballooning import instance as instances
+from vsched_agent.ballooning import steps as steps_of
+from vsched_agent.hypervisor import channel as channels
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
+from vsched_lib.model import balloon
+from vsched_lib.model import balloon_trial
+from vsched_lib.model import contention
+
+LOG = logging.getLogger(__name__)
+
+Instance = instances.Instance
+Outcome = balloon_trial.Outcome
+
+#: Guests that are worked on at the same time.
+_HANDS = 8
+#: Before another attempt to give vCPUs back, in seconds.
+RETRY_S = 3.0
+#: The same for a guest that has never answered, at most.
+_RETRY_MAX_S = 300.0
+#: Between two readings of a progress counter, in seconds.
+_COUNTER_S = 0.9
+#: Before another look for a counter that was not there, in seconds.
+_COUNTERLESS_S = 10.0
+
+
+class Acts:
+    """Acts on instances; every method returns at once.
+
+    :param settings: thresholds, times and so on.
+    :param channel: the way to the guests.
+    :param steps: what is done to one instance.
+    :param tell: where events go.
+    :param clock: seconds that only grow.
+    :param post: has the thread that decides call something.
+    """
+
+    def __init__(self, settings: base.Settings,
+                 channel: channels.VcpuChannel, steps: steps_of.Steps,
+                 tell: base.Tell, clock: Callable[[], float],
+                 post: Callable[[Callable[[], None]], None]) -> None:
+        self._settings = settings
+        self._channel = channel
+        self._steps = steps
+        self._tell = tell
+        self._clock = clock
+        self._post = post
+        self._pool = concurrent.futures.ThreadPoolExecutor(
+            _HANDS, 'vsched-balloon')
+
+    def close(self) -> None:
+        """Nothing begins any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def suspect(self, one: Instance) -> None:
+        """Ask its guest whether it uses what it was left with."""
+        if one.record is None or one.busy:
+            return
+        record, uuid = one.record, one.uuid
+
+        def ask() -> None:
+            try:
+                strayed = self._steps.strayed(record)
+            except channels.ChannelFailed as failure:
+                LOG.debug('instance %s: %s', uuid, failure)
+                self._post(lambda: self._doubted(one, record))
+                return
+            self._post(lambda: self._strayed(one, record, strayed))
+
+        self._pool.submit(ask)
+
+    def _doubted(self, one: Instance, record: base.Record) -> None:
+        # It boots, most likely, and nobody can say what it will use.
+        if one.record is record and one.leave is None:
+            one.leave = 'it changed, and its guest does not answer'
+
+    def _strayed(self, one: Instance, record: base.Record,
+                 strayed: bool) -> None:
+        if strayed and one.record is record and not one.busy:
+            one.strayed = True
+            self.give_back(one, 'its guest uses other vCPUs',
+                            Outcome.UNDONE)
+
+    def greet(self, one: Instance, now_s: float) -> None:
+        """Nobody knows what a guest uses that came from elsewhere."""
+        if (one.met or one.record is not None or not one.wishes.auto or
+                now_s < (one.retry_s or now_s)):
+            return
+        one.busy = True
+
+        def heal() -> None:
+            offline: frozenset[int] | None = None
+            try:
+                offline = self._steps.heal(one.domain)
+            except channels.ChannelFailed as failure:
+                LOG.debug('%s: %s', one.domain.name, failure)
+            self._post(lambda: self._met(one, offline))
+
+        self._pool.submit(heal)
+
+    def _met(self, one: Instance, offline: frozenset[int] | None) -> None:
+        one.busy = False
+        one.met = offline is not None
+        one.greetings += 1
+        # It boots, or has no agent at all.
+        one.retry_s = None if one.met else self._clock() + min(
+            _RETRY_MAX_S, RETRY_S * 2 ** (one.greetings // 4))
+        if offline:
+            self.say(one, errors.Code.BALLOON_RETURNED,
+                 messages.Severity.INFO,
+                      'it came without vCPUs %s; it has them again' % (
+                          sorted(offline)), Outcome.UNDONE)
+
+    def read_counter(self, one: Instance, now_s: float) -> None:
+        """Ask how far it got, by its own word."""
+        path = self._settings.progress_path
+        if not (path and one.wishes.auto and one.met) or (
+                now_s < one.counter_s):
+            return
+        # Of one that idles nobody wants to know.
+        if one.record is None and (
+                one.window.work().runnable < self._settings.active_cpus):
+            return
+        # Not again before this one has come.
+        one.counter_s = math.inf
+        uuid = one.uuid
+
+        def read() -> None:
+            value = None
+            try:
+                value = self._channel.progress(
+                    uuid, path, self._settings.guest_timeout_s)
+            except channels.ChannelFailed as failure:
+                LOG.debug('instance %s: %s', uuid, failure)
+            at_s = self._clock()
+            self._post(lambda: self._counted(one, at_s, value))
+
+        self._pool.submit(read)
+
+    def _counted(self, one: Instance, at_s: float,
+                 value: int | None) -> None:
+        if value is None:
+            one.counter.clear()
+            one.counter_s = at_s + _COUNTERLESS_S
+        else:
+            one.counter_s = at_s + _COUNTER_S
+            one.counter.append((at_s, value))
+
+    def shrink(self, one: Instance, part: balloon.Part,
+               now_s: float) -> None:
+        """Leave it with its part, or say that it would be."""
+        pace = self._settings.pace
+        work = one.work(one.window, one.seen_since_s(now_s))
+        online = balloon.kept_online(
+            (vcpu.index for vcpu in one.domain.vcpus), part.vcpus)
+        cause = ('it gets CPUs of its own' if part.vcpus == one.online
+                 else 'others need more CPUs, or fewer')
+        if one.record is None:
+            cause = ('its vCPUs waited %d %% of the time that they could '
+                     'run' % (100 * work.wait_share))
+        if self._settings.dry_run:
+            one.standing = one.standing.full(now_s, Outcome.CALM, pace)
+            self.say(one, errors.Code.BALLOON_PROPOSED,
+                 messages.Severity.INFO,
+                      'it would be left with %d of %d vCPUs: %s' % (
+                          part.vcpus, one.vcpus, cause), None)
+            return
+        keep = steps_of.Keep(online, dict(zip(
+            sorted(online), part.cpus, strict=False)), cause)
+        previous, domain = one.record, one.domain
+        one.busy = True
+
+        def act() -> None:
+            try:
+                taken = self._steps.shrink(domain, keep, previous)
+            except steps_of.StepFailed as failure:
+                error = failure
+                self._post(lambda: self._not_shrunk(one, error))
+            except Exception as failure:
+                LOG.exception('%s', domain.name)
+                other = steps_of.StepFailed(repr(failure), True)
+                self._post(lambda: self._not_shrunk(one, other))
+            else:
+                self._post(lambda: self._shrunk(one, work, taken))
+
+        self._pool.submit(act)
+
+    def _shrunk(self, one: Instance, before: contention.Work,
+                taken: steps_of.Taken) -> None:
+        now_s, first = self._clock(), one.record is None
+        one.busy, one.record = False, taken.record
+        one.begin()
+        one.bindable = not taken.unbindable
+        one.standing = one.standing.shrunk(
+            now_s, before, self._settings.pace)
+        if not first:
+            # What it was worth is known.
+            one.standing = one.standing.kept(now_s)
+        self.say(one, errors.Code.BALLOON_TAKEN,
+                 messages.Severity.INFO,
+                  'it is left with %d of %d vCPUs: %s' % (
+                      one.online, one.vcpus, taken.record.cause), None,
+                  {'offline_s': round(taken.offline_s, 3),
+                   'cpus': sorted(taken.record.pins.values())})
+
+    def _not_shrunk(self, one: Instance,
+                    failure: steps_of.StepFailed) -> None:
+        one.busy = False
+        now_s = self._clock()
+        one.begin()
+        one.standing = one.standing.full(
+            now_s, Outcome.FAILED, self._settings.pace)
+        one.record = None
+        self.say(one, errors.Code.BALLOON_FAILED,
+                 messages.Severity.WARNING,
+                  'vCPUs can not be taken: %s' % failure, Outcome.FAILED)
+        if failure.stuck:
+            one.record = next((
+                record for record in self._steps.records()
+                if record.instance_uuid == one.uuid), None)
+            one.leave, one.outcome = str(failure), Outcome.FAILED
+            one.retry_s = now_s + RETRY_S
+
+    def give_back(self, one: Instance, cause: str,
+                  outcome: Outcome) -> None:
+        """Let it have all of its vCPUs again."""
+        record, strayed = one.record, one.strayed
+        assert record is not None
+        one.busy, one.leave, one.outcome = True, cause, outcome
+
+        def act() -> None:
+            failure: str | None = None
+            try:
+                self._steps.grow(record, strayed)
+            except steps_of.StepFailed as error:
+                failure = str(error)
+            except Exception as error:
+                LOG.exception('%s', one.domain.name)
+                failure = repr(error)
+            self._post(lambda: self._given_back(one, failure))
+
+        self._pool.submit(act)
+
+    def _given_back(self, one: Instance, failure: str | None) -> None:
+        one.busy = False
+        now_s = self._clock()
+        if failure is not None:
+            if one.retry_s is None:
+                self.say(one, errors.Code.BALLOON_FAILED,
+                 messages.Severity.WARNING,
+                          'vCPUs can not be given back yet: %s' % failure,
+                          None)
+            one.retry_s = now_s + RETRY_S
+            return
+        outcome, cause = one.outcome, one.leave
+        since = one.record.at if one.record else time.time()
+        one.record = one.retry_s = one.leave = None
+        one.outcome, one.strayed, one.met = Outcome.UNDONE, False, True
+        one.begin()
+        one.standing = one.standing.full(
+            now_s, outcome, self._settings.pace)
+        self.say(one, errors.Code.BALLOON_RETURNED,
+                 messages.Severity.INFO,
+                  'it has all %d vCPUs again: %s' % (one.vcpus, cause),
+                  outcome, {'duration_s': round(time.time() - since, 1)})
+
+    def say(self, one: Instance, code: errors.Code,
+             severity: messages.Severity, detail: str,
+             outcome: Outcome | None,
+             figures: dict[str, object] | None = None) -> None:
+        """Tell what happened to it."""
+        self._tell(code, severity, '%s: %s' % (one.domain.name, detail),
+                   one.uuid, {
+                       'vcpus': one.online, 'configured': one.vcpus,
+                       **({'outcome': str(outcome)} if outcome else {}),
+                       **(figures or {})})

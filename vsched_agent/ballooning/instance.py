@@ -1,0 +1,169 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""One instance as ballooning sees it."""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+import math
+
+from vsched_agent.ballooning import base
+from vsched_lib.model import balloon
+from vsched_lib.model import balloon_trial
+from vsched_lib.model import contention
+
+#: An offline vCPU's thread does next to nothing; one that runs for more of
+#: the time than this is in use.
+STRAY_SHARE = 0.1
+#: Readings of a progress counter that are kept.
+_READINGS = 60
+#: A reading is taken a little later than the sample that it goes with.
+_EARLY_S = 0.5
+
+
+class Instance:
+    """Samples of one instance, and how it stands.
+
+    :param sample: the first one.
+    :param thresholds: when a vCPU counts as contended.
+    """
+
+    def __init__(self, sample: base.Sample,
+                 thresholds: contention.Thresholds) -> None:
+        self.domain = sample.domain
+        self.wishes = sample.wishes
+        self.promise = sample.promise
+        self.window = contention.Window(thresholds.samples)
+        self.standing = balloon_trial.Standing()
+        self.record: base.Record | None = None
+        #: What it did since its balloon has settled.
+        self.since = contention.Window(3600)
+        self.counter: collections.deque[tuple[float, int]] = (
+            collections.deque(maxlen=_READINGS))
+        #: A step is under way.
+        self.busy = False
+        #: When a step that failed is tried again; None: nothing failed.
+        self.retry_s: float | None = None
+        #: Its guest has been asked since it was first seen.
+        self.met = False
+        #: How often that was tried.
+        self.greetings = 0
+        self.strayed = False
+        #: Its threads can be bound, as far as is known.
+        self.bindable = True
+        #: When its progress counter is read next.
+        self.counter_s = 0.0
+        #: It has to have all of its vCPUs again, and why.
+        self.leave: str | None = None
+        self.outcome = balloon_trial.Outcome.UNDONE
+        self._yields: Mapping[int, int] = {}
+
+    @property
+    def uuid(self) -> str:
+        """Whose it is."""
+        return self.domain.uuid
+
+    @property
+    def vcpus(self) -> int:
+        """How many it is configured for."""
+        return len(self.domain.vcpus)
+
+    @property
+    def online(self) -> int:
+        """How many it has online."""
+        return len(self.record.online) if self.record else self.vcpus
+
+    @property
+    def cpus(self) -> frozenset[int] | None:
+        """Host CPUs that its definition confines it to; None for all."""
+        if any(vcpu.pinned_cpus is None for vcpu in self.domain.vcpus):
+            return None
+        return frozenset().union(*(
+            vcpu.pinned_cpus or () for vcpu in self.domain.vcpus))
+
+    @property
+    def pinned(self) -> bool:
+        """Whether its vCPUs have places of their own."""
+        return len({vcpu.pinned_cpus for vcpu in self.domain.vcpus}) > 1 or (
+            len(self.cpus or ()) == 1)
+
+    def add(self, sample: base.Sample, yields: Mapping[int, int] | None,
+            settled: bool) -> None:
+        """Take in a sample.
+
+        :param yields: by vCPU, counted since the instance's start.
+        :param settled: whether a balloon's effect is to be seen in it.
+        """
+        self.domain, self.wishes = sample.domain, sample.wishes
+        self.promise = sample.promise
+        uses = dict(sample.uses)
+        if yields is not None:
+            for index in uses.keys() & yields.keys() & self._yields.keys():
+                uses[index] = dataclasses.replace(uses[index], yields=max(
+                    0, yields[index] - self._yields[index]))
+            self._yields = yields
+        if self.record is not None:
+            online = set(self.record.online)
+            self.strayed = settled and any(
+                use.run_ns > STRAY_SHARE * sample.interval_ns
+                for index, use in uses.items() if index not in online)
+            uses = {index: use for index, use in uses.items()
+                    if index in online}
+        self.window.add(sample.interval_ns, uses)
+        if self.record is not None and settled:
+            self.since.add(sample.interval_ns, uses)
+
+    def begin(self) -> None:
+        """Other vCPUs are online from now on."""
+        self.window.clear()
+        self.since.clear()
+
+    def work(self, window: contention.Window,
+             since_s: float = -math.inf) -> contention.Work:
+        """What it did, with its own counter where it has one.
+
+        :param since_s: older readings of the counter don't count.
+        """
+        return dataclasses.replace(
+            window.work(), progress=self._rate(since_s))
+
+    def readings(self, since_s: float) -> list[tuple[float, int]]:
+        """What its counter was, since it was last set back."""
+        found: list[tuple[float, int]] = []
+        for at_s, value in self.counter:
+            if found and value < found[-1][1]:
+                found = []
+            if at_s >= since_s:
+                found.append((at_s, value))
+        return found
+
+    def seen_since_s(self, now_s: float) -> float:
+        """When what is in its window began, about."""
+        return now_s - self.window.interval_ns / 1e9 - _EARLY_S
+
+    def _rate(self, since_s: float) -> float | None:
+        told = self.readings(since_s)
+        if len(told) < 2 or told[-1][0] <= told[0][0]:
+            return None
+        return (told[-1][1] - told[0][1]) / (told[-1][0] - told[0][0])
+
+    def share(self, takes_part: bool) -> balloon.Share:
+        """What it wants when CPUs are divided."""
+        least = self.wishes.min_vcpus
+        if self.promise is not None:
+            # With fewer it could not use what it was promised.
+            least = max(least, balloon.fewest(self.promise, self.vcpus))
+        return balloon.Share(
+            self.uuid, self.vcpus, self.wishes.weight, least, self.cpus,
+            None if takes_part else math.ceil(
+                min(self.window.work().runnable, self.vcpus)))
