@@ -25,12 +25,14 @@ import uuid as uuids
 
 from oslo_log import log as logging
 
-from vsched_agent import enforcer as enforcers
+from vsched_agent import charging
 from vsched_agent.hypervisor import base
+from vsched_agent import in_force
 from vsched_agent import journal as journals
 from vsched_agent import wanted as wants
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error_change
 
 LOG = logging.getLogger(__name__)
@@ -60,8 +62,8 @@ _TOLD_ANEW = _ABOUT_THE_TEXT | {errors.Code.NOT_CERTIFIED}
 class Bulletin:
     """Reports, events and samples on their way to the journal.
 
-    Not thread-safe but for :meth:`resync`: the reconciler's thread is its
-    only caller.
+    Not thread-safe but for :meth:`resync`, :meth:`job` and :meth:`event`:
+    the reconciler's thread is its only caller.
 
     :param host: this host's name.
     :param journal: where the batches wait.
@@ -77,12 +79,15 @@ class Bulletin:
         # neither repeats its events nor forgets since when.
         self._said = journal.reservations()
         self._usage: list[messages.UsageSample] = []
-        self._events: list[messages.Event] = []
+        self._host_usage: list[messages.HostUsage] = []
         self._changed: dict[str, messages.ReservationReport] = {}
         # From any thread; the others are the reconciler's own.
+        self._events: collections.deque[messages.Event] = (
+            collections.deque())
         self._jobs: collections.deque[messages.JobReport] = (
             collections.deque(maxlen=_MOST_JOBS))
         self._profiles: list[messages.ErrorProfile] = []
+        self._overheads: list[contract.OverheadProfile] = []
         self._full = True
         self._sent_info: messages.HostInfo | None = None
         self._sent_instances: tuple[messages.InstanceInfo, ...] | None = None
@@ -112,7 +117,7 @@ class Bulletin:
     def urgent(self) -> bool:
         """Whether there is more to tell than samples."""
         return bool(self._events or self._changed or self._full or
-                    self._jobs or self._profiles)
+                    self._jobs or self._profiles or self._overheads)
 
     @property
     def eventful(self) -> bool:
@@ -153,14 +158,31 @@ class Bulletin:
                      'before_ppm': worst.before_ppm,
                      'after_ppm': worst.after_ppm})
 
-    def used(self, samples: ty.Iterable[messages.UsageSample]) -> None:
-        """Instances have used CPU time."""
+    def overhead(self, profile: contract.OverheadProfile) -> None:
+        """The host has a new overhead profile."""
+        self._overheads.append(profile)
+        if not profile.good:
+            self.event(
+                errors.Code.PROFILE_POOR, messages.Severity.WARNING,
+                'overhead profile %d of source %s explains only %.0f %% of '
+                'what was seen; its prices are not used' % (
+                    profile.version, profile.source, 100 * profile.r2),
+                figures={'version': profile.version,
+                         'source': str(profile.source), 'r2': profile.r2})
+
+    def used(self, samples: ty.Iterable[messages.UsageSample],
+             host: messages.HostUsage | None = None) -> None:
+        """Instances and their host have used CPU time."""
         self._usage.extend(samples)
+        if host is not None:
+            self._host_usage.append(host)
 
     def event(self, code: str, severity: Severity, detail: str,
               instance_uuid: str | None = None,
               figures: dict[str, ty.Any] | None = None) -> None:
         """Something happened that an operator may want to know.
+
+        Safe from any thread.
 
         :param code: an :class:`errors.Code`.
         :param detail: one sentence with the figures.
@@ -173,7 +195,7 @@ class Bulletin:
             instance_uuid, figures or {}))
 
     def reservation(self, domain: base.Domain, wanted: wants.Wanted,
-                    held: enforcers.Holding | None, state: State,
+                    held: in_force.Holding | None, state: State,
                     cause: errors.VschedError | None) -> None:
         """This is how an instance's reservation stands; news or not.
 
@@ -182,6 +204,10 @@ class Bulletin:
         """
         report = _report(domain, wanted, held, state, cause)
         said = self._said.get(domain.uuid)
+        if said is not None and said.io is not None:
+            if wanted.io_charging is wants.NOTHING.io_charging:
+                said = self._say_io(said, None)
+            report = dataclasses.replace(report, io=said.io)
         if said is not None and _gist(said) == _gist(report):
             return
         if said is not None and said.state == state:
@@ -192,6 +218,33 @@ class Bulletin:
             self.event(
                 report.code or _CODE[state], _LEVEL[state],
                 _sentence(domain, report), domain.uuid, report.figures)
+
+    def io(self, domain: base.Domain, news: charging.News) -> None:
+        """This is how the threads that serve an instance's I/O stand."""
+        said = self._said.get(domain.uuid)
+        if said is not None and said.io != news.io:
+            self._say_io(said, news.io)
+        if not news.eventful:
+            return
+        if news.refusal is not None:
+            self.event(
+                errors.Code.IO_REFUSED, Severity.WARNING,
+                '%s: its I/O threads are not held as they should be: %s' % (
+                    domain.name, news.refusal.detail),
+                domain.uuid, {**news.refusal.figures,
+                              'cause': str(news.refusal.code)})
+        else:
+            self.event(
+                errors.Code.IO_HELD, Severity.INFO,
+                '%s: its I/O threads are held as they should be again'
+                % domain.name, domain.uuid)
+
+    def _say_io(self, said: messages.ReservationReport,
+                io: messages.IoReport | None) -> messages.ReservationReport:
+        said = dataclasses.replace(said, io=io)
+        self._said[said.instance_uuid] = said
+        self._changed[said.instance_uuid] = said
+        return said
 
     # The batch
 
@@ -207,10 +260,12 @@ class Bulletin:
         if full:
             self._full = False
         instances = self._sent_instances if domains is None else tuple(
-            messages.InstanceInfo(one.uuid, one.name, len(one.vcpus))
+            messages.InstanceInfo(one.uuid, one.name, len(one.vcpus),
+                                  wants.workload_class(one))
             for one in domains)
         changed = self._said if full else self._changed
         jobs = [self._jobs.popleft() for _ in range(len(self._jobs))]
+        events = [self._events.popleft() for _ in range(len(self._events))]
         self._journal.note_reservations(self._changed.values())
         self._journal.post(lambda batch: messages.Report(
             host=self._host, batch=batch, at=time.time(),
@@ -218,11 +273,13 @@ class Bulletin:
             instances=instances
             if full or instances != self._sent_instances else None,
             reservations=tuple(changed.values()),
-            usage=tuple(self._usage), events=tuple(self._events),
-            jobs=tuple(jobs), error_profiles=tuple(self._profiles)))
+            usage=tuple(self._usage), events=tuple(events),
+            jobs=tuple(jobs), error_profiles=tuple(self._profiles),
+            overhead_profiles=tuple(self._overheads),
+            host_usage=tuple(self._host_usage)))
         self._sent_info, self._sent_instances = info, instances
-        self._usage, self._events, self._changed = [], [], {}
-        self._profiles = []
+        self._usage, self._changed = [], {}
+        self._profiles, self._overheads, self._host_usage = [], [], []
         self._trim()
 
     def compare(self, now: messages.HostInfo) -> bool:
@@ -262,7 +319,7 @@ class Bulletin:
 
 
 def _report(domain: base.Domain, wanted: wants.Wanted,
-            held: enforcers.Holding | None, state: State,
+            held: in_force.Holding | None, state: State,
             cause: errors.VschedError | None,
             ) -> messages.ReservationReport:
     now = time.time()

@@ -15,75 +15,28 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
 from fractions import Fraction
 import math
 import typing as ty
 
 from oslo_log import log as logging
 
+from vsched_agent import books
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
+from vsched_agent import in_force
+from vsched_agent import io_threads
 from vsched_agent import journal as journals
+from vsched_agent import leavers
 from vsched_agent import limits
 from vsched_lib.contract import errors
 from vsched_lib.model import admission
+from vsched_lib.model import overhead
 from vsched_lib.model import reservation
 
 LOG = logging.getLogger(__name__)
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Holding:
-    """What the kernel was made to hold for one instance.
-
-    :param promise: what the kernel holds, margins included.
-    :param asked: what the instance was promised; None when an earlier agent
-        put it in force.
-    """
-
-    backend: reservation.Backend
-    promise: reservation.Reservation
-    pid: int
-    targets: tuple[base.Target, ...]
-    asked: reservation.Reservation | None = None
-
-    @property
-    def claim(self) -> admission.Claim:
-        """The holding as admission sees it."""
-        return _claim(self.promise, self.targets)
-
-    @property
-    def bandwidth(self) -> Fraction:
-        """Σ Q/P over the vCPUs, in CPUs."""
-        return self.promise.bandwidth(len(self.targets))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Drift:
-    """One instance whose threads were not as they should be.
-
-    :param tids: the threads.
-    :param found: what was found, in words.
-    """
-
-    instance_uuid: str
-    tids: tuple[int, ...]
-    found: str
-
-
-def targets_of(domain: hypervisor.Domain) -> tuple[base.Target, ...]:
-    """The vCPU threads of an instance as enforcement sees them."""
-    return tuple(base.Target(vcpu.index, vcpu.tid, vcpu.pinned_cpus)
-                 for vcpu in domain.vcpus)
-
-
-def _claim(promise: reservation.Reservation,
-           targets: Sequence[base.Target]) -> admission.Claim:
-    return admission.Claim(promise, tuple(
-        next(iter(target.pinned_cpus))
-        if target.pinned_cpus is not None and len(target.pinned_cpus) == 1
-        else None for target in targets))
+_NO_IO = overhead.Rates()
 
 
 class Enforcer:
@@ -100,6 +53,7 @@ class Enforcer:
         weaker one when it is refused.
     :param tick_us: the host's scheduler tick.
     :param margins: what promises with a bound on their error need.
+    :param prices: what the I/O that flavors announce needs.
     """
 
     def __init__(self, backends: Mapping[reservation.Backend, base.Backend],
@@ -107,63 +61,80 @@ class Enforcer:
                  capacity: limits.Capacities, journal: journals.Journal,
                  test: admission.Test = admission.Test.BANDWIDTH,
                  degrade: bool = False, tick_us: int = 0,
-                 margins: limits.Margins | None = None) -> None:
+                 margins: limits.Margins | None = None,
+                 prices: limits.Prices | None = None) -> None:
         self._backends = backends
         self._support = support
         self.capacity = capacity
         self._journal = journal
-        self._test = test
         self._degrade = degrade
         self._tick_us = tick_us
         self._margins = margins or limits.NoMargins()
-        self._holdings: dict[str, Holding] = {}
+        self._prices = prices or limits.NoPrices()
+        self._holdings: dict[str, in_force.Holding] = {}
+        #: What holds the threads that serve instances' I/O.
+        self.io = io_threads.IoThreads(
+            backends.get(reservation.Backend.DEADLINE), journal)
+        self._leavers = leavers.Leavers(backends, journal)
+        self._books = books.Books(capacity, test, self._holdings, self.io)
 
-    def holding(self, uuid: str) -> Holding | None:
+    def holding(self, uuid: str) -> in_force.Holding | None:
         """What is in force for an instance."""
         return self._holdings.get(uuid)
 
     def claims(self, without: str | None = None) -> list[admission.Claim]:
         """Every claim on the host's real-time capacity."""
-        return [held.claim for uuid, held in self._holdings.items()
-                if uuid != without and held.backend in reservation.GUARANTEES]
+        return self._books.claims(without)
 
     def admitted_mcpu(self) -> int:
         """What the claims add up to, rounded up."""
-        return math.ceil(reservation.MCPU_PER_CPU * sum(
-            (held.bandwidth for held in self._holdings.values()
-             if held.backend in reservation.GUARANTEES), Fraction(0)))
+        return math.ceil(
+            reservation.MCPU_PER_CPU * self._books.claimed())
+
+    def held_mcpu(self) -> dict[str, int]:
+        """By instance, what it takes of the host's capacity."""
+        return self._books.by_instance_mcpu()
 
     def promised(self) -> dict[str, Fraction]:
         """By instance, the CPUs it was promised, without margins."""
         return {uuid: (held.asked or held.promise).bandwidth(
             len(held.targets)) for uuid, held in self._holdings.items()}
 
-    def holdings(self) -> Iterable[tuple[str, Holding]]:
+    def holdings(self) -> Iterable[tuple[str, in_force.Holding]]:
         """Everything that is in force, by instance."""
         return self._holdings.items()
 
-    def adopt(self, domain: hypervisor.Domain) -> bool:
+    def adopt(self, domain: hypervisor.Domain,
+              io_on_top: bool = True) -> bool:
         """Take up what an earlier agent left in force.
 
         Nothing is applied. Whether it is what the instance should have is
         seen when that is asked for; until then it is counted and attested.
 
+        :param io_on_top: see :class:`in_force.IoHolding`.
         :returns: whether there was anything.
         """
+        self.io.adopt(domain, io_on_top)
+        adopted = self._adopt_vcpus(domain)
+        self._books.changed(domain.uuid)
+        return adopted
+
+    def _adopt_vcpus(self, domain: hypervisor.Domain) -> bool:
         for name, backend in self._backends.items():
             priors = self._journal.priors(domain.uuid, name)
-            mine = [target for target in targets_of(domain)
+            mine = [target for target in in_force.targets_of(domain)
                     if target.tid in priors and
                     priors[target.tid].pid == domain.pid]
             held = backend.read(mine) if mine else {}
-            in_force = {enforced for enforced in held.values() if enforced}
+            known = {enforced for enforced in held.values() if enforced}
             try:
                 # Threads that differ fit no promise.
-                enforced, = in_force
-                promise = reservation.Reservation(*_figures(enforced))
+                enforced, = known
+                promise = reservation.Reservation(
+                    *in_force.figures(enforced))
             except ValueError:
                 continue
-            self._holdings[domain.uuid] = Holding(
+            self._holdings[domain.uuid] = in_force.Holding(
                 name, promise, domain.pid, tuple(
                     target for target in mine if held.get(target.tid)))
             return True
@@ -171,34 +142,45 @@ class Enforcer:
 
     def hold(self, domain: hypervisor.Domain,
              promise: reservation.Reservation,
-             bound_ppm: int | None = None) -> errors.Refused | None:
+             bound_ppm: int | None = None,
+             charged: bool = False,
+             rates: overhead.Rates = _NO_IO,
+             ) -> errors.Refused | None:
         """Put a promise in force, or leave everything as it was.
 
         :param bound_ppm: what may be missing in one second of a hundred, in
             ppm of the promise; None when anything may.
+        :param charged: the guest pays for the host's work with it, and
+            holds what :meth:`charge` has left it.
+        :param rates: the I/O that it is said to do, which the host must
+            have room for as well.
         :returns: None when it is held as asked; the cause when it is held
             by a weaker backend.
         :raises errors.Refused: when it is not held; the instance keeps
             what it had.
         """
-        targets = targets_of(domain)
+        targets = in_force.targets_of(domain)
         current = self._current(domain)
         cause: errors.Refused | None = None
         for name in self._candidates(promise):
             try:
                 granted = self._margins.grant(promise, name, bound_ppm)
-                holding = Holding(
+                holding = in_force.Holding(
                     name, granted, domain.pid, targets, promise)
-                if (current is not None and current.backend == name and
-                        _figures(current.promise) == _figures(granted) and
-                        current.targets == targets):
-                    self._holdings[domain.uuid] = holding
+                if charged and current is not None:
+                    holding = holding.as_before(current)
+                if current is not None and holding.same_as(current):
+                    self._keep(domain.uuid, holding)
                     return cause
-                self._apply(name, domain, targets, granted)
+                if holding.guaranteed:
+                    self._books.afford(
+                        domain.uuid, holding.claim, self._prices.extra_mcpu(
+                            rates, charged, holding.bandwidth))
+                self._apply(domain, holding)
             except errors.Refused as refusal:
                 cause = cause or refusal
                 continue
-            self._holdings[domain.uuid] = holding
+            self._keep(domain.uuid, holding)
             # Only now, so that the promise was never without a keeper.
             self._leave_others(domain, name)
             return cause
@@ -207,26 +189,83 @@ class Enforcer:
             'a reservation may name' % (', '.join(self._backends) or 'none'),
             errors.Code.BACKEND_UNAVAILABLE)
 
+    def charge(self, uuid: str, io: in_force.IoHolding,
+               runtime_us: int) -> None:
+        """Give an instance's I/O threads promises, and its guest the rest.
+
+        :param io: for threads of an instance that is held. What is inside
+            of its promise has to be less than that.
+        :param runtime_us: what shall be left to each vCPU. While the host
+            has no room beside its claims it gets no more than the I/O
+            threads leave of the promise.
+        :raises errors.Refused: when the I/O threads keep what they had.
+        """
+        held = self._holdings[uuid]
+        after = held.lowered(runtime_us)
+        if after.now == held.now and self.io.holding(uuid) == io:
+            return
+        if self._books.takes_room(uuid, io):
+            if self.io.holding(uuid) != io:
+                self._admit(
+                    uuid, [held.claim] if held.guaranteed else [], io.claims)
+        else:
+            spare = self._books.spare(uuid)
+            if after.surplus(io) > spare:
+                after = after.inside(io, spare)
+        try:
+            self._give(uuid, after, io)
+        except errors.Refused as refusal:
+            if refusal.code != errors.Code.KERNEL_REFUSED or not (
+                    self._books.crowded(uuid, after, io)):
+                raise
+            # Somebody whom the books don't know has the room.
+            self._give(uuid, held.inside(io), io)
+
+    def _give(self, uuid: str, after: in_force.Holding,
+              io: in_force.IoHolding) -> None:
+        try:
+            if after.now.runtime_us < self._holdings[uuid].now.runtime_us:
+                self._lower(uuid, after)
+                self.io.apply(uuid, io)
+            else:
+                self.io.apply(uuid, io)
+                self._lower(uuid, after)
+        finally:
+            self._books.changed(uuid)
+
     def release(self, domain: hypervisor.Domain) -> bool:
         """Put back what was found before vsched touched the instance.
 
         :returns: whether there was anything to put back.
         """
+        io = self.release_io(domain)
         self._holdings.pop(domain.uuid, None)
-        return self._leave_others(domain, None)
+        self._books.changed(domain.uuid)
+        return self._leave_others(domain, None) or io
+
+    def release_io(self, domain: hypervisor.Domain) -> bool:
+        """Put back what was found on the threads that serve its I/O.
+
+        :returns: whether there was anything to put back.
+        """
+        released = self.io.release(domain)
+        self._books.changed(domain.uuid)
+        return released
 
     def drop(self, uuid: str) -> None:
         """The instance is gone, and its threads with it."""
+        self.io.drop(uuid)
         self._holdings.pop(uuid, None)
+        self._books.changed(uuid)
         self._journal.forget(uuid)
 
-    def attest(self) -> tuple[list[Drift], set[str]]:
+    def attest(self) -> tuple[list[in_force.Drift], set[str]]:
         """Compare the kernel with every holding and repair what differs.
 
         :returns: what had drifted (and was repaired or is being dropped),
             and the instances whose threads are not there any more.
         """
-        drifts: list[Drift] = []
+        drifts: list[in_force.Drift] = []
         stale: set[str] = set()
         for name, backend in self._backends.items():
             mine = {uuid: held for uuid, held in self._holdings.items()
@@ -240,25 +279,27 @@ class Enforcer:
                     stale.add(uuid)
                     continue
                 wrong = [target.tid for target in held.targets
-                         if not _same(found[target.tid], held.promise)]
+                         if not in_force.same(found[target.tid], held.now)]
                 if wrong:
-                    drifts.append(Drift(uuid, tuple(wrong), '; '.join(
-                        'thread %d held %s' % (tid, _words(found[tid]))
+                    drifts.append(in_force.Drift(uuid, tuple(wrong), '; '.join(
+                        'thread %d held %s' % (tid, in_force.words(found[tid]))
                         for tid in wrong)))
         for drift in drifts:
             held = self._holdings[drift.instance_uuid]
             try:
                 self._backends[held.backend].apply(
-                    held.targets, held.promise)
+                    held.targets, held.now)
             except errors.Refused as refusal:
                 LOG.warning('instance %s: drift is not repaired: %s',
                             drift.instance_uuid, refusal.detail)
                 self._holdings.pop(drift.instance_uuid)
                 self.capacity.invalidate()
                 stale.add(drift.instance_uuid)
+        drifts += self.io.attest()
+        self._books.add_up()
         return drifts, stale
 
-    def _current(self, domain: hypervisor.Domain) -> Holding | None:
+    def _current(self, domain: hypervisor.Domain) -> in_force.Holding | None:
         held = self._holdings.get(domain.uuid)
         if held is not None and held.pid != domain.pid:
             # Started anew: its old threads took everything with them.
@@ -273,9 +314,10 @@ class Enforcer:
         return [name for name in self._backends
                 if self._degrade or name in reservation.GUARANTEES]
 
-    def _apply(self, name: reservation.Backend, domain: hypervisor.Domain,
-               targets: Sequence[base.Target],
-               promise: reservation.Reservation) -> None:
+    def _apply(self, domain: hypervisor.Domain,
+               holding: in_force.Holding) -> None:
+        name, promise = holding.backend, holding.promise
+        targets = holding.targets
         backend = self._backends.get(name)
         if backend is None:
             raise errors.Refused(
@@ -295,68 +337,61 @@ class Enforcer:
             raise errors.Refused('the instance has no vCPU threads',
                                  errors.Code.THREADS_GONE)
         if name in reservation.GUARANTEES:
-            self._admit(domain.uuid, targets, promise)
+            io = self.io.holding(domain.uuid)
+            kept = io.claims if io is not None and io.on_top else []
+            self._admit(domain.uuid, kept, [holding.claim])
         priors = self._journal.priors(domain.uuid, name)
         unseen = [target for target in targets if target.tid not in priors]
         if unseen:
             self._journal.remember(
                 domain.uuid, name, domain.pid, backend.prior(unseen))
+        held = self._holdings.get(domain.uuid)
+        left = self._leavers.let_go(domain.uuid, held, holding)
         try:
-            backend.apply(targets, promise)
+            backend.apply(targets, holding.now)
         except errors.Refused as refusal:
             if refusal.code == errors.Code.KERNEL_REFUSED:
                 self.capacity.invalidate()
             if not priors:
                 self._journal.forget(domain.uuid, name)
+            if held is not None and left:
+                self._leavers.take_back(domain.uuid, held, left)
             raise
 
-    def _admit(self, uuid: str, targets: Sequence[base.Target],
-               promise: reservation.Reservation) -> None:
-        capacity = self.capacity.current()
-        others = self.claims(without=uuid)
-        verdict = admission.admit(
-            [*others, _claim(promise, targets)], capacity, self._test)
-        if verdict.fits:
-            return
-        asked_mcpu = promise.bandwidth_mcpu(len(targets))
-        raise errors.Refused(
-            '%d mcpu asked; %s' % (asked_mcpu, verdict.reason),
-            errors.Code.DOES_NOT_FIT, {
-                'asked_mcpu': asked_mcpu,
-                'needed_mcpu': verdict.needed_mcpu,
-                'allowed_mcpu': verdict.bound_mcpu,
-                'capacity_mcpu': capacity.capacity_mcpu,
-                'test': str(verdict.test), 'cpu': verdict.cpu})
+    def _admit(self, uuid: str, kept: Sequence[admission.Claim],
+               asked: Sequence[admission.Claim]) -> None:
+        self._books.admit(uuid, kept, asked)
+        # What others hold beyond their promises goes, if it is in the way.
+        for other in self._books.in_the_way(uuid, [*kept, *asked]):
+            io = self.io.holding(other)
+            if io is not None:
+                self._lower(other, self._holdings[other].inside(io))
+
+    def _lower(self, uuid: str, after: in_force.Holding) -> None:
+        held = self._holdings[uuid]
+        if after.now != held.now:
+            self._backends[held.backend].apply(held.targets, after.now)
+        self._keep(uuid, after)
+
+    def _keep(self, uuid: str, holding: in_force.Holding) -> None:
+        self._holdings[uuid] = holding
+        self._books.changed(uuid)
 
     def _leave_others(self, domain: hypervisor.Domain,
                       keep: reservation.Backend | None) -> bool:
-        targets = targets_of(domain)
+        targets = in_force.targets_of(domain)
         left = False
         for name, backend in self._backends.items():
             if name == keep:
                 continue
             priors = self._journal.priors(domain.uuid, name)
             if priors:
-                backend.restore(targets, {
+                # Threads of vCPUs that were taken offline among them.
+                others = [base.Target(0, tid) for tid in sorted(
+                    priors.keys() - {target.tid for target in targets})]
+                backend.restore([*targets, *others], {
                     tid: prior.found for tid, prior in priors.items()
                     if prior.pid == domain.pid})
                 self._journal.forget(domain.uuid, name)
                 left = True
         return left
-
-
-def _figures(one: base.Enforced | reservation.Reservation,
-             ) -> tuple[int, int, reservation.Mode]:
-    return one.runtime_us, one.period_us, one.mode
-
-
-def _same(held: base.Enforced | None,
-          promise: reservation.Reservation) -> bool:
-    return held is not None and _figures(held) == _figures(promise)
-
-
-def _words(held: base.Enforced | None) -> str:
-    if held is None:
-        return 'no reservation'
-    return '%s %d us every %d us' % (
-        held.mode, held.runtime_us, held.period_us)

@@ -13,9 +13,10 @@
 """What the agent must remember over its own death.
 
 One SQLite file: what was found on each thread before vsched touched it, the
-operators' overrides, the last report of each reservation, and the batches
-the collector has not confirmed yet. Everything is written before the act it
-belongs to, so that a killed agent can always take up or undo its work.
+instances that vCPUs were taken from, the operators' overrides, the last
+report of each reservation, and the batches the collector has not confirmed
+yet. Everything is written before the act it belongs to, so that a killed
+agent can always take up or undo its work.
 """
 
 from collections.abc import Iterable
@@ -39,6 +40,8 @@ CREATE TABLE IF NOT EXISTS prior (
 CREATE TABLE IF NOT EXISTS override (
     instance_uuid TEXT PRIMARY KEY, body TEXT);
 CREATE TABLE IF NOT EXISTS reservation (
+    instance_uuid TEXT PRIMARY KEY, body TEXT);
+CREATE TABLE IF NOT EXISTS balloon (
     instance_uuid TEXT PRIMARY KEY, body TEXT);
 CREATE TABLE IF NOT EXISTS outbox (
     batch INTEGER PRIMARY KEY, body TEXT);
@@ -136,6 +139,35 @@ class Journal:
             else:
                 db.execute('DELETE FROM prior WHERE instance_uuid = ?'
                            ' AND backend = ?', (instance_uuid, backend))
+
+    def forget_threads(self, instance_uuid: str, backend: str,
+                       tids: Iterable[int]) -> None:
+        """What was found on some threads has been put back."""
+        with self._transaction() as db:
+            db.executemany(
+                'DELETE FROM prior WHERE instance_uuid = ?'
+                ' AND backend = ? AND tid = ?',
+                [(instance_uuid, backend, tid) for tid in tids])
+
+    # Balloons
+
+    def balloons(self) -> list[Mapping[str, ty.Any]]:
+        """Instances that have fewer vCPUs than they are configured for."""
+        return [json.loads(body) for body, in self._rows(
+            'SELECT body FROM balloon ORDER BY instance_uuid')]
+
+    def note_balloon(self, instance_uuid: str,
+                     body: Mapping[str, ty.Any]) -> None:
+        """vCPUs of an instance are about to be taken."""
+        with self._transaction() as db:
+            db.execute('INSERT OR REPLACE INTO balloon VALUES (?, ?)',
+                       (instance_uuid, json.dumps(dict(body))))
+
+    def forget_balloon(self, instance_uuid: str) -> None:
+        """An instance has all of its vCPUs again."""
+        with self._transaction() as db:
+            db.execute('DELETE FROM balloon WHERE instance_uuid = ?',
+                       (instance_uuid,))
 
     # Overrides
 

@@ -16,6 +16,7 @@ from fractions import Fraction
 import typing as ty
 
 from vsched_lib.model import host
+from vsched_lib.model import overhead
 from vsched_lib.model import reservation
 
 
@@ -57,3 +58,20 @@ class NoMargins:
               bound_ppm: int | None) -> reservation.Reservation:
         """The promise as it is."""
         return promise
+
+
+class Prices(ty.Protocol):
+    """What an instance's I/O takes of this host."""
+
+    def extra_mcpu(self, rates: overhead.Rates, charged: bool,
+                   guest: Fraction) -> int:
+        """What comes on top of its guest's promise, or errors.Refused."""
+
+
+class NoPrices:
+    """A host that was not asked what I/O costs."""
+
+    def extra_mcpu(self, rates: overhead.Rates, charged: bool,
+                   guest: Fraction) -> int:
+        """Nothing."""
+        return 0

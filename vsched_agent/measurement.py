@@ -19,18 +19,28 @@ import threading
 
 from oslo_config import cfg
 
+from vsched_agent.accounting import host
+from vsched_agent.accounting import packets
+from vsched_agent.accounting import readers
+from vsched_agent.accounting import requests
+from vsched_agent.accounting import usage
 from vsched_agent.enforcement import base as enforcement
 from vsched_agent.enforcement import capacity
 from vsched_agent.enforcement import cgroup
 from vsched_agent.enforcement import kernel
 from vsched_agent.enforcement import ladder
+from vsched_agent.hypervisor import base
 from vsched_agent import profiles
 from vsched_agent.profiling import clocks
+from vsched_agent.profiling import loads
 from vsched_agent.profiling import plan
+from vsched_agent.profiling import pricing
 from vsched_agent.profiling import probes
 from vsched_agent.profiling import run_file
 from vsched_agent.profiling import runner
+from vsched_agent.profiling import stage
 from vsched_lib.contract import errors
+from vsched_lib.contract import messages
 from vsched_lib.model import error
 from vsched_lib.model import reservation
 
@@ -111,3 +121,45 @@ class ErrorMeasurement:
                 1 << reservation.KERNEL_BW_SHIFT))
         return max(0, current.capacity_mcpu - held_mcpu) * (
             error.PPM // reservation.MCPU_PER_CPU)
+
+
+class OverheadMeasurement:
+    """This host, ready to be asked what its work for I/O costs.
+
+    :param conf: with the agent's options.
+    :param quick: a short run.
+    :param guests: how many calibration VMs.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, quick: bool = False,
+                 guests: int = 1) -> None:
+        options = conf.profiling
+        own = kernel.KernelFacts.read()
+        self.plan = loads.QUICK if quick else loads.FULL
+        self.facts = profiles.facts(own)
+        self._quick = quick
+        folder = profiles.folder(conf)
+        self.stage = stage.Stage(stage.Props(
+            options.guest_kernel, options.guest_initrd, conf.hypervisor.uri,
+            conf.hypervisor.run_dir, folder, options.disk_folder or folder,
+            options.guest_virt_type), guests)
+        self._meter = usage.UsageMeter(
+            readers.of_kind('qemu'), host.HostMeter(irq_time=own.irq_time),
+            packets.PacketMeter(), requests.RequestMeter(
+                requests.PatientAsker(self.stage.disk_counters), 0))
+
+    def meter(self, domains: Sequence[base.Domain],
+              ) -> Sequence[messages.UsageSample]:
+        """What the VMs used since this was last asked."""
+        return self._meter.sample(domains, {})
+
+    def run(self, kept: run_file.RunFile, stopping: threading.Event,
+            on_progress: Callable[[int, str], None]) -> pricing.PricingRun:
+        """A run of the plan."""
+        return pricing.PricingRun(
+            self.plan, self.facts, self.stage, self.meter, kept, stopping,
+            on_progress, self._quick)
+
+    def close(self) -> None:
+        """Let go of what the meter holds."""
+        self._meter.close()

@@ -22,10 +22,13 @@ import typing as ty
 from oslo_config import cfg
 
 from vsched_agent import conf as agent_conf
+from vsched_agent.conf import placement as placement_conf
 from vsched_agent import privileged
 from vsched_agent import profiles
 from vsched_lib.contract import messages
 
+_RUNS = {messages.JobKind.PROFILE_ERROR: 'error',
+         messages.JobKind.PROFILE_OVERHEAD: 'overhead'}
 _FLAGS = ('in_guest', 'quick')
 _LISTS = ('shares_pct', 'backends', 'periods_us')
 _NUMBERS = ('seconds', 'contend')
@@ -56,9 +59,8 @@ def arguments(order: messages.JobOrder) -> Sequence[str]:
 
     :raises ValueError: for an order that no run answers.
     """
-    if order.kind is not messages.JobKind.PROFILE_ERROR:
-        raise ValueError('this agent has no run for %s' % order.kind)
-    words = ['error', '--json', '--watch-input', '--run', order.uuid]
+    words = [_RUNS[order.kind], '--json', '--watch-input', '--run',
+             order.uuid]
     for name, value in sorted(order.parameters.items()):
         option = _OPTIONS.get(name, '--' + name.replace('_', '-'))
         if name in _FLAGS:
@@ -75,7 +77,9 @@ def arguments(order: messages.JobOrder) -> Sequence[str]:
 def _effective(conf: cfg.ConfigOpts) -> configparser.RawConfigParser:
     found = configparser.RawConfigParser()
     groups = [(group.name, [opt.dest for opt in options])
-              for group, options in agent_conf.list_opts()]
+              for group, options in agent_conf.list_opts()
+              # A run has no business there, and needs no password.
+              if group.name != placement_conf.GROUP]
     groups += [(section, ['helper_command'])
                for section in privileged.SECTIONS if section in conf]
     for section, names in groups:

@@ -19,10 +19,7 @@ two together and says what came of it.
 """
 
 from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
 import dataclasses
-from fractions import Fraction
 import threading
 import time
 import typing as ty
@@ -30,13 +27,14 @@ import typing as ty
 from oslo_log import log as logging
 
 from vsched_agent import bulletin as bulletins
+from vsched_agent import charging as chargings
 from vsched_agent import enforcer as enforcers
 from vsched_agent.hypervisor import base
 from vsched_agent import journal as journals
+from vsched_agent import sources
 from vsched_agent import wanted as wants
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
-from vsched_lib.model import error_change
 
 LOG = logging.getLogger(__name__)
 
@@ -44,26 +42,6 @@ LOG = logging.getLogger(__name__)
 #: The driver connects in the background; this long after the start the
 #: hypervisor is not lost but not there yet, in seconds.
 GRACE_S = 10.0
-
-
-class Meter(ty.Protocol):
-    """What :class:`vsched_agent.accounting.usage.UsageMeter` offers."""
-
-    def sample(self, domains: Sequence[base.Domain],
-               promised: Mapping[str, Fraction],
-               ) -> list[messages.UsageSample]:
-        """CPU time since the last call, by instance."""
-
-
-class Profiles(ty.Protocol):
-    """Where the host's error profiles come from."""
-
-    def attested(self, holdings: Iterable[enforcers.Holding]) -> None:
-        """What was just seen to be in force: samples for free."""
-
-    def look(self) -> Sequence[tuple[
-            messages.ErrorProfile, Sequence[error_change.Change]]]:
-        """Those that are new, and how they differ from the last ones."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,14 +66,21 @@ class Reconciler:
     :param host_info: what the host is and can promise, now.
     :param on_batch: called when a batch waits in the journal.
     :param profiles: tells of new profiles; None when there are none.
+    :param charging: decides who pays for the host's work on I/O; None when
+        nobody does.
+    :param costs: tells what I/O costs; None when nobody knows.
+    :param balloons: which vCPUs instances have; None when all have all.
     """
 
     def __init__(self, settings: Settings, hypervisor: base.Hypervisor,
                  enforcer: enforcers.Enforcer, journal: journals.Journal,
-                 meter: Meter,
+                 meter: sources.Meter,
                  host_info: ty.Callable[[], messages.HostInfo],
                  on_batch: ty.Callable[[], None],
-                 profiles: Profiles | None = None) -> None:
+                 profiles: sources.Profiles | None = None,
+                 charging: chargings.Charging | None = None,
+                 costs: sources.Costs | None = None,
+                 balloons: sources.Balloons | None = None) -> None:
         self._settings = settings
         self._hypervisor = hypervisor
         self._enforcer = enforcer
@@ -104,6 +89,11 @@ class Reconciler:
         self._host_info = host_info
         self._on_batch = on_batch
         self._profiles = profiles
+        self._costs = costs
+        self._unpriced_told: dict[str, str] = {}
+        self._charging = charging or chargings.Charging(
+            chargings.Settings(enabled=False), enforcer)
+        self._balloons = balloons or sources.NoBalloons()
         self._bulletin = bulletins.Bulletin(
             settings.host, journal, settings.outbox_batches)
 
@@ -165,6 +155,13 @@ class Reconciler:
         self._bulletin.job(report)
         self._wake.set()
 
+    def event(self, code: str, severity: messages.Severity, detail: str,
+              instance_uuid: str | None = None,
+              figures: dict[str, ty.Any] | None = None) -> None:
+        """Something happened beside the loop."""
+        self._bulletin.event(code, severity, detail, instance_uuid, figures)
+        self._wake.set()
+
     def set_overrides(self, overrides: messages.Overrides) -> None:
         """Take over the host's overrides and act on what changed."""
         self._journal.replace_overrides(overrides)
@@ -210,17 +207,34 @@ class Reconciler:
         self._plan()
         if due:
             self._attest()
-            self._bulletin.used(self._meter.sample(
-                list(self._domains.values()), self._enforcer.promised()))
+            self._account()
+            if self._known:
+                self._balloons.look(self._domains.values())
         self._report()
 
+    def _account(self) -> None:
+        domains = list(self._domains.values())
+        samples = self._meter.sample(domains, self._enforcer.promised())
+        self._bulletin.used(samples, self._meter.host)
+        if self._costs is not None:
+            self._costs.used(samples)
+        before = self._enforcer.admitted_mcpu()
+        for news in self._charging.look(
+                domains, samples, self._meter.readings):
+            if news.uuid in self._domains:
+                self._bulletin.io(self._domains[news.uuid], news)
+        if self._enforcer.admitted_mcpu() < before:
+            self._retry_unmet()
+
     def _hear(self) -> None:
-        if self._profiles is None:
-            return
-        for profile, changes in self._profiles.look():
+        news = () if self._profiles is None else self._profiles.look()
+        for profile, changes in news:
             self._bulletin.profile(profile, changes)
             # What was granted by an older one may need another margin.
             self._replan |= self._domains.keys()
+        for priced in self._costs.look() if self._costs else ():
+            self._bulletin.overhead(priced)
+            self._retry_unmet()
 
     def _observe(self) -> None:
         now = time.monotonic()
@@ -277,6 +291,7 @@ class Reconciler:
 
     def _gone(self, uuid: str) -> None:
         self._enforcer.drop(uuid)
+        self._charging.forget(uuid)
         self._bulletin.forget(uuid)
         self._retry_unmet()
 
@@ -300,32 +315,43 @@ class Reconciler:
             # What an earlier agent left in force comes first: a newcomer
             # must not be admitted into room that is taken.
             self._plan_all = False
-            for domain, _ in todo:
-                self._enforcer.adopt(domain)
+            for domain, wanted in todo:
+                self._enforcer.adopt(
+                    domain, wanted.io_charging != wants.CHARGE)
         for domain, wanted in todo:
             try:
-                self._settle(domain, wanted)
+                self._balloons.settled(
+                    domain.uuid, self._settle(domain, wanted))
             except Exception:
                 # One instance's trouble is none of the others'.
                 LOG.exception('%s could not be dealt with; it is tried '
                               'again', domain.name)
                 self._pending.add(domain.uuid)
 
-    def _settle(self, domain: base.Domain, wanted: wants.Wanted) -> None:
+    def _settle(self, domain: base.Domain,
+                wanted: wants.Wanted) -> errors.VschedError | None:
+        """Have an instance hold what it should.
+
+        :returns: why it does not, if so.
+        """
+        shaped, promise = self._balloons.of(domain, wanted.promise)
         state, cause = messages.State.APPLIED, wanted.problem
+        if wanted.problem is None:
+            charged = self._charging.want(domain, wanted.io_charging)
         if wanted.problem is not None:
             state = messages.State.REFUSED
-        elif wanted.promise is None:
+        elif promise is None:
             if self._enforcer.release(domain):
                 self._retry_unmet()
             elif domain.uuid not in self._bulletin.spoken_of:
-                return
+                return None
             state = messages.State.RELEASED
         else:
             before = self._enforcer.holding(domain.uuid)
             try:
                 cause = self._enforcer.hold(
-                    domain, wanted.promise, wanted.bound_ppm)
+                    shaped, promise, wanted.bound_ppm, charged,
+                    wanted.rates)
             except errors.Refused as refusal:
                 cause, state = refusal, messages.State.REFUSED
                 if refusal.code == errors.Code.THREADS_GONE:
@@ -334,12 +360,25 @@ class Reconciler:
             else:
                 if cause is not None:
                     state = messages.State.DEGRADED
+            self._unpriced(domain, wanted)
             held = self._enforcer.holding(domain.uuid)
             if before is not None and (
                     held is None or held.bandwidth < before.bandwidth):
                 self._retry_unmet()
         self._bulletin.reservation(
             domain, wanted, self._enforcer.holding(domain.uuid), state, cause)
+        return None if state is messages.State.DEGRADED else cause
+
+    def _unpriced(self, domain: base.Domain, wanted: wants.Wanted) -> None:
+        if self._costs is None or not any(
+                dataclasses.astuple(wanted.rates)):
+            return
+        why = self._costs.problem()
+        if why is not None and self._unpriced_told.get(domain.uuid) != why:
+            self._unpriced_told[domain.uuid] = why
+            self._bulletin.event(
+                errors.Code.IO_UNPRICED, messages.Severity.INFO,
+                '%s: %s' % (domain.name, why), domain.uuid)
 
     def _attest(self) -> None:
         drifts, stale = self._enforcer.attest()

@@ -22,14 +22,20 @@ from oslo_service.backend import base as service_base
 import pbr.version
 
 from vsched_agent.accounting import usage
+from vsched_agent import balloons
+from vsched_agent import charging
+from vsched_agent.conf import placement as placement_conf
 from vsched_agent import endpoint
 from vsched_agent.enforcement import capacity
 from vsched_agent.enforcement import kernel
 from vsched_agent.enforcement import ladder
 from vsched_agent import enforcer
 from vsched_agent.hypervisor import base as hypervisor_base
+from vsched_agent.hypervisor import channel as channels
 from vsched_agent.hypervisor import factory
 from vsched_agent import orders
+from vsched_agent.placement import desired
+from vsched_agent.placement import factory as placement_factory
 from vsched_agent import privileged
 from vsched_agent import profiles
 from vsched_agent.profiling import jobs
@@ -39,6 +45,8 @@ from vsched_agent import state
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.model import admission
+from vsched_lib.model import charging as model
+from vsched_lib.model import reservation
 
 LOG = logging.getLogger(__name__)
 
@@ -54,14 +62,17 @@ class Agent(service_base.ServiceBase):
     :param conf: with the agent's options registered.
     :param transport: the bus; made from ``transport_url`` when None.
     :param hypervisor: the driver; libvirt's when None.
+    :param channel: the way to the guests; libvirt's when None and the
+        driver is libvirt's, else there is no ballooning.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, transport: ty.Any = None,
                  hypervisor: hypervisor_base.Hypervisor | None = None,
-                 ) -> None:
+                 channel: channels.VcpuChannel | None = None) -> None:
         self._conf = conf
         self._transport = transport
         self._hypervisor = hypervisor
+        self._channel = channel
         self._stopped = threading.Event()
 
     def start(self) -> None:
@@ -85,14 +96,24 @@ class Agent(service_base.ServiceBase):
             self._ladder.backends, self._ladder.support, self._capacity,
             self._state.journal, admission.Test(conf.admission_test),
             conf.on_refusal == 'degrade', self._kernel.tick_us,
-            self._profiles.margins)
-        self._meter = usage.UsageMeter()
+            self._profiles.margins, self._profiles.costs.prices)
+        charged = self._conf.charging
+        self._charging = charging.Charging(charging.Settings(
+            model.IoPolicy(charged.headroom, charged.window,
+                           charged.floor_mcpu / reservation.MCPU_PER_CPU),
+            charged.period_us, self._kernel.tick_us, charged.enabled),
+            self._enforcer)
+        self._meter = usage.meter_of(self._driver, self._kernel.irq_time)
+        self._balloons = self._make_balloons()
         self._reconciler = reconciler.Reconciler(
             reconciler.Settings(
                 conf.host, conf.interval, conf.full_sync_interval,
                 conf.report_interval, conf.outbox_batches),
             self._driver, self._enforcer, self._state.journal, self._meter,
-            self._host_info, lambda: self._reporter.poke(), self._profiles)
+            self._host_info, lambda: self._reporter.poke(), self._profiles,
+            self._charging, self._profiles.costs, self._balloons)
+        self._keeper = placement_factory.keeper(
+            self._conf, self._reconciler.event)
         self._jobs = jobs.Jobs(
             orders.command(self._conf), orders.arguments,
             self._reconciler.job)
@@ -104,9 +125,13 @@ class Agent(service_base.ServiceBase):
             transport, rpc.AGENT_TOPIC, conf.host,
             [endpoint.Endpoint(self._reporter.fetch_overrides,
                                self._reporter.fetch_jobs)])
-        self._driver.start(self._reconciler.changed)
+        if self._balloons is not None:
+            self._balloons.start()
+        self._driver.start(self._changed)
         self._reconciler.start()
         self._jobs.start()
+        if self._keeper is not None:
+            self._keeper.start()
         self._reporter.start()
         # Last, and on its own thread: a bus that is away must not delay
         # enforcement.
@@ -118,8 +143,14 @@ class Agent(service_base.ServiceBase):
     def stop(self, graceful: bool = True) -> None:
         """Stop; the kernel keeps the promises unless told otherwise."""
         self._reporter.stop()
+        if self._keeper is not None:
+            self._keeper.stop()
         self._jobs.stop()
+        if self._balloons is not None:
+            # Reservations move with vCPUs, so the loop must still run.
+            self._balloons.stop()
         self._reconciler.stop()
+        self._profiles.close()
         if self._conf.agent.restore_on_stop:
             self.restore()
         self._driver.stop()
@@ -127,6 +158,22 @@ class Agent(service_base.ServiceBase):
         self._state.close()
         self._leave_bus()
         self._stopped.set()
+
+    def _make_balloons(self) -> balloons.Balloons | None:
+        channel = self._channel
+        if channel is None and self._hypervisor is None:
+            channel = factory.channel_from_conf(self._conf)
+        if channel is None or self._conf.ballooning.mode == 'off':
+            return None
+        return balloons.Balloons(
+            self._conf, channel, self._state.journal, self._meter,
+            lambda *told: self._reconciler.event(*told),
+            lambda uuid: self._reconciler.changed(uuid))
+
+    def _changed(self, uuid: str | None) -> None:
+        self._reconciler.changed(uuid)
+        if self._balloons is not None:
+            self._balloons.changed(uuid)
 
     def _leave_bus(self) -> None:
         if self._bus.is_alive():
@@ -158,6 +205,19 @@ class Agent(service_base.ServiceBase):
     def _host_info(self) -> messages.HostInfo:
         current = self._capacity.current()
         leaked_mcpu = self._capacity.measured().leaked_mcpu
+        supports = {name: self._ladder.support(name)
+                    for name in self._ladder.backends}
+        placed = messages.PlacementInfo(messages.PlacementState.OFF)
+        if self._keeper is not None:
+            self._keeper.want(desired.Desired(
+                placement_conf.compute_name(self._conf),
+                current.capacity_mcpu, current.reserve_mcpu,
+                desired.traits(
+                    (str(name) for name, support in supports.items()
+                     if support.usable), self._profiles.certified(),
+                    balloon=self._balloons is not None),
+                self._enforcer.held_mcpu()))
+            placed = self._keeper.info()
         return messages.HostInfo(
             agent_version=pbr.version.VersionInfo(
                 'vsched').version_string(),
@@ -170,6 +230,5 @@ class Agent(service_base.ServiceBase):
             backends=tuple(
                 messages.BackendInfo(
                     str(name), support.usable, tuple(support.reasons))
-                for name, support in (
-                    (name, self._ladder.support(name))
-                    for name in self._ladder.backends)))
+                for name, support in supports.items()),
+            placement=placed)

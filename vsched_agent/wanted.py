@@ -13,13 +13,12 @@
 """What an instance should have: its own metadata, or what the API says."""
 
 import dataclasses
-from decimal import Decimal
-import typing as ty
 
 from vsched_agent.hypervisor import base
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
+from vsched_lib.model import overhead
 from vsched_lib.model import reservation
 
 
@@ -35,6 +34,8 @@ class Wanted:
         keeps what it has.
     :param bound_ppm: what may be missing in one second of a hundred, in ppm
         of the promise; None when anything may.
+    :param io_charging: who pays for the host's work on its I/O.
+    :param rates: the I/O that it is said to do, if somebody pays for it.
     """
 
     promise: reservation.Reservation | None
@@ -42,8 +43,11 @@ class Wanted:
     generation: int = 0
     problem: errors.VschedError | None = None
     bound_ppm: int | None = None
+    io_charging: extra_specs.IoCharging = extra_specs.IoCharging.NONE
+    rates: overhead.Rates = overhead.Rates()
 
 
+CHARGE = extra_specs.IoCharging.CHARGE
 NOTHING = Wanted(None, messages.Source.NONE)
 
 
@@ -74,20 +78,33 @@ def by_metadata(domain: base.Domain) -> Wanted:
         return Wanted(None, messages.Source.METADATA, problem=problem)
     if spec.reservation is None:
         return NOTHING
+    ask = spec.ask(len(domain.vcpus))
     return Wanted(spec.reservation, messages.Source.METADATA,
-                  bound_ppm=_bound_ppm(spec))
-
-
-def _bound_ppm(spec: extra_specs.FlavorSpec) -> int | None:
-    pct = spec.values.get('max_alloc_error_pct')
-    return None if pct is None else int(ty.cast(Decimal, pct) * 10_000)
+                  bound_ppm=ask.bound_ppm,
+                  io_charging=extra_specs.IoCharging(
+                      str(spec.values['io_charging'])),
+                  rates=overhead.Rates() if ask.charged is None
+                  else ask.rates)
 
 
 def of(domain: base.Domain, override: messages.Override | None) -> Wanted:
     """The override when there is one, else the metadata."""
     if override is not None:
         wanted = by_override(override)
+        if wanted.promise is None:
+            return wanted
         # Another share is another figure, not another quality.
-        return wanted if wanted.promise is None else dataclasses.replace(
-            wanted, bound_ppm=by_metadata(domain).bound_ppm)
+        own = by_metadata(domain)
+        return dataclasses.replace(
+            wanted, bound_ppm=own.bound_ppm, io_charging=own.io_charging,
+            rates=own.rates)
     return by_metadata(domain)
+
+
+def workload_class(domain: base.Domain) -> str | None:
+    """What the instance mostly does, if its metadata says so legibly."""
+    spec = extra_specs.TABLE['workload_class']
+    try:
+        return str(spec.parse(domain.extra_specs.get(spec.name)))
+    except ValueError:
+        return None

@@ -28,6 +28,9 @@ backend.init_backend(backend.BackendType.THREADING)
 from oslo_service import service as oslo_service  # noqa: E402
 import pbr.version  # noqa: E402
 
+from vsched_agent import balloons  # noqa: E402
+from vsched_agent.cmd import overhead  # noqa: E402
+from vsched_agent.cmd import placement  # noqa: E402
 from vsched_agent.cmd import profile  # noqa: E402
 from vsched_agent.cmd import usage  # noqa: E402
 from vsched_agent import conf as agent_conf  # noqa: E402
@@ -68,6 +71,8 @@ def _doctor(conf: cfg.ConfigOpts) -> int:
             '%s answers: %d running instances' % (
                 conf.hypervisor.uri, count)))
     findings.append(profile.finding(conf))
+    findings.append(overhead.finding(conf))
+    findings.append(placement.finding(conf))
     if conf.command.json:
         print(json.dumps([finding.to_dict() for finding in findings]))
     else:
@@ -89,6 +94,8 @@ def _restore(conf: cfg.ConfigOpts) -> int:
                 enforcer.Enforcer(rungs.backends, rungs.support,
                                   limits.NoCapacity(), held.journal),
                 driver, held.journal)
+            problems = balloons.give_back(
+                conf, factory.channel_from_conf(conf), held.journal)
     except hypervisor.HypervisorUnavailable as error:
         print('vsched-agent restore: %s does not answer, nothing was '
               'changed: %s' % (conf.hypervisor.uri, error), file=sys.stderr)
@@ -97,7 +104,9 @@ def _restore(conf: cfg.ConfigOpts) -> int:
         held.close()
     print('%d instances are as they were found; %d that vsched had touched '
           'do not run any more' % (restored, gone))
-    return 0
+    for problem in problems:
+        print('vsched-agent restore: %s' % problem, file=sys.stderr)
+    return int(bool(problems))
 
 
 def _commands(parsers: argparse._SubParsersAction) -> None:
@@ -116,6 +125,7 @@ def _commands(parsers: argparse._SubParsersAction) -> None:
         help='put every thread and cgroup back as vsched found it; the '
              'agent must not run')
     restore.set_defaults(handler=_restore)
+    placement.add_commands(parsers)
     profile.add_commands(parsers)
     usage.add_commands(parsers)
 

@@ -23,15 +23,32 @@ import typing as ty
 
 from oslo_config import cfg
 
-from vsched_agent.accounting import host as host_meter
+from vsched_agent.accounting import readings
 from vsched_agent.accounting import usage
+from vsched_agent.enforcement import kernel
 from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor import factory
 from vsched_lib.contract import messages
 
-#: One interval: names by UUID, what instances used, what the host did.
-Interval = tuple[dict[str, str], Sequence[messages.UsageSample],
-                 host_meter.HostSample]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Interval:
+    """What happened in one interval.
+
+    :param names: of instances, by UUID.
+    :param samples: what instances used.
+    :param roles_us: by instance, the run time of its threads by role.
+    :param host: what the CPUs did.
+    :param irq_time: whether the kernel keeps interrupts' time apart.
+    """
+
+    names: ty.Mapping[str, str]
+    samples: Sequence[messages.UsageSample]
+    roles_us: ty.Mapping[str, ty.Mapping[readings.Role, int]]
+    host: messages.HostUsage
+    irq_time: bool
+
 
 
 def add_commands(parsers: ty.Any) -> None:
@@ -58,45 +75,70 @@ def intervals(hypervisor: base.Hypervisor, seconds: float, count: int,
     :param count: how many; 0 for ever.
     :raises base.HypervisorUnavailable: when there is nobody to ask.
     """
-    meter, cpus = usage.UsageMeter(), host_meter.HostMeter()
+    irq_time = kernel.KernelFacts.read().irq_time
+    meter = usage.meter_of(hypervisor, irq_time, patient=True)
     try:
         meter.sample(hypervisor.domains(), {})
-        cpus.sample(0)
         number = 0
         while not count or number < count:
             number += 1
             sleep(seconds)
             domains = hypervisor.domains()
             samples = meter.sample(domains, {})
-            whole = cpus.sample(sum(
-                one.guest_us + one.direct_us for one in samples))
-            if whole is not None:
-                yield ({one.uuid: one.name for one in domains},
-                       samples, whole)
+            if meter.host is not None:
+                yield Interval(
+                    {one.uuid: one.name for one in domains}, samples,
+                    {uuid: {role: ns // 1000
+                            for role, ns in one.by_role_ns().items()}
+                     for uuid, one in meter.readings.items()},
+                    meter.host, irq_time)
     finally:
         meter.close()
 
 
-def table(names: ty.Mapping[str, str],
-          samples: Sequence[messages.UsageSample],
-          whole: host_meter.HostSample) -> str:
-    """One interval as text; all figures but the last line's in CPUs."""
-    lines = ['%-36s %8s %8s %8s' % ('instance', 'guest', 'host', 'waits')]
-    for one in sorted(samples, key=lambda one: -one.guest_us):
-        lines.append('%-36s %8.3f %8.3f %8.3f' % (
-            names.get(one.instance_uuid, one.instance_uuid)[:36],
-            one.guest_us / one.interval_us, one.direct_us / one.interval_us,
-            one.wait_us / one.interval_us))
-    for name, value_us in (('the host itself', whole.own_us),
-                           ('stolen', whole.steal_us),
-                           ('idle', whole.idle_us)):
-        lines.append('%-36s %8s %8.3f' % (
-            name, '', value_us / whole.interval_us))
-    told_us = (whole.instances_us + whole.own_us + whole.steal_us +
-               whole.idle_us)
-    lines.append('%-36s %8s %8.3f of %d CPUs' % (
-        'all', '', told_us / whole.interval_us, whole.cpus))
+_NAME = 32
+_COLUMNS = ('guest', 'emulator', 'iothread', 'vhost', 'other', 'shared',
+            'waits', 'wakes/s', 'rx/s', 'tx/s', 'reads/s', 'writes/s')
+
+
+def table(interval: Interval) -> str:
+    """One interval as text; the figures are in CPUs where not per second."""
+    lines = [_row('instance', *_COLUMNS)]
+    for one in sorted(interval.samples, key=lambda one: -one.guest_us):
+        name = interval.names.get(one.instance_uuid, one.instance_uuid)
+        roles_us = interval.roles_us.get(one.instance_uuid, {})
+        host_us = [roles_us.get(role, 0) for role in (
+            readings.Role.EMULATOR, readings.Role.IOTHREAD,
+            readings.Role.VHOST, readings.Role.OTHER)]
+        seconds = one.interval_us / 1e6
+        lines.append(_row(name[:_NAME], *(
+            '%.3f' % (us / one.interval_us) for us in (
+                one.guest_us, *host_us, one.shared_us,
+                one.wait_us + one.direct_wait_us)), *(
+            '%.0f' % (count / seconds) for count in (
+                one.wakeups, one.net_rx_packets, one.net_tx_packets,
+                one.disk_read_requests, one.disk_write_requests))))
+    whole = interval.host
+    irq = '%.3f' % (whole.irq_us / whole.interval_us)
+    for name, text in (
+            ('all guests', whole.guest_us), ('for them: direct',
+                                             whole.direct_us),
+            ('for them: shared, an estimate', whole.shared_us),
+            ('the host itself', whole.own_us),
+            ('stolen', whole.steal_us), ('idle', whole.idle_us)):
+        lines.append(_row(name, '%.3f' % (text / whole.interval_us)))
+    told_us = (whole.guest_us + whole.direct_us + whole.shared_us +
+               whole.own_us + whole.steal_us + whole.idle_us)
+    lines.append('%s of %d CPUs' % (_row('all', '%.3f' % (
+        told_us / whole.interval_us)), whole.cpus))
+    lines.append(_row('of it in interrupts', irq) if interval.irq_time else
+                 'this kernel does not tell the time of interrupts')
     return '\n'.join(lines)
+
+
+def _row(name: str, *cells: str) -> str:
+    return ('%-*s' % (_NAME, name) + ''.join(
+        ' %8s' % cell for cell in cells)).rstrip()
 
 
 def _usage(conf: cfg.ConfigOpts) -> int:
@@ -107,16 +149,9 @@ def _usage(conf: cfg.ConfigOpts) -> int:
         return 2
     try:
         with factory.once(conf) as driver:
-            for names, samples, whole in intervals(
-                    driver, command.seconds, command.count):
-                if command.json:
-                    print(json.dumps({
-                        'host': dataclasses.asdict(whole), 'instances': [
-                            {'name': names.get(one.instance_uuid),
-                             **one.to_dict()} for one in samples]}),
-                        flush=True)
-                else:
-                    print(table(names, samples, whole), flush=True)
+            for one in intervals(driver, command.seconds, command.count):
+                print(json.dumps(_json(one)) if command.json else table(one),
+                      flush=True)
     except base.HypervisorUnavailable as problem:
         print('vsched-agent usage: %s does not answer: %s' % (
             conf.hypervisor.uri, problem), file=sys.stderr)
@@ -124,3 +159,13 @@ def _usage(conf: cfg.ConfigOpts) -> int:
     except KeyboardInterrupt:
         pass
     return 0
+
+
+def _json(interval: Interval) -> dict[str, ty.Any]:
+    return {
+        'host': {**interval.host.to_dict(), 'irq_time': interval.irq_time},
+        'instances': [{
+            'name': interval.names.get(one.instance_uuid),
+            'roles_us': {str(role): us for role, us in interval.roles_us.get(
+                one.instance_uuid, {}).items()},
+            **one.to_dict()} for one in interval.samples]}

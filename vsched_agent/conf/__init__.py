@@ -15,11 +15,16 @@
 from oslo_config import cfg
 
 from vsched_agent.conf import agent
+from vsched_agent.conf import ballooning
+from vsched_agent.conf import charging
 from vsched_agent.conf import enforcement
 from vsched_agent.conf import hypervisor
+from vsched_agent.conf import placement
 from vsched_agent.conf import profiling
 
-_MODULES = (agent, enforcement, hypervisor, profiling)
+_MODULES = (
+    agent, ballooning, charging, enforcement, hypervisor, placement,
+    profiling)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

@@ -37,6 +37,14 @@ enforcement_opts: list[cfg.Opt] = [
              'cgroup CPU bandwidth: a cap, no guarantee')]),
         help='The backends this compute node may use, the preferred one '
              'first. A reservation that names no backend gets the first.'),
+    cfg.StrOpt(
+        'unpriced_io',
+        default='ignore',
+        choices=[('ignore', 'taken to cost nothing, with an event'),
+                 ('refuse', 'the reservation is refused')],
+        help='What is made of the packets and requests a second that a '
+             'flavor announces while this host has no overhead profile '
+             'that can be used.'),
 ]
 
 

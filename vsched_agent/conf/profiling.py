@@ -41,10 +41,11 @@ profiling_opts = [
         help='Profiles of each source that are kept in state_path.'),
     cfg.IntOpt(
         'live_vcpus',
-        default=8, min=0, max=4096,
-        help='vCPUs under a reservation that are looked at in each pass for '
-             'samples of the error in production; the next pass takes the '
-             'next ones. 0 takes none.'),
+        default=8, min=0, max=256,
+        help='vCPUs under a reservation whose switches are watched at the '
+             'same time for samples of the error in production; after twenty '
+             'passes come the next ones. Each takes 36 KiB of memory. 0 '
+             'takes none.'),
     cfg.FloatOpt(
         'live_interval',
         default=3600.0, min=10, max=86_400,
@@ -58,7 +59,21 @@ profiling_opts = [
         'guest_initrd',
         default='/var/cache/vsched/guest/initramfs.cpio',
         help='Its initial RAM file system; it burns the CPU when its kernel '
-             'is told vsched.load=burn.'),
+             'is told vsched.load=burn, and has /bin/vsched-load.'),
+    cfg.StrOpt(
+        'guest_virt_type',
+        default='auto',
+        choices=[
+            ('auto', 'kvm where it runs the guest, else qemu'),
+            ('kvm', 'as instances are run'),
+            ('qemu', 'emulation')],
+        help='What runs the calibration VM that overhead profiles are made '
+             'with.'),
+    cfg.StrOpt(
+        'disk_folder',
+        help='Where the disk of that VM is put, 64 MiB. It should be on the '
+             'storage that instances use, and QEMU must be able to open '
+             'files there. Without it, the folder profiling in state_path.'),
 ]
 
 

@@ -12,11 +12,13 @@
 
 """Stand-ins for unit tests that are about something else."""
 
+from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 from fractions import Fraction
 import typing as ty
 
+from vsched_agent.accounting import readings
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
 from vsched_lib.contract import errors
@@ -49,12 +51,11 @@ class FakeBackend(base.Backend):
         return {one.tid: {'nice': one.tid % 20} for one in targets
                 if one.tid not in self.dead}
 
-    def apply(self, targets: Sequence[base.Target],
-              promise: reservation.Reservation) -> None:
-        if self.dead & {one.tid for one in targets}:
+    def apply_each(self, promises: Sequence[base.Promised]) -> None:
+        if self.dead & {one.tid for one, _ in promises}:
             raise errors.Refused('a thread is gone', errors.Code.THREADS_GONE)
         held = dict(self.held)
-        for one in targets:
+        for one, promise in promises:
             held[one.tid] = base.Enforced(
                 promise.runtime_us, promise.period_us, promise.mode)
         total = sum((Fraction(one.runtime_us, one.period_us)
@@ -62,7 +63,7 @@ class FakeBackend(base.Backend):
         if self.bound is not None and total > self.bound:
             raise errors.Refused('busy', errors.Code.KERNEL_REFUSED)
         self.held = held
-        self.applied.append(tuple(one.tid for one in targets))
+        self.applied.append(tuple(one.tid for one, _ in promises))
 
     def read(self, targets: Sequence[base.Target],
              ) -> dict[int, base.Enforced | None]:
@@ -118,9 +119,20 @@ class FakeHypervisor(hypervisor.Hypervisor):
             raise hypervisor.HypervisorUnavailable('the test says so')
         return self.running.get(uuid)
 
+    def disk_counters(self, uuids: Collection[str],
+                      ) -> Mapping[str, Mapping[
+                          str, hypervisor.DiskCounters]]:
+        return {}
+
 
 class FakeMeter:
-    """One sample an instance and pass."""
+    """One sample an instance and pass, and one of the host."""
+
+    host: messages.HostUsage | None = messages.HostUsage(
+        1.0, 1_000_000, 2, 1_500_000, 0, 0, 500_000, 0, 0, 0)
+
+    def __init__(self) -> None:
+        self.readings: dict[str, readings.Reading] = {}
 
     def sample(self, domains: Sequence[hypervisor.Domain],
                promised: Mapping[str, Fraction],

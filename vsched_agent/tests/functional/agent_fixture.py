@@ -134,7 +134,8 @@ class Collector(rpc.CollectorEndpoint):
 class RunningAgent(fixtures.Fixture):
     """An agent with a folder of its own; starts and stops at will.
 
-    :param options: of the group ``agent``.
+    :param options: of the group ``agent``; those of others as
+        ``GROUP__NAME``.
     """
 
     def __init__(self, **options: ty.Any) -> None:
@@ -163,7 +164,7 @@ class RunningAgent(fixtures.Fixture):
     def configure(self, **options: ty.Any) -> None:
         """Write the configuration; the next start reads it.
 
-        :param options: of the group ``agent``, over those given first.
+        :param options: like those given first, and over them.
         """
         with open(self.config_file, 'w', encoding='utf-8') as file:
             file.write('\n'.join(self._lines(options)))
@@ -180,8 +181,15 @@ class RunningAgent(fixtures.Fixture):
         yield '[DEFAULT]'
         yield 'transport_url = fake://'
         yield '[agent]'
+        others = {name: value for name, value in options.items()
+                  if '__' in name}
         for name, value in options.items():
-            yield '%s = %s' % (name, value)
+            if name not in others:
+                yield '%s = %s' % (name, value)
+        for name, value in others.items():
+            group, _, option = name.partition('__')
+            yield '[%s]' % group
+            yield '%s = %s' % (option, value)
         yield ''
 
     @property

@@ -47,15 +47,23 @@ class Vm(guest.RunningDomain):
     :param folder: for its console.
     :param load: what it does: see tools/guest/init.
     :param heartbeat: whether it tells ten times a second that it is alive.
+    :param runs: words of each vsched-load that it runs: see
+        tools/guest/load.c.
+    :param ip: address and prefix of its first network card.
     :param fields: of :class:`domain_xml.DomainSpec`.
     """
 
     def __init__(self, folder: str, load: str = 'idle',
-                 heartbeat: bool = False, **fields: ty.Any) -> None:
+                 heartbeat: bool = False, runs: Sequence[str] = (),
+                 ip: str | None = None, **fields: ty.Any) -> None:
         name = 'vsched-test-%s' % uuids.uuid4().hex[:12]
         cmdline = 'console=ttyS0 quiet vsched.load=%s' % load
         if heartbeat:
             cmdline += ' vsched.heartbeat=1'
+        if ip:
+            cmdline += ' vsched.ip=%s' % ip
+        for words in runs:
+            cmdline += ' vsched.run=%s' % words.replace(' ', ':')
         super().__init__(domain_xml.DomainSpec(
             name=name, kernel=str(fixtures.GUEST_DIR / 'vmlinux'),
             initrd=str(fixtures.GUEST_DIR / 'initramfs.cpio'),
@@ -80,6 +88,14 @@ class Vm(guest.RunningDomain):
             if match:
                 found[int(match.group(1))] = int(task.name)
         return [tid for _, tid in sorted(found.items())]
+
+    @property
+    def io_tids(self) -> list[int]:
+        """QEMU's main thread and its iothreads, by their names."""
+        return [self.pid, *sorted(
+            int(task.name)
+            for task in pathlib.Path('/proc/%d/task' % self.pid).iterdir()
+            if (task / 'comm').read_text().startswith('IO iothread'))]
 
     # What it has
 

@@ -17,11 +17,13 @@ import tempfile
 from oslotest import base
 
 from vsched_agent import bulletin
-from vsched_agent import enforcer
+from vsched_agent import charging
+from vsched_agent import in_force
 from vsched_agent import journal
 from vsched_agent.tests import fakes
 from vsched_agent import wanted
 from vsched_lib.contract import errors
+from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
 from vsched_lib.model import reservation
 
@@ -48,9 +50,9 @@ class TestBulletin(base.BaseTestCase):
         self.bulletin = bulletin.Bulletin('here', self.journal, most)
 
     def held(self, promise=PROMISE):
-        return enforcer.Holding(
+        return in_force.Holding(
             reservation.Backend.DEADLINE, promise, self.domain.pid,
-            enforcer.targets_of(self.domain))
+            in_force.targets_of(self.domain))
 
     def refused(self, detail='no room', code=errors.Code.DOES_NOT_FIT):
         self.bulletin.reservation(
@@ -74,6 +76,42 @@ class TestBulletin(base.BaseTestCase):
             [], dataclasses.replace(INFO, capacity_mcpu=900))
         self.assertEqual((900, ()), (
             third.host_info.capacity_mcpu, third.instances))
+
+    def test_i_o_threads(self):
+        wants = dataclasses.replace(
+            WANTED, io_charging=extra_specs.IoCharging.CHARGE)
+        self.bulletin.reservation(
+            self.domain, wants, self.held(), State.APPLIED, None)
+        self.post([self.domain])
+        io = messages.IoReport('charge', 2, 3_400, 20_000, 9_000, 100)
+        self.bulletin.io(self.domain, charging.News(self.domain.uuid, io))
+        report = self.post([self.domain])
+        self.assertEqual([io], [one.io for one in report.reservations])
+        # Figures are no event; a refusal is.
+        self.assertEqual((), report.events)
+        self.bulletin.io(self.domain, charging.News(
+            self.domain.uuid, io, errors.Refused(
+                'no room', errors.Code.DOES_NOT_FIT), True))
+        self.bulletin.io(self.domain, charging.News(
+            self.domain.uuid, io, None, True))
+        report = self.post([self.domain])
+        self.assertEqual(
+            [(errors.Code.IO_REFUSED, messages.Severity.WARNING),
+             (errors.Code.IO_HELD, messages.Severity.INFO)],
+            [(one.code, one.severity) for one in report.events])
+        # They stay what they are while the reservation changes, and go with
+        # the word that wanted them.
+        self.bulletin.reservation(
+            self.domain, wants, self.held(), State.REFUSED,
+            errors.Refused('no room', errors.Code.DOES_NOT_FIT))
+        report = self.post([self.domain])
+        self.assertEqual([io], [one.io for one in report.reservations])
+        self.bulletin.reservation(
+            self.domain, WANTED, self.held(), State.REFUSED,
+            errors.Refused('no room', errors.Code.DOES_NOT_FIT))
+        report = self.post([self.domain])
+        self.assertEqual([None], [one.io for one in report.reservations])
+        self.assertEqual((), report.events)
 
     def test_nobody_knows_what_runs(self):
         self.bulletin.event('vsched.agent.started',

@@ -22,6 +22,7 @@ from vsched_agent import journal
 from vsched_agent import limits
 from vsched_agent.tests import fakes
 from vsched_lib.contract import errors
+from vsched_lib.model import overhead
 from vsched_lib.model import reservation
 
 DEADLINE = reservation.Backend.DEADLINE
@@ -48,6 +49,7 @@ class TestEnforcer(base.BaseTestCase):
         self.cfs = fakes.FakeBackend(CFS)
         self.capacity = fakes.FakeCapacity(Fraction(18, 10))
         self.margins = limits.NoMargins()
+        self.prices = limits.NoPrices()
         self.enforcer = self.make()
 
     def make(self):
@@ -55,7 +57,7 @@ class TestEnforcer(base.BaseTestCase):
         return enforcer.Enforcer(
             backends, lambda name: backends[name].supports(), self.capacity,
             self.journal, degrade=self.degrade, tick_us=4000,
-            margins=self.margins)
+            margins=self.margins, prices=self.prices)
 
     def test_hold_and_release(self):
         one = fakes.domain(1, vcpus=2)
@@ -69,11 +71,67 @@ class TestEnforcer(base.BaseTestCase):
         self.assertEqual([], self.journal.touched())
         self.assertFalse(self.enforcer.release(one))
 
+    def test_threads_that_go_give_back_what_they_held(self):
+        one = fakes.domain(1, vcpus=4)
+        self.enforcer.hold(one, promise(8_000))
+        fewer = dataclasses.replace(one, vcpus=one.vcpus[:2])
+        # Together with what the others held it would not fit.
+        self.enforcer.hold(fewer, promise(16_000))
+        self.assertEqual({101: 16_000, 102: 16_000}, {
+            tid: held.runtime_us
+            for tid, held in self.deadline.held.items()})
+        self.assertEqual({101, 102}, set(
+            self.journal.priors(one.uuid, DEADLINE)))
+        self.enforcer.hold(one, promise(8_000))
+        self.assertEqual({101, 102, 103, 104}, set(self.deadline.held))
+        self.assertEqual(1600, self.enforcer.admitted_mcpu())
+
+    def test_threads_that_go_come_back_when_the_others_get_nothing(self):
+        one = fakes.domain(1, vcpus=4)
+        self.enforcer.hold(one, promise(8_000))
+        self.deadline.bound = Fraction(17, 10)
+        fewer = dataclasses.replace(one, vcpus=one.vcpus[:2])
+        self.assertRaises(errors.Refused, self.enforcer.hold, fewer,
+                          promise(18_000, DEADLINE))
+        self.assertEqual(dict.fromkeys((101, 102, 103, 104), 8_000), {
+            tid: held.runtime_us
+            for tid, held in self.deadline.held.items()})
+        self.assertEqual(4, len(self.journal.priors(one.uuid, DEADLINE)))
+        self.assertEqual(4, len(self.enforcer.holding(one.uuid).targets))
+
     def test_the_same_again_touches_nothing(self):
         one = fakes.domain(1)
         self.enforcer.hold(one, promise(12_000))
         self.enforcer.hold(one, promise(12_000))
         self.assertEqual(1, len(self.deadline.applied))
+
+    def test_io_that_a_flavor_announces_needs_room_too(self):
+        asked = []
+
+        def extra_mcpu(rates, charged, guest):
+            asked.append((rates, charged, guest))
+            return rates.net_rx_pps
+        self.prices.extra_mcpu = extra_mcpu
+        one, two = fakes.domain(1), fakes.domain(2)
+        self.enforcer.hold(one, promise(12_000),
+                           rates=overhead.Rates(net_rx_pps=1200))
+        self.assertEqual(
+            [(overhead.Rates(net_rx_pps=1200), False, Fraction(6, 10))],
+            asked)
+        problem = self.assertRaises(
+            errors.Refused, self.enforcer.hold, two, dataclasses.replace(
+                promise(12_000), backend=DEADLINE),
+            rates=overhead.Rates(net_rx_pps=601))
+        self.assertEqual(errors.Code.DOES_NOT_FIT, problem.code)
+        self.assertIn('600 mcpu asked, and 601 for', problem.detail)
+        self.assertEqual(
+            {'asked_mcpu': 600, 'overhead_mcpu': 601, 'needed_mcpu': 1201,
+             'free_mcpu': 1200}, problem.figures)
+        self.assertIsNone(self.enforcer.holding(two.uuid))
+        # What is in force is not thrown out by a new price.
+        self.enforcer.hold(one, promise(12_000),
+                           rates=overhead.Rates(net_rx_pps=9999))
+        self.assertIsNotNone(self.enforcer.holding(one.uuid))
 
     def test_a_bound_is_met_with_a_margin(self):
         def grant(asked, backend, bound_ppm):

@@ -27,6 +27,7 @@ from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import error_change
 from vsched_lib.model import reservation
+from vsched_lib.tests import overhead_profiles
 
 DEADLINE = reservation.Backend.DEADLINE
 CFS = reservation.Backend.CFS
@@ -170,6 +171,48 @@ class TestReconciler(base.BaseTestCase):
              for report in reports for one in report.reservations])
         self.assertEqual([12_000, 3_000], self.profiles.seen[-1])
 
+    class Costs:
+        """Tells what the test says."""
+
+        def __init__(self):
+            self.new = []
+            self.why = 'not measured'
+            self.samples = []
+
+        def look(self):
+            found, self.new = self.new, []
+            return found
+
+        def used(self, samples):
+            self.samples.append(samples)
+
+        def problem(self):
+            return self.why
+
+    def test_overhead_profiles_are_told(self):
+        costs = self.reconciler._costs = self.Costs()
+        told = overhead_profiles.profile()
+        poor = overhead_profiles.profile(good=False, version=4)
+        costs.new = [told, poor]
+        reports = self.run_(fakes.domain(1))
+        self.assertEqual([told, poor], [
+            one for report in reports for one in report.overhead_profiles])
+        self.assertEqual([errors.Code.PROFILE_POOR], self.codes(reports))
+        self.assertEqual(1, len(costs.samples))
+
+    def test_io_without_a_price_is_told_once(self):
+        costs = self.reconciler._costs = self.Costs()
+        one = fakes.domain(1, cpu_runtime_us=3_000, net_rx_pps=10,
+                           io_charging='overprovision')
+        unpriced = errors.Code.IO_UNPRICED
+        self.assertIn(unpriced, self.codes(self.run_(one)))
+        self.reconciler.changed(one.uuid)
+        self.assertNotIn(unpriced, self.codes(self.run_()))
+        costs.why = None
+        self.assertNotIn(unpriced, self.codes(self.run_(
+            one, fakes.domain(2, cpu_runtime_us=3_000, net_rx_pps=10,
+                              io_charging='overprovision'))))
+
     def test_what_has_drifted_is_no_sample(self):
         self.run_(fakes.domain(1, cpu_runtime_us=12_000),
                   fakes.domain(2, cpu_runtime_us=3_000))
@@ -200,6 +243,7 @@ class TestReconciler(base.BaseTestCase):
         self.assertEqual([], self.states(reports))
         self.assertEqual([], self.codes(reports))
         self.assertEqual(1, len(reports[0].usage))
+        self.assertEqual(1, len(reports[0].host_usage))
         self.assertIsNone(reports[0].instances)
         self.assertIsNone(reports[0].host_info)
 

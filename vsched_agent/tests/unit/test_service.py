@@ -88,7 +88,7 @@ class TestAgent(base.BaseTestCase):
                 ('ladder.Ladder', lambda conf: Ladder(self.backend)),
                 ('capacity.KernelCapacity',
                  lambda reserve_mcpu: Capacity(Fraction(18, 10))),
-                ('usage.UsageMeter', Meter),
+                ('usage.meter_of', lambda hypervisor, irq_time: Meter()),
                 ('privileged.use', lambda conf: None)):
             patch = mock.patch('vsched_agent.service.' + name, fake)
             patch.start()

@@ -18,7 +18,7 @@ from unittest import mock
 
 from oslotest import base
 
-from vsched_agent.accounting import host
+from vsched_agent.accounting.readings import Role
 from vsched_agent.cmd import usage
 from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent.hypervisor import simulated
@@ -37,25 +37,47 @@ class TestUsage(base.BaseTestCase):
     def test_every_interval_adds_up(self):
         found = list(usage.intervals(self.hypervisor, 0.2, 2))
         self.assertEqual(2, len(found))
-        for names, samples, whole in found:
-            self.assertEqual({self.one.uuid: self.one.name}, names)
+        for one in found:
+            self.assertEqual({self.one.uuid: self.one.name}, one.names)
             self.assertEqual([self.one.uuid], [
-                sample.instance_uuid for sample in samples])
+                sample.instance_uuid for sample in one.samples])
+            whole = one.host
             told_us = (whole.idle_us + whole.steal_us + whole.own_us +
-                       whole.instances_us)
+                       whole.guest_us + whole.direct_us + whole.shared_us)
             self.assertAlmostEqual(
                 1, told_us / (whole.cpus * whole.interval_us), delta=0.2)
 
+    def test_disks_of_the_interval_itself(self):
+        disk = self.hypervisor.add(disks=['vda']).uuid
+        found = usage.intervals(
+            self.hypervisor, 0.1, 1,
+            lambda _: self.hypervisor.move_blocks(disk, 'vda', 7, 8))
+        sample, = (one for one in next(found).samples
+                   if one.instance_uuid == disk)
+        self.assertEqual((7, 8), (
+            sample.disk_read_requests, sample.disk_write_requests))
+
+    def interval(self, irq_time=False):
+        return usage.Interval(
+            {'u': 'web'}, [messages.UsageSample(
+                'u', 1.0, 500_000, 250_000, 5_000, direct_us=50_000,
+                direct_wait_us=500, shared_us=10_000, wakeups=100,
+                net_rx_packets=50, net_tx_packets=25, disk_read_requests=5)],
+            {'u': {Role.VCPU: 250_000, Role.EMULATOR: 30_000,
+                   Role.IOTHREAD: 20_000}},
+            messages.HostUsage(1.0, 500_000, 2, 400_000, 100_000, 3_000,
+                               250_000, 50_000, 10_000, 190_000), irq_time)
+
     def test_as_text(self):
-        sample = messages.UsageSample('u', 1.0, 500_000, 250_000, 5_000,
-                                      direct_us=50_000)
-        whole = host.HostSample(
-            1.0, 500_000, 2, 400_000, 100_000, 0, 300_000, 200_000)
-        lines = usage.table({'u': 'web'}, [sample], whole).splitlines()
-        self.assertEqual(['web', '0.500', '0.100', '0.010'],
-                         lines[1].split())
+        lines = usage.table(self.interval()).splitlines()
+        self.assertEqual(
+            ['web', '0.500', '0.060', '0.040', '0.000', '0.000', '0.020',
+             '0.011', '200', '100', '50', '10', '0'], lines[1].split())
         self.assertEqual(['all', '2.000', 'of', '2', 'CPUs'],
-                         lines[-1].split())
+                         lines[-2].split())
+        self.assertIn('does not tell', lines[-1])
+        self.assertIn('0.006', usage.table(
+            self.interval(True)).splitlines()[-1])
 
     def run_command(self, *words, driver=None):
         parser = argparse.ArgumentParser()
@@ -78,6 +100,7 @@ class TestUsage(base.BaseTestCase):
         first, _ = map(json.loads, out.splitlines())
         self.assertEqual(self.one.name, first['instances'][0]['name'])
         self.assertIn('own_us', first['host'])
+        self.assertIn('emulator', first['instances'][0]['roles_us'])
 
     def test_what_makes_no_sense(self):
         for words in (('--seconds', '0'), ('--count', '-1')):
@@ -86,7 +109,7 @@ class TestUsage(base.BaseTestCase):
             self.assertIn('accepted are', err)
 
     def test_nobody_to_ask(self):
-        driver = mock.Mock()
+        driver = mock.Mock(kind='qemu')
         driver.domains.side_effect = hypervisor.HypervisorUnavailable('away')
         code, _, err = self.run_command(driver=driver)
         self.assertEqual(1, code)

@@ -18,6 +18,7 @@ from vsched_agent.tests import fakes
 from vsched_agent import wanted
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.model import overhead
 from vsched_lib.model import reservation
 
 
@@ -95,3 +96,36 @@ class TestBound(base.BaseTestCase):
     def test_without_one_anything_may_be_missing(self):
         self.assertIsNone(wanted.of(
             fakes.domain(1, cpu_runtime_us=5000), None).bound_ppm)
+
+
+class TestIoCharging(base.BaseTestCase):
+
+    def test_the_flavors_word(self):
+        one = fakes.domain(1, cpu_runtime_us=5000, io_charging='charge')
+        self.assertEqual('charge', wanted.of(one, None).io_charging)
+        found = wanted.of(one, messages.Override(
+            one.uuid, 3, 6_000, 20_000, 'capped'))
+        self.assertEqual('charge', found.io_charging)
+
+    def test_without_one_nobody_pays(self):
+        self.assertEqual('none', wanted.of(
+            fakes.domain(1, cpu_runtime_us=5000), None).io_charging)
+
+
+class TestRates(base.BaseTestCase):
+
+    def test_io_that_somebody_pays_for(self):
+        for charging, pps in (('charge', 500), ('overprovision', 500),
+                              ('none', 0)):
+            one = fakes.domain(1, cpu_runtime_us=5000, net_rx_pps=500,
+                               io_charging=charging)
+            rates = overhead.Rates(net_rx_pps=pps)
+            self.assertEqual(rates, wanted.of(one, None).rates)
+            self.assertEqual(rates, wanted.of(one, messages.Override(
+                one.uuid, 3, 6_000, 20_000, 'capped')).rates)
+
+    def test_workload_class(self):
+        for text, found in (('web', 'web'), ('games', None), (None, None)):
+            specs = {} if text is None else {'vsched:workload_class': text}
+            self.assertEqual(found, wanted.workload_class(
+                dataclasses.replace(fakes.domain(1), extra_specs=specs)))
