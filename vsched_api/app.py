@@ -34,10 +34,13 @@ from oslo_policy import policy
 
 from vsched_api.db import session as db
 from vsched_api.operations import announcements
+from vsched_api.operations import evaluations as evaluation_operations
+from vsched_api.operations import snapshot as snapshot_operations
 from vsched_api import policies
 from vsched_api.rest import authentication
 from vsched_api.rest import authorization
 from vsched_api.rest import errors
+from vsched_api.rest import evaluations
 from vsched_api.rest import events
 from vsched_api.rest import health
 from vsched_api.rest import hosts
@@ -48,12 +51,14 @@ from vsched_api.rest import microversion
 from vsched_api.rest import profiles
 from vsched_api.rest import reservations
 from vsched_api.rest import services
+from vsched_api.rest import snapshot
 from vsched_api.rest import usage
 from vsched_api.rest import versions
 
 _BLUEPRINTS = tuple(module.BLUEPRINT for module in (
     versions, health, metrics, hosts, profiles, instances, reservations, jobs,
-    events, usage))
+    events, usage, snapshot,
+    evaluations))
 
 
 def create_app(conf: cfg.ConfigOpts, transport: ty.Any = None,
@@ -73,8 +78,11 @@ def create_app(conf: cfg.ConfigOpts, transport: ty.Any = None,
     app.config['PROVIDE_AUTOMATIC_OPTIONS'] = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.url_map.strict_slashes = False
+    database = db.Database(conf)
     services.attach(app, services.Services(
-        conf=conf, database=db.Database(conf),
+        conf=conf, database=database,
+        snapshots=snapshot_operations.Snapshots(database, conf),
+        evaluations=evaluation_operations.Evaluations(database, conf),
         announcer=announcements.Announcer(transport), enforcer=enforcer,
         now=now))
     errors.register(app)

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``vsched-manage``: look after the database."""
+"""``vsched-manage``: look after the database and the flavors."""
 
 from collections.abc import Sequence
 import sys
@@ -19,6 +19,8 @@ import typing as ty
 
 from oslo_config import cfg
 
+from vsched_api.cmd import audit
+from vsched_api.cmd import flavor
 from vsched_api.conf import startup
 from vsched_api.db import errors
 from vsched_api.db import migration
@@ -67,6 +69,8 @@ def _add_commands(subparsers: ty.Any) -> None:
     purge = commands.add_parser(
         'purge', help='Delete what is older than [collector] says, now.')
     purge.set_defaults(act=_db_purge)
+    flavor.add_commands(subparsers)
+    audit.add_commands(subparsers)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -81,7 +85,8 @@ def main(args: Sequence[str] | None = None) -> int:
                            handler=_add_commands)])
     try:
         return ty.cast(int, conf.command.act(conf))
-    except errors.DatabaseUnavailable as problem:
+    except (errors.DatabaseUnavailable,
+            errors.UnusableConnection) as problem:
         print(problem, file=sys.stderr)
         return 1
 

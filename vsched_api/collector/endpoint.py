@@ -44,12 +44,14 @@ class Collector(rpc.CollectorEndpoint):
                  now: Callable[[], float] = time.time) -> None:
         self.database = db.Database(conf)
         self._together = gathering.Gathering(self.database)
+        self._confidence = conf.snapshot.confidence
         self._now = now
 
     def on_report(self, report: messages.Report) -> messages.ReportReply:
         """Store a batch; see :mod:`vsched_api.operations.reports`."""
         reply = reports.store(
-            self.database, report, self._now(), self._together)
+            self.database, report, self._now(), self._together,
+            self._confidence)
         LOG.debug('Host %(host)s: batch %(batch)d %(what)s', {
             'host': report.host, 'batch': report.batch,
             'what': 'repeated' if reply.duplicate else 'stored'})

@@ -24,6 +24,8 @@ from vsched_api.collector import endpoint
 from vsched_api.db import errors
 from vsched_api.operations import retention
 from vsched_api.operations import rollups
+from vsched_api.operations import slowdowns
+from vsched_api.operations import snapshot
 from vsched_lib.contract import rpc
 
 LOG = logging.getLogger(__name__)
@@ -56,6 +58,9 @@ class Service:
             for name, interval_s, act in (
                 ('vsched-usage', conf.collector.usage_fold_interval_s,
                  self._fold),
+                ('vsched-slowdowns', slowdowns.LENGTH_S, self._learn),
+                ('vsched-snapshot', conf.snapshot.tend_interval_s,
+                 self._tend),
                 ('vsched-retention', conf.collector.purge_interval_s,
                  self._purge))]
 
@@ -87,6 +92,14 @@ class Service:
     def _purge(self) -> None:
         retention.purge(self._collector.database, self._conf, time.time(),
                         self._stopped.is_set)
+
+    def _learn(self) -> None:
+        slowdowns.learn(self._collector.database, time.time(),
+                        self._conf.collector.usage_fold_interval_s)
+
+    def _tend(self) -> None:
+        snapshot.tend(self._collector.database, self._conf, time.time(),
+                      self._stopped.is_set)
 
     def _loop(self, name: str, interval_s: int,
               act: Callable[[], None]) -> None:

@@ -23,8 +23,10 @@ from oslo_config import cfg
 from vsched_api.conf import api
 from vsched_api.conf import collector
 from vsched_api.conf import database
+from vsched_api.conf import openstack
+from vsched_api.conf import snapshot
 
-_GROUPS = (api, collector, database)
+_GROUPS = (api, collector, database, openstack, snapshot)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

@@ -59,8 +59,8 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt(
         'keep_profiles',
         default=20, min=1,
-        help='How many error profiles of each host and source are kept, '
-             'the newest ones.'),
+        help='How many error profiles, and how many overhead profiles, of '
+             'each host and source are kept, the newest ones.'),
     cfg.IntOpt(
         'purge_interval_s',
         default=300, min=1,

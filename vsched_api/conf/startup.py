@@ -40,6 +40,7 @@ def read(prog: str, args: Sequence[str],
     :param prog: the command's name.
     :param args: the command line without it.
     :param more: further options that the command line knows.
+    :raises SystemExit: with what is wrong in a file, for standard error.
     """
     conf = cfg.ConfigOpts()
     logging.register_options(conf)
@@ -49,7 +50,10 @@ def read(prog: str, args: Sequence[str],
     conf.set_default('use_stderr', True)
     vsched_api.conf.register_opts(conf)
     conf.register_cli_opts(more)
-    conf(args=list(args), project=PROJECT, prog=prog,
-         default_config_files=None if files is None else list(files))
-    logging.setup(conf, PROJECT)
+    try:
+        conf(args=list(args), project=PROJECT, prog=prog,
+             default_config_files=None if files is None else list(files))
+        logging.setup(conf, PROJECT)
+    except cfg.Error as problem:
+        raise SystemExit('%s: %s' % (prog, problem)) from None
     return conf

@@ -30,3 +30,10 @@ class DatabaseUnavailable(errors.VschedError):
 
 class UnstorableValue(ValueError):
     """A value that the database has no way to hold."""
+
+
+class UnusableConnection(ValueError):
+    """An option that should name a database and does not.
+
+    The text does not quote it: it may hold a password.
+    """

@@ -105,8 +105,14 @@ def complete_url(text: str) -> sa.URL:
     """The URL with the defaults of its driver.
 
     :param text: what ``[database] connection`` says.
+    :raises errors.UnusableConnection: when it is no URL of a database.
     """
-    url = sa.make_url(text)
+    try:
+        url = sa.make_url(text)
+    except (sa_exc.ArgumentError, ValueError):
+        raise errors.UnusableConnection(
+            '[database] connection is no URL of a database, such as '
+            'postgresql+psycopg2://USER:PASSWORD@HOST/NAME') from None
     missing = {
         key: value
         for key, value in _URL_DEFAULTS.get(url.drivername, {}).items()

@@ -18,6 +18,7 @@ VschedError
  +-- Conflict       what it names is in another state than it takes for
  |                  granted
  +-- NotInstalled   this installation lacks what it takes
+ +-- Away           another service that it takes does not answer
 """
 
 from vsched_lib.contract import errors
@@ -48,3 +49,9 @@ class NotInstalled(errors.VschedError):
     """What it takes is not installed here; the detail says what is."""
 
     code = errors.Code.PLOTS_UNAVAILABLE
+
+
+class Away(errors.VschedError):
+    """Another service that it takes does not answer, or refuses."""
+
+    code = errors.Code.PLACEMENT_UNAVAILABLE

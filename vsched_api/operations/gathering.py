@@ -15,7 +15,10 @@
 Most batches carry samples and nothing else, and a transaction costs more
 than the samples of one batch. So whoever has such a batch joins a queue;
 the first one stores for all that are in it, while the next ones gather.
-Nobody waits for company: a batch that comes alone is stored at once.
+Nobody waits for company: a batch that comes alone is stored at once. When
+it is stored, the first of those who gathered meanwhile is told to store for
+all of them. (A mutex would let in whoever comes first: those who are done,
+one by one, or one more with nothing but its own batch.)
 
 The rules of :mod:`vsched_api.operations.reports` hold for each batch as if
 it were stored by itself.
@@ -27,6 +30,7 @@ import threading
 import typing as ty
 
 from vsched_api.db import errors as db_errors
+from vsched_api.db.queries import host_time
 from vsched_api.db.queries import hosts
 from vsched_api.db.queries import usage
 from vsched_api.db import session as db
@@ -40,10 +44,15 @@ MAX_BATCHES = 32
 
 @dataclasses.dataclass(slots=True, eq=False)
 class _Entry:
-    """A batch in the queue; ``reply`` is None when it is none for here."""
+    """A batch in the queue; ``reply`` is None when it is none for here.
+
+    :param told: set when the batch is done, or when its owner is to store.
+    """
 
     batch: inspection.Batch
     now: float
+    told: threading.Event = dataclasses.field(
+        default_factory=threading.Event)
     done: bool = False
     reply: messages.ReportReply | None = None
     problem: db_errors.DatabaseUnavailable | None = None
@@ -56,7 +65,7 @@ class Gathering:
         self._database = database
         self._queue: list[_Entry] = []
         self._lock = threading.Lock()
-        self._storing = threading.Lock()
+        self._storing = False
 
     def store(self, batch: inspection.Batch,
               now: float) -> messages.ReportReply | None:
@@ -71,13 +80,24 @@ class Gathering:
         entry = _Entry(batch, now)
         with self._lock:
             self._queue.append(entry)
-        with self._storing:
-            # Done already when it was in the queue of the one before.
-            if not entry.done:
+            waits, self._storing = self._storing, True
+        if waits:
+            entry.told.wait()
+        if not entry.done:
+            try:
                 self._store_all(self._take(entry))
+            finally:
+                self._pass_on()
         if entry.problem is not None:
             raise entry.problem
         return entry.reply
+
+    def _pass_on(self) -> None:
+        with self._lock:
+            if self._queue:
+                self._queue[0].told.set()
+            else:
+                self._storing = False
 
     def _take(self, mine: _Entry) -> Sequence[_Entry]:
         # One of each host: two are the same batch, sent again.
@@ -105,13 +125,14 @@ class Gathering:
         finally:
             for entry in entries:
                 entry.done = True
+                entry.told.set()
 
 
 def _store(session: ty.Any, entries: Sequence[_Entry],
            ) -> list[messages.ReportReply | None]:
     found = hosts.lock_many(session, {one.batch.host for one in entries})
     replies: list[messages.ReportReply | None] = []
-    samples, stored = {}, {}
+    samples, times, stored = {}, {}, {}
     for entry in entries:
         batch, host = entry.batch, found.get(entry.batch.host)
         if host is None:
@@ -121,6 +142,7 @@ def _store(session: ty.Any, entries: Sequence[_Entry],
         if not duplicate:
             stored[host.id] = batch.number, batch.at
             samples[host.id, batch.number] = batch.usage
+            times[host.id, batch.number] = batch.host_time
         replies.append(messages.ReportReply(
             duplicate=duplicate,
             overrides_generation=host.overrides_generation,
@@ -129,5 +151,6 @@ def _store(session: ty.Any, entries: Sequence[_Entry],
                 batch.number != host.last_batch + 1 or not host.known)))
     if stored:
         usage.add(session, samples)
+        host_time.add(session, times)
         hosts.advance(session, stored, max(one.now for one in entries))
     return replies

@@ -21,12 +21,15 @@ from collections.abc import Mapping
 import dataclasses
 import json
 import math
+import operator
 import re
 import typing as ty
 import uuid
 
-from vsched_api.db.queries import usage
+from vsched_api.db import packing
+from vsched_api.db.queries import host_time
 from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
 from vsched_lib.model import error
 
@@ -53,6 +56,7 @@ class Batch:
     :param instances: rows by UUID, None when the report has no list.
     :param reservations: rows by UUID.
     :param profiles: rows of error profiles, with rows of their ``points``.
+    :param overhead_profiles: rows.
     """
 
     host: str
@@ -61,17 +65,20 @@ class Batch:
     info: Row | None
     instances: dict[str, Row] | None
     reservations: dict[str, Row]
-    usage: list[usage.New]
+    usage: list[packing.Sample]
+    host_time: list[host_time.New]
     events: list[Row]
     jobs: list[Row]
     profiles: list[Row]
+    overhead_profiles: list[Row]
 
     @property
     def plain(self) -> bool:
         """Whether it carries samples and nothing else."""
         return (self.info is None and self.instances is None and
                 not self.reservations and not self.events and
-                not self.jobs and not self.profiles)
+                not self.jobs and not self.profiles and
+                not self.overhead_profiles)
 
 
 def rows(report: messages.Report) -> Batch:
@@ -91,9 +98,12 @@ def rows(report: messages.Report) -> Batch:
             row['uuid']: row for row in map(_instance, report.instances)},
         reservations=dict(map(_reservation, report.reservations)),
         usage=[_sample(sample) for sample in report.usage],
+        host_time=[_host_time(one) for one in report.host_usage],
         events=[_event(event) for event in report.events],
         jobs=[_job(job) for job in report.jobs],
-        profiles=[_profile(profile) for profile in report.error_profiles])
+        profiles=[_profile(profile) for profile in report.error_profiles],
+        overhead_profiles=[_overhead(profile)
+                           for profile in report.overhead_profiles])
 
 
 def host_name(name: str) -> str:
@@ -199,6 +209,11 @@ def _info(info: messages.HostInfo) -> Row:
     for name in ('cpus', 'tick_us', 'capacity_mcpu', 'admitted_mcpu',
                  'reserve_mcpu'):
         _integer('HostInfo.' + name, getattr(info, name))
+    if info.placement is not None:
+        for name in ('offered_mcpu', 'claimed_mcpu'):
+            value = getattr(info.placement, name)
+            if value is not None:
+                _integer('PlacementInfo.' + name, value)
     return _object('HostInfo', info.to_dict())
 
 
@@ -207,6 +222,8 @@ def _instance(instance: messages.InstanceInfo) -> Row:
         'uuid': _uuid('InstanceInfo.instance_uuid', instance.instance_uuid),
         'name': _clean(instance.name)[:_MAX_NAME_CHARS],
         'vcpus': _vcpus('InstanceInfo.vcpus', instance.vcpus),
+        'workload_class': _maybe(
+            _word, 'InstanceInfo.workload_class', instance.workload_class),
     }
 
 
@@ -222,6 +239,7 @@ def _reservation(
                               report.attested_at),
         'detail': None if report.detail is None else sentence(report.detail),
         'figures': _object(where + 'figures', report.figures),
+        'io': _maybe(_io, where + 'io', report.io),
     }
     for name in ('generation', 'runtime_us', 'period_us',
                  'enforced_runtime_us', 'enforced_period_us'):
@@ -231,15 +249,39 @@ def _reservation(
     return _uuid(where + 'instance_uuid', report.instance_uuid), row
 
 
-def _sample(sample: messages.UsageSample) -> usage.New:
-    for name in ('interval_us', 'guest_us', 'wait_us', 'promised_us'):
-        value = getattr(sample, name)
-        if value is not None and not 0 <= value <= _MAX_INTEGER:
-            _count('UsageSample.' + name, value)
-    return usage.New(
-        _uuid('UsageSample.instance_uuid', sample.instance_uuid),
-        _time('UsageSample.at', sample.at), sample.interval_us,
-        sample.guest_us, sample.wait_us, sample.promised_us)
+def _io(where: str, io: messages.IoReport) -> Row:
+    for name in ('threads', 'runtime_us', 'period_us', 'guest_runtime_us',
+                 'charged_mcpu', 'debt_us'):
+        _maybe(_integer, '%s.%s' % (where, name), getattr(io, name))
+    for name in ('charging', 'code'):
+        _maybe(_word, '%s.%s' % (where, name), getattr(io, name))
+    return _object(where, {**io.to_dict(), 'detail': None if (
+        io.detail is None) else sentence(io.detail)})
+
+
+_sample_values = operator.attrgetter(*packing.Sample._fields)
+
+
+def _sample(sample: messages.UsageSample) -> packing.Sample:
+    # Ten thousand pass here in a second: which value is wrong is asked only
+    # when one is.
+    found = packing.Sample(*_sample_values(sample))
+    amounts = [value for value in found[2:] if value is not None]
+    if min(amounts) < 0 or max(amounts) > _MAX_INTEGER:
+        for name, value in zip(found._fields[2:], found[2:], strict=True):
+            _maybe(_count, 'UsageSample.' + name, value)
+    _time('UsageSample.at', found.at)
+    instance_uuid = _uuid('UsageSample.instance_uuid', found.instance_uuid)
+    if instance_uuid is found.instance_uuid:
+        return found
+    return found._replace(instance_uuid=instance_uuid)
+
+
+def _host_time(usage: messages.HostUsage) -> host_time.New:
+    where = 'HostUsage.'
+    return host_time.New(_time(where + 'at', usage.at), *(
+        _count(where + name, getattr(usage, name))
+        for name in host_time.New._fields[1:]))
 
 
 def _event(event: messages.Event) -> Row:
@@ -266,7 +308,14 @@ def _job(job: messages.JobReport) -> Row:
 
 
 def _profile(profile: messages.ErrorProfile) -> Row:
-    where = 'ErrorProfile.'
+    row = _measured('ErrorProfile.', profile)
+    row['points'] = [_point(point) for point in profile.points]
+    return row
+
+
+def _measured(where: str, profile: (
+        messages.ErrorProfile | profiles.OverheadProfile)) -> Row:
+    """What every kind of profile has."""
     row: Row = {
         'uuid': _uuid(where + 'uuid', profile.uuid),
         'source': profile.source.value,
@@ -276,7 +325,6 @@ def _profile(profile: messages.ErrorProfile) -> Row:
         'complete': profile.complete,
         'features': _object(where + 'features', profile.features),
         'notes': [sentence(note) for note in profile.notes[:_MAX_NOTES]],
-        'points': [_point(point) for point in profile.points],
     }
     for name in ('version', 'tick_us', 'cpus'):
         row[name] = _count(where + name, getattr(profile, name))
@@ -305,3 +353,34 @@ def _point(point: messages.ErrorPoint) -> Row:
                     where + name, len(values), _MAX_VALUES))
         row[name] = [_integer(where + name, value) for value in values]
     return row
+
+
+def _overhead(profile: profiles.OverheadProfile) -> Row:
+    where = 'OverheadProfile.'
+    for name in ('prices', 'points'):
+        if len(getattr(profile, name)) > _MAX_VALUES:
+            raise wire.MalformedMessage('%s: more than %d' % (
+                where + name, _MAX_VALUES))
+    return {
+        **_measured(where, profile),
+        'good': profile.good,
+        'n': _count(where + 'n', profile.n),
+        'r2': _number(where + 'r2', profile.r2),
+        'residual_ns': _number(where + 'residual_ns', profile.residual_ns),
+        'prices': [_price(price) for price in profile.prices],
+        'points': [_overhead_point(point) for point in profile.points],
+    }
+
+
+def _price(price: profiles.OverheadPrice) -> Row:
+    where = 'OverheadPrice.'
+    return {'term': _word(where + 'term', price.term),
+            'cost_ns': _number(where + 'cost_ns', price.cost_ns),
+            'error_ns': _maybe(_number, where + 'error_ns', price.error_ns)}
+
+
+def _overhead_point(point: profiles.OverheadPoint) -> Row:
+    where = 'OverheadPoint.'
+    return {name: _word(where + name, value) if name == 'experiment'
+            else _count(where + name, value)
+            for name, value in point.to_dict().items()}

@@ -10,7 +10,8 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Error profiles: what hosts found of the CPU time they give."""
+"""Profiles: what hosts found of the CPU time they give, and of what their
+work for the I/O of instances costs."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -26,9 +27,11 @@ from vsched_api.operations import errors
 from vsched_api.operations import jobs
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
 from vsched_lib.presentation import error_csv
 from vsched_lib.presentation import error_plots
+from vsched_lib.presentation import overhead_csv
 
 Code = contract_errors.Code
 
@@ -61,9 +64,24 @@ def _whole(value: ty.Any) -> ty.Any:
     return list(map(int, value)) if isinstance(value, list) else int(value)
 
 
+def measure_overhead(database: db.Database,
+                     announcer: announcements.Announcer, host: str,
+                     parameters: Mapping[str, ty.Any],
+                     now: float) -> jobs.Job:
+    """Have a host measure what its work for I/O costs.
+
+    :param parameters: what of it; see the schema.
+    :raises errors.NotFound: when no agent ever reported from the host.
+    :raises errors.Conflict: when it is to measure one already.
+    """
+    return jobs.create(
+        database, announcer, host, messages.JobKind.PROFILE_OVERHEAD,
+        dict(parameters), now)
+
+
 def newest(database: db.Database, host: str, source: str | None = None,
            version: int | None = None) -> list[messages.ErrorProfile]:
-    """The newest profile of each source.
+    """The newest error profile of each source.
 
     :param source: only of this one.
     :param version: of this version, not the newest of all.
@@ -71,46 +89,87 @@ def newest(database: db.Database, host: str, source: str | None = None,
         when a version is asked for that is not kept.
     """
     def work(session: ty.Any) -> list[messages.ErrorProfile]:
-        rows = queries.newest(
-            session, _host_id(session, host), source, version)
-        if version is not None and not rows:
-            raise _none(host, source, version)
+        rows = _newest(
+            session, models.ErrorProfile, host, source, version)
         points = queries.points(session, [row.id for row in rows])
-        return [_profile(row, points[row.id]) for row in rows]
+        return [from_row(row, points[row.id]) for row in rows]
 
     return database.read(work)
+
+
+def newest_overhead(database: db.Database, host: str,
+                    source: str | None = None, version: int | None = None,
+                    ) -> list[profiles.OverheadProfile]:
+    """The newest overhead profile of each source, as :func:`newest`."""
+    return database.read(lambda session: [
+        _overhead(row) for row in _newest(
+            session, models.OverheadProfile, host, source, version)])
+
+
+def _newest(session: ty.Any, kind: type[queries.Kind], host: str,
+            source: str | None, version: int | None,
+            ) -> Sequence[queries.Kind]:
+    rows = queries.newest(
+        session, kind, _host_id(session, host), source, version)
+    if version is not None and not rows:
+        raise _none(kind, host, source, version)
+    return rows
 
 
 def page(database: db.Database, host: str, limit: int,
          marker: str | None = None, source: str | None = None,
          ) -> list[messages.ErrorProfile]:
-    """All profiles of a host that are kept, newest first.
+    """All error profiles of a host that are kept, newest first.
 
     :param marker: UUID of the last profile of the page before.
     :returns: them without their points.
     :raises errors.NotFound: when no agent ever reported from the host.
     :raises errors.Invalid: when the marker is not one of its profiles.
     """
-    def work(session: ty.Any) -> list[messages.ErrorProfile]:
-        host_id = _host_id(session, host)
-        after = None
-        if marker is not None:
-            after = queries.position(session, host_id, marker)
-            if after is None:
-                raise errors.Invalid('marker: no profile of the host has it')
-        return [_profile(row) for row in queries.page(
-            session, host_id, limit, after, source)]
+    return database.read(lambda session: [
+        from_row(row) for row in _page(
+            session, models.ErrorProfile, host, limit, marker, source)])
 
-    return database.read(work)
+
+def page_overhead(database: db.Database, host: str, limit: int,
+                  marker: str | None = None, source: str | None = None,
+                  ) -> list[profiles.OverheadProfile]:
+    """All overhead profiles of a host that are kept, as :func:`page`."""
+    return database.read(lambda session: [
+        dataclasses.replace(_overhead(row), points=()) for row in _page(
+            session, models.OverheadProfile, host, limit, marker, source)])
+
+
+def _page(session: ty.Any, kind: type[queries.Kind], host: str, limit: int,
+          marker: str | None, source: str | None) -> Sequence[queries.Kind]:
+    host_id = _host_id(session, host)
+    after = None
+    if marker is not None:
+        after = queries.position(session, kind, host_id, marker)
+        if after is None:
+            raise errors.Invalid('marker: no profile of the host has it')
+    return queries.page(session, kind, host_id, limit, after, source)
 
 
 def csv(database: db.Database, host: str, source: str,
         version: int | None = None) -> str:
-    """The newest profile of a source as a table, one row a point.
+    """The newest error profile of a source as a table, one row a point.
 
     :raises errors.NotFound: when there is none, or no such host.
     """
     return error_csv.render(_one(database, host, source, version))
+
+
+def overhead_table(database: db.Database, host: str, source: str,
+                   version: int | None = None) -> str:
+    """The newest overhead profile of a source as a table, a row a point.
+
+    :raises errors.NotFound: when there is none, or no such host.
+    """
+    found = newest_overhead(database, host, source, version)
+    if not found:
+        raise _none(models.OverheadProfile, host, source, version)
+    return overhead_csv.render(found[0])
 
 
 def plot(database: db.Database, host: str, figure: str, form: str,
@@ -137,7 +196,7 @@ def _one(database: db.Database, host: str, source: str,
          version: int | None) -> messages.ErrorProfile:
     found = newest(database, host, source, version)
     if not found:
-        raise _none(host, source, version)
+        raise _none(models.ErrorProfile, host, source, version)
     return found[0]
 
 
@@ -150,20 +209,27 @@ def _host_id(session: ty.Any, host: str) -> int:
     return row.id
 
 
-def _none(host: str, source: str | None,
+def _none(kind: type[models.Base], host: str, source: str | None,
           version: int | None) -> errors.NotFound:
-    return errors.NotFound('host %s has no error profile%s%s' % (
-        host, '' if source is None else ' of source %s' % source,
+    return errors.NotFound('host %s has no %s profile%s%s' % (
+        host, 'error' if kind is models.ErrorProfile else 'overhead',
+        '' if source is None else ' of source %s' % source,
         '' if version is None else ' of version %d' % version),
         Code.PROFILE_NOT_FOUND)
 
 
-def _profile(row: models.ErrorProfile,
+def from_row(row: models.ErrorProfile,
              points: Sequence[models.ErrorPoint] = (),
              ) -> messages.ErrorProfile:
+    """A profile as it was told, or all of it but its points."""
     return messages.ErrorProfile.from_dict({
         **_values(messages.ErrorProfile, row, 'points'),
         'points': [_values(messages.ErrorPoint, point) for point in points]})
+
+
+def _overhead(row: models.OverheadProfile) -> profiles.OverheadProfile:
+    return profiles.OverheadProfile.from_dict(
+        _values(profiles.OverheadProfile, row))
 
 
 def _values(kind: type[wire.Message], row: models.Base,

@@ -41,6 +41,7 @@ from vsched_api.db import errors as db_errors
 from vsched_api.db import models
 from vsched_api.db.queries import counters
 from vsched_api.db.queries import events
+from vsched_api.db.queries import host_time
 from vsched_api.db.queries import hosts
 from vsched_api.db.queries import instances
 from vsched_api.db.queries import overrides
@@ -51,6 +52,7 @@ from vsched_api.db import session as db
 from vsched_api.operations import gathering
 from vsched_api.operations import inspection
 from vsched_api.operations import jobs
+from vsched_api.operations import snapshot
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import wire
@@ -61,15 +63,19 @@ LOG = logging.getLogger(__name__)
 _EVENTS = uuid.UUID('8c7b4a52-3a0e-4be3-9c6b-0f9a4f0f6a11')
 _SECONDS_PER_DAY = 86_400
 
+#: What schedulers are told of errors holds with, unless it is set.
+CONFIDENCE = 0.8
+
 
 def store(database: db.Database, report: messages.Report, now: float,
           together: gathering.Gathering | None = None,
-          ) -> messages.ReportReply:
+          confidence: float = CONFIDENCE) -> messages.ReportReply:
     """Store a batch, unless it is stored already.
 
     :param now: the collector's clock, in seconds since the epoch.
     :param together: where batches that carry samples only are stored with
         others; without it each is stored by itself.
+    :param confidence: that what schedulers are told of errors holds with.
     :raises vsched_api.db.errors.DatabaseUnavailable: when it is not known
         to be stored.
     """
@@ -79,7 +85,8 @@ def store(database: db.Database, report: messages.Report, now: float,
             reply = together.store(batch, now)
             if reply is not None:
                 return reply
-        return database.write(lambda session: _store(session, batch, now))
+        return database.write(lambda session: _store(
+            session, batch, now, confidence))
     except (wire.MalformedMessage,
             db_errors.UnstorableValue) as problem:
         return reject(database, report.to_dict(), problem, now)
@@ -132,11 +139,15 @@ def _whose(raw: object, problem: Exception) -> tuple[str, int]:
     raise wire.MalformedMessage(str(problem))
 
 
-def _store(session: ty.Any, batch: inspection.Batch,
-           now: float) -> messages.ReportReply:
+def _store(session: ty.Any, batch: inspection.Batch, now: float,
+           confidence: float) -> messages.ReportReply:
     generation = 0
     if batch.instances is not None:
         generation = counters.next_override_generation(session)
+    version = None
+    if (batch.info is not None or batch.profiles or
+            batch.overhead_profiles):
+        version = counters.next_snapshot_versions(session, now)
     host = hosts.lock(session, batch.host) or hosts.add(session, batch.host)
     if batch.number <= host.last_batch:
         return messages.ReportReply(
@@ -161,10 +172,18 @@ def _store(session: ty.Any, batch: inspection.Batch,
     _reservations(session, host, rows, batch.reservations,
                   min(batch.at, now))
     usage.add(session, {(host.id, batch.number): batch.usage})
+    host_time.add(session, {(host.id, batch.number): batch.host_time})
     events.add(session, [
         {'host_id': host.id, **event} for event in batch.events])
     jobs.record(session, host.id, batch.jobs, now)
-    profiles.add(session, host.id, batch.profiles)
+    profiles.add(
+        session, models.ErrorProfile, host.id, batch.profiles)
+    profiles.add(
+        session, models.OverheadProfile, host.id, batch.overhead_profiles)
+    if version is not None:
+        snapshot.update(session, host, version, confidence,
+                        measured=bool(batch.profiles or
+                                      batch.overhead_profiles))
     full = batch.info is not None and batch.instances is not None
     return messages.ReportReply(
         duplicate=False, overrides_generation=host.overrides_generation,
@@ -185,7 +204,7 @@ def _list(session: ty.Any, host: models.Host,
     for instance_uuid, values in listed.items():
         row = rows.get(instance_uuid)
         if row is not None and row.present:
-            row.name, row.vcpus = values['name'], values['vcpus']
+            _tell(row, values)
             continue
         came.append(instance_uuid)
         if row is None:
@@ -195,7 +214,7 @@ def _list(session: ty.Any, host: models.Host,
         else:
             # What it was told on its last stay is no news of this one.
             reservations.delete(session, [row.id])
-        row.name, row.vcpus = values['name'], values['vcpus']
+        _tell(row, values)
         row.present, row.arrived_at, row.left_at = True, at, None
     for instance_uuid, row in rows.items():
         if row.present and instance_uuid not in listed:
@@ -205,6 +224,11 @@ def _list(session: ty.Any, host: models.Host,
     if left:
         reservations.release(session, [row.id for row in left], at)
     return {*came, *(row.uuid for row in left)}
+
+
+def _tell(row: models.Instance, values: inspection.Row) -> None:
+    for name in ('name', 'vcpus', 'workload_class'):
+        setattr(row, name, values[name])
 
 
 def _reservations(session: ty.Any, host: models.Host,

@@ -83,6 +83,7 @@ class Reservation:
     code: str | None = None
     detail: str | None = None
     figures: Mapping[str, ty.Any] = dataclasses.field(default_factory=dict)
+    io: Mapping[str, ty.Any] | None = None
 
     @property
     def bandwidth_mcpu(self) -> int | None:
@@ -293,6 +294,7 @@ def _view(row: queries.Row) -> Reservation:
             'enforced_backend': report.enforced_backend,
             'enforced_runtime_us': report.enforced_runtime_us,
             'enforced_period_us': report.enforced_period_us,
+            'io': report.io,
         }
         if not pending or report.state == messages.State.PENDING:
             seen.update(code=report.code, detail=report.detail,

@@ -16,6 +16,7 @@ In chunks, each a transaction of its own, so that no report waits long.
 """
 
 from collections.abc import Callable
+import functools
 import typing as ty
 
 from oslo_config import cfg
@@ -28,8 +29,8 @@ from vsched_api.db.queries import instances
 from vsched_api.db.queries import jobs
 from vsched_api.db.queries import overrides
 from vsched_api.db.queries import profiles
-from vsched_api.db.queries import usage
 from vsched_api.db.queries import usage_buckets
+from vsched_api.db.queries import usage_folds
 from vsched_api.db import session as db
 from vsched_api.operations import rollups
 
@@ -53,13 +54,15 @@ def purge(database: db.Database, conf: cfg.ConfigOpts, now: float,
     :raises vsched_api.db.errors.DatabaseUnavailable: when it can not go on.
     """
     options = conf.collector
+    samples_before = now - options.usage_retention_hours * _SECONDS_PER_HOUR
     gone_before = now - options.instance_retention_days * _SECONDS_PER_DAY
     # Samples are deleted only once they are in their sums.
     rollups.fold(database, options.usage_fold_chunk_rows, stopped)
     chunks: dict[str, Callable[[ty.Any, int], int]] = {
-        'usage': lambda session, limit: usage.delete_before(
-            session, now - options.usage_retention_hours * _SECONDS_PER_HOUR,
-            limit),
+        'usage': lambda session, limit: usage_folds.delete_before(
+            session, models.UsageSecond, samples_before, limit),
+        'host_time': lambda session, limit: usage_folds.delete_before(
+            session, models.HostTimeSample, samples_before, limit),
         **_buckets(options, now),
         'events': lambda session, limit: events.delete_before(
             session, now - options.event_retention_days * _SECONDS_PER_DAY,
@@ -74,16 +77,22 @@ def purge(database: db.Database, conf: cfg.ConfigOpts, now: float,
     for name, delete in chunks.items():
         counts[name] = _all(database, delete, options.purge_chunk_rows,
                             stopped)
-    counts['profiles'] = _all(
-        database, lambda session, limit: profiles.delete_surplus(
-            session, options.keep_profiles, limit),
-        max(1, options.purge_chunk_rows // _ROWS_PER_PROFILE), stopped)
+    for name, kind in (('profiles', models.ErrorProfile),
+                       ('overhead_profiles', models.OverheadProfile)):
+        counts[name] = _all(
+            database, functools.partial(
+                _surplus, kind, options.keep_profiles),
+            max(1, options.purge_chunk_rows // _ROWS_PER_PROFILE), stopped)
     counts['overrides'] = database.write(
         lambda session: _overrides(session, gone_before))
     if any(counts.values()):
         LOG.info('Deleted as too old: %s', ', '.join(
             '%d %s' % (count, name) for name, count in counts.items()))
     return counts
+
+
+def _surplus(kind: ty.Any, keep: int, session: ty.Any, limit: int) -> int:
+    return profiles.delete_surplus(session, kind, keep, limit)
 
 
 def _buckets(options: ty.Any,
@@ -100,7 +109,8 @@ def _buckets(options: ty.Any,
              options.usage_minute_retention_days),
             ('hours', rollups.HOUR_S, options.usage_hour_retention_days))
         for whose, kind in (('usage', models.UsageBucket),
-                            ('host_usage', models.HostUsageBucket))}
+                            ('host_usage', models.HostUsageBucket),
+                            ('host_time', models.HostTimeBucket))}
 
 
 def _all(database: db.Database, delete: Callable[[ty.Any, int], int],

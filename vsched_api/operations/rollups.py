@@ -21,20 +21,25 @@ batch that waited out an outage changes the buckets of its own time.
 numbers, so one number for each host says what is folded, and what is not is
 found by an index; nothing is looked at twice. That number, the buckets of
 the instances and those of their host change in one transaction. Samples are
-deleted when they are folded only.
+deleted when they are folded only. What the host's CPUs did comes with the
+same batches and is folded with them.
 
 **Bounded.** A transaction folds so many samples at most, of one host. Of
 two collectors that fold the same host one waits.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import functools
 import math
 import typing as ty
 
 from vsched_api.db import models
+from vsched_api.db import packing
+from vsched_api.db.queries import host_time
 from vsched_api.db.queries import usage
 from vsched_api.db.queries import usage_buckets
 from vsched_api.db.queries import usage_folds
@@ -46,6 +51,7 @@ HOUR_S = 3600
 LENGTHS_S = (MINUTE_S, HOUR_S)
 
 _Sums = usage_buckets.Sums
+_TimeSums = usage_buckets.TimeSums
 
 
 def fold(database: db.Database, chunk_rows: int,
@@ -73,49 +79,61 @@ def fold(database: db.Database, chunk_rows: int,
 def _fold(session: ty.Any, host_id: int,
           limit: int) -> tuple[int, bool]:
     done, last = usage_folds.lock(session, host_id)
-    samples = usage.of_batches(session, host_id, done, last, limit)
-    more = len(samples) >= limit or (
-        bool(samples) and samples[-1].batch < last)
+    upto, more = _whole_batches([
+        usage_folds.sizes(session, kind, host_id, done, last, limit)
+        for kind in (models.UsageSecond, models.HostTimeSample)],
+        last, limit)
+    samples = usage.of_batches(session, host_id, done, upto)
     added = _sum(samples)
+    cpus = _sum_cpus(host_time.of_batches(session, host_id, done, upto))
     for length_s in LENGTHS_S:
         ends = {at for at, length, _ in added if length == length_s}
         if ends:
             _put(session, host_id, length_s, ends, added)
-    usage_folds.put(session, host_id, samples[-1].batch if more else last)
-    return len(samples), more
+        _put_cpus(session, host_id, length_s, {
+            at: sums for (at, length), sums in cpus.items()
+            if length == length_s})
+    usage_folds.put(session, host_id, upto)
+    return sum(len(one.samples) for one in samples), more
 
 
-def _sum(samples: Iterable[usage.Stored],
+def _whole_batches(sizes: Sequence[Mapping[int, int]], last: int,
+                   limit: int) -> tuple[int, bool]:
+    """Up to which batch one transaction folds.
+
+    :param sizes: of the next batches, by their kinds of samples; where
+        there are as many as ``limit``, there may be more.
+    :returns: with whether any is left after it.
+    """
+    known = min((max(some) for some in sizes if len(some) >= limit),
+                default=last)
+    batches = sorted(batch for batch in {
+        batch for some in sizes for batch in some} if batch <= known)
+    upto, total = None, 0
+    for batch in batches:
+        total += sum(some.get(batch, 0) for some in sizes)
+        if upto is not None and total > limit:
+            return upto, True
+        upto = batch
+    return known, known < last
+
+
+def _sum(seconds: Iterable[usage.Stored],
          ) -> dict[usage_buckets.Key, _Sums]:
-    # Ten thousand pass here in a second: each is added once, in place, and
-    # hours are made of minutes.
-    minutes: dict[tuple[int, str], list[ty.Any]] = {}
-    for (_, instance_uuid, at, interval_us, guest_us, wait_us,
-         promised_us) in samples:
-        first_at = max(0.0, at - interval_us / 1e6)
-        promised_guest_us = 0 if promised_us is None else guest_us
-        key = (math.ceil(at / MINUTE_S), instance_uuid)
-        sums = minutes.get(key)
-        if sums is None:
-            minutes[key] = [1, first_at, at, interval_us, guest_us, wait_us,
-                            promised_us, promised_guest_us]
-            continue
-        sums[0] += 1
-        if first_at < sums[1]:
-            sums[1] = first_at
-        if at > sums[2]:
-            sums[2] = at
-        sums[3] += interval_us
-        sums[4] += guest_us
-        sums[5] += wait_us
-        if promised_us is not None:
-            sums[6] = (sums[6] or 0) + promised_us
-            sums[7] += promised_guest_us
+    # Ten thousand samples pass here in a second: those of a minute and an
+    # instance are added column by column, and hours are made of minutes.
+    minutes: dict[tuple[int, str], list[packing.Sample]] = {}
+    for at, samples in seconds:
+        minute = math.ceil(at / MINUTE_S)
+        for sample in samples:
+            key = minute, sample[0]
+            if key in minutes:
+                minutes[key].append(sample)
+            else:
+                minutes[key] = [sample]
     found: dict[usage_buckets.Key, _Sums] = {}
-    for (minute, instance_uuid), values in minutes.items():
-        one = _Sums(*values[:3], *(
-            None if value is None else _bounded(value)
-            for value in values[3:]))
+    for (minute, instance_uuid), those in minutes.items():
+        one = _sums(those)
         found[float(minute * MINUTE_S), MINUTE_S, instance_uuid] = one
         hour = (float(math.ceil(minute * MINUTE_S / HOUR_S) * HOUR_S),
                 HOUR_S, instance_uuid)
@@ -123,19 +141,51 @@ def _sum(samples: Iterable[usage.Stored],
     return found
 
 
-def _add(one: _Sums, other: _Sums) -> _Sums:
-    if one.promised_us is None or other.promised_us is None:
-        promised_us = (other.promised_us if one.promised_us is None
-                       else one.promised_us)
-    else:
-        promised_us = _bounded(one.promised_us + other.promised_us)
-    return _Sums(
+def _sums(samples: Sequence[packing.Sample]) -> _Sums:
+    _, ends, intervals, guests, waits, promises, *others = zip(
+        *samples, strict=True)
+    kept = [(promised_us, guest_us) for promised_us, guest_us
+            in zip(promises, guests, strict=True) if promised_us is not None]
+    return _Sums._make((
+        len(samples), _first(ends, intervals), max(ends),
+        *(_bounded(sum(column)) for column in (intervals, guests, waits)),
+        _bounded(sum(one[0] for one in kept)) if kept else None,
+        _bounded(sum(one[1] for one in kept)),
+        *(_bounded(sum(column)) for column in others)))
+
+
+def _first(ends: Iterable[float], intervals_us: Iterable[int]) -> float:
+    """When the first interval began."""
+    return max(0.0, min(
+        at - interval_us / 1e6
+        for at, interval_us in zip(ends, intervals_us, strict=True)))
+
+
+def _sum_cpus(samples: Iterable[host_time.New],
+              ) -> dict[tuple[float, int], _TimeSums]:
+    found: dict[tuple[float, int], _TimeSums] = {}
+    for one in samples:
+        at, interval_us, cpus, *rest = one
+        sums = _TimeSums(
+            1, max(0.0, at - interval_us / 1e6), at, interval_us,
+            _bounded(cpus * interval_us), *rest)
+        for length_s in LENGTHS_S:
+            key = float(math.ceil(at / length_s) * length_s), length_s
+            found[key] = _add(found[key], sums) if key in found else sums
+    return found
+
+
+_Any = ty.TypeVar('_Any', _Sums, _TimeSums)
+
+
+def _add(one: _Any, other: _Any) -> _Any:
+    return type(one)._make((
         one.samples + other.samples, min(one.first_at, other.first_at),
-        max(one.last_at, other.last_at),
-        _bounded(one.interval_us + other.interval_us),
-        _bounded(one.guest_us + other.guest_us),
-        _bounded(one.wait_us + other.wait_us), promised_us,
-        _bounded(one.promised_guest_us + other.promised_guest_us))
+        max(one.last_at, other.last_at), *(
+            (a if b is None else b) if a is None or b is None
+            else a + b if a + b < usage_buckets.MAX_SUM
+            else usage_buckets.MAX_SUM
+            for a, b in zip(one[3:], other[3:], strict=True))))
 
 
 def _bounded(value: int) -> int:
@@ -144,7 +194,8 @@ def _bounded(value: int) -> int:
     return min(value, usage_buckets.MAX_SUM)
 
 
-def _put(session: ty.Any, host_id: int, length_s: int, ends: set[float],
+def _put(session: ty.Any, host_id: int, length_s: int,
+         ends: Collection[float],
          added: Mapping[usage_buckets.Key, _Sums]) -> None:
     known = usage_buckets.of_host(session, host_id, length_s, ends)
     rows = []
@@ -161,10 +212,23 @@ def _put(session: ty.Any, host_id: int, length_s: int, ends: set[float],
         rows, key=lambda row: (row['at'], row['instance_uuid'])))
     hosts: dict[float, tuple[int, _Sums]] = {}
     for (at, _, _), sums in known.items():
-        count, so_far = hosts.get(at, (0, None))
-        hosts[at] = (count + 1,
-                     sums if so_far is None else _add(so_far, sums))
+        if at in hosts:
+            count, so_far = hosts[at]
+            hosts[at] = count + 1, _add(so_far, sums)
+        else:
+            hosts[at] = 1, sums
     usage_buckets.put(session, models.HostUsageBucket, [
         {'host_id': host_id, 'length_s': length_s, 'at': at,
          'instances': count, **sums._asdict()}
         for at, (count, sums) in sorted(hosts.items())])
+
+
+def _put_cpus(session: ty.Any, host_id: int, length_s: int,
+              added: Mapping[float, _TimeSums]) -> None:
+    if not added:
+        return
+    known = usage_buckets.of_cpus(session, host_id, length_s, added)
+    usage_buckets.put(session, models.HostTimeBucket, [
+        {'host_id': host_id, 'length_s': length_s, 'at': at,
+         **(_add(known[at], sums) if at in known else sums)._asdict()}
+        for at, sums in sorted(added.items())])

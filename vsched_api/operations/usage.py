@@ -10,13 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""How much CPU time instances got."""
+"""How much CPU time instances got, and what hosts did with theirs."""
 
 import dataclasses
 import enum
 from fractions import Fraction
 import typing as ty
 
+from vsched_api.db import models
+from vsched_api.db.queries import host_time
 from vsched_api.db.queries import usage as queries
 from vsched_api.db.queries import usage_buckets as bucket_queries
 from vsched_api.db import session as db
@@ -33,12 +35,33 @@ class Resolution(enum.StrEnum):
     HOUR = 'hour'
 
 
+class Subject(enum.StrEnum):
+    """Of what usage is asked for."""
+
+    INSTANCES = 'instances'
+    HOSTS = 'hosts'
+
+
 _LENGTHS_S = {Resolution.MINUTE: rollups.MINUTE_S,
               Resolution.HOUR: rollups.HOUR_S}
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a host did for instances; see ``messages.UsageSample``."""
+
+    direct_us: int = 0
+    direct_wait_us: int = 0
+    shared_us: int = 0
+    wakeups: int = 0
+    net_rx_packets: int = 0
+    net_tx_packets: int = 0
+    disk_read_requests: int = 0
+    disk_write_requests: int = 0
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Work):
     """CPU time of one instance in one interval; durations in µs.
 
     :param at: end of the interval, in seconds since the epoch.
@@ -73,7 +96,7 @@ class Sample:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(Work):
     """Sums over the samples of a minute or an hour; durations in µs.
 
     :param at: end of the minute or hour, in seconds since the epoch.
@@ -123,6 +146,36 @@ class Bucket:
         return _error_ppm(self.promised_guest_us, self.promised_us)
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class HostSample:
+    """What the CPUs of a host did; see ``messages.HostUsage``.
+
+    :param samples: how many intervals it is the sum of; None when it is
+        one interval, as it was reported.
+    :param first_at: when the first interval began.
+    :param last_at: when the last one ended.
+    :param cpus: that were online; None in a sum.
+    :param cpu_us: the CPUs times the intervals.
+    """
+
+    number: int
+    at: float
+    host: str
+    samples: int | None = None
+    first_at: float | None = None
+    last_at: float | None = None
+    interval_us: int
+    cpus: int | None = None
+    cpu_us: int
+    idle_us: int
+    steal_us: int
+    irq_us: int
+    guest_us: int
+    direct_us: int
+    shared_us: int
+    own_us: int
+
+
 def buckets(database: db.Database, resolution: Resolution, limit: int,
             marker: int | None = None, newest_first: bool = False,
             **filters: ty.Any) -> list[Bucket]:
@@ -135,20 +188,11 @@ def buckets(database: db.Database, resolution: Resolution, limit: int,
     :raises errors.Invalid: when the marker is not of this series, or the
         range ends before it starts.
     """
-    _check_range(filters)
-    length_s = _LENGTHS_S[resolution]
-
-    def work(session: ty.Any) -> list[Bucket]:
-        after = None
-        if marker is not None:
-            after = bucket_queries.position(
-                session, marker, length_s, filters.get('instance_uuid'))
-            if after is None:
-                raise errors.Invalid('marker: nothing of this series has it')
-        return [_bucket(found) for found in bucket_queries.page(
-            session, length_s, limit, after, newest_first, **filters)]
-
-    return database.read(work)
+    kind: bucket_queries.Kind = (
+        models.HostUsageBucket if filters.get('instance_uuid') is None
+        else models.UsageBucket)
+    return [_bucket(found) for found in _buckets(
+        database, kind, resolution, limit, marker, newest_first, filters)]
 
 
 def page(database: db.Database, limit: int, marker: int | None = None,
@@ -160,16 +204,65 @@ def page(database: db.Database, limit: int, marker: int | None = None,
     :raises errors.Invalid: when the marker is not a stored sample, or the
         range ends before it starts.
     """
+    return [_sample(found) for found in _samples(
+        database, queries, limit, marker, newest_first, filters)]
+
+
+def of_hosts(database: db.Database, resolution: Resolution, limit: int,
+             marker: int | None = None, newest_first: bool = False,
+             **filters: ty.Any) -> list[HostSample]:
+    """What the CPUs of hosts did, in the order of time.
+
+    :param marker: number of the last item of the page before.
+    :param filters: as :func:`vsched_api.db.queries.host_time.page` takes
+        them.
+    :raises errors.Invalid: when the marker is not of this series, the
+        range ends before it starts, or an instance is asked for.
+    """
+    if filters.pop('instance_uuid', None) is not None:
+        raise errors.Invalid('instance_uuid: what hosts did is not told by '
+                             'instance; leave it out, or ask of=instances')
+    if resolution is Resolution.RAW:
+        return [_host_sample(found) for found in _samples(
+            database, host_time, limit, marker, newest_first, filters)]
+    return [_host_bucket(found) for found in _buckets(
+        database, models.HostTimeBucket, resolution, limit, marker,
+        newest_first, filters)]
+
+
+def _samples(database: db.Database, kind: ty.Any, limit: int,
+             marker: int | None, newest_first: bool,
+             filters: dict[str, ty.Any]) -> ty.Sequence[ty.Any]:
     _check_range(filters)
 
-    def work(session: ty.Any) -> list[Sample]:
+    def work(session: ty.Any) -> ty.Any:
         after = None
         if marker is not None:
-            after = queries.position(session, marker)
+            after = kind.position(session, marker)
             if after is None:
                 raise errors.Invalid('marker: no sample has it')
-        return [_sample(found) for found in queries.page(
-            session, limit, after, newest_first, **filters)]
+        return kind.page(session, limit, after, newest_first, **filters)
+
+    return ty.cast(ty.Sequence[ty.Any], database.read(work))
+
+
+def _buckets(database: db.Database, kind: bucket_queries.Kind,
+             resolution: Resolution, limit: int, marker: int | None,
+             newest_first: bool, filters: dict[str, ty.Any],
+             ) -> ty.Sequence[bucket_queries.Found]:
+    _check_range(filters)
+    length_s = _LENGTHS_S[resolution]
+
+    def work(session: ty.Any) -> ty.Sequence[bucket_queries.Found]:
+        after = None
+        if marker is not None:
+            after = bucket_queries.position(
+                session, kind, marker, length_s,
+                filters.get('instance_uuid'))
+            if after is None:
+                raise errors.Invalid('marker: nothing of this series has it')
+        return bucket_queries.page(
+            session, kind, length_s, limit, after, newest_first, **filters)
 
     return database.read(work)
 
@@ -192,17 +285,23 @@ def _mcpu(used_us: int | None, interval_us: int) -> int | None:
     return round(Fraction(used_us * model.MCPU_PER_CPU, interval_us))
 
 
+_WORK = tuple(field.name for field in dataclasses.fields(Work))
+_TIMES = ('interval_us', 'idle_us', 'steal_us', 'irq_us', 'guest_us',
+          'direct_us', 'shared_us', 'own_us')
+
+
 def _sample(found: queries.Found) -> Sample:
-    row = found.sample
+    one = found.sample
     return Sample(
-        number=row.id, at=row.at, host=found.host,
-        instance_uuid=row.instance_uuid, interval_us=row.interval_us,
-        guest_us=row.guest_us, wait_us=row.wait_us,
-        promised_us=row.promised_us)
+        number=found.number, at=one.at, host=found.host,
+        instance_uuid=one.instance_uuid, interval_us=one.interval_us,
+        guest_us=one.guest_us, wait_us=one.wait_us,
+        promised_us=one.promised_us,
+        **{name: getattr(one, name) for name in _WORK})
 
 
 def _bucket(found: bucket_queries.Found) -> Bucket:
-    row = found.bucket
+    row: ty.Any = found.bucket
     return Bucket(
         number=row.id, at=row.at, host=found.host,
         instance_uuid=getattr(row, 'instance_uuid', None),
@@ -210,4 +309,21 @@ def _bucket(found: bucket_queries.Found) -> Bucket:
         first_at=row.first_at, last_at=row.last_at,
         interval_us=row.interval_us, guest_us=row.guest_us,
         wait_us=row.wait_us, promised_us=row.promised_us,
-        promised_guest_us=row.promised_guest_us)
+        promised_guest_us=row.promised_guest_us,
+        **{name: getattr(row, name) for name in _WORK})
+
+
+def _host_sample(found: host_time.Found) -> HostSample:
+    row = found.sample
+    return HostSample(
+        number=row.id, at=row.at, host=found.host, cpus=row.cpus,
+        cpu_us=row.cpus * row.interval_us,
+        **{name: getattr(row, name) for name in _TIMES})
+
+
+def _host_bucket(found: bucket_queries.Found) -> HostSample:
+    row: ty.Any = found.bucket
+    return HostSample(
+        number=row.id, at=row.at, host=found.host, samples=row.samples,
+        first_at=row.first_at, last_at=row.last_at, cpu_us=row.cpu_us,
+        **{name: getattr(row, name) for name in _TIMES})

@@ -15,6 +15,7 @@
 from oslo_policy import policy
 
 from vsched_api.policies import base
+from vsched_api.policies import evaluations
 from vsched_api.policies import events
 from vsched_api.policies import health
 from vsched_api.policies import hosts
@@ -23,11 +24,13 @@ from vsched_api.policies import jobs
 from vsched_api.policies import metrics
 from vsched_api.policies import profiles
 from vsched_api.policies import reservations
+from vsched_api.policies import snapshot
 from vsched_api.policies import usage
 from vsched_api.policies import versions
 
 _MODULES = (base, versions, health, metrics, hosts, profiles, instances,
-            reservations, jobs, events, usage)
+            reservations, jobs, events, usage, snapshot,
+            evaluations)
 
 
 def list_rules() -> list[policy.RuleDefault]:

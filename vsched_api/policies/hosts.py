@@ -16,9 +16,13 @@ from vsched_api.policies import base
 
 LIST = 'vsched:hosts:list'
 SHOW = 'vsched:hosts:show'
+AUDIT = 'vsched:hosts:audit'
 
 RULES = [
     base.documented(LIST, base.READER, 'List hosts.', ('GET', '/v1/hosts')),
     base.documented(SHOW, base.READER, 'Show a host.',
                     ('GET', '/v1/hosts/{name}')),
+    base.documented(AUDIT, base.READER,
+                    'Compare what placement, database and kernel say of a '
+                    'host.', ('GET', '/v1/hosts/{name}/audit')),
 ]

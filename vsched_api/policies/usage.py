@@ -18,6 +18,7 @@ LIST = 'vsched:usage:list'
 
 RULES = [
     base.documented(LIST, base.READER,
-                    'List samples of CPU time, and their sums.',
+                    'List samples of CPU time of instances and of hosts, and '
+                    'their sums.',
                     ('GET', '/v1/usage')),
 ]

@@ -83,6 +83,7 @@ _STATUS: dict[type[errors.VschedError], int] = {
     operation_errors.NotFound: 404,
     operation_errors.Conflict: 409,
     operation_errors.NotInstalled: 501,
+    operation_errors.Away: 503,
     db_errors.DatabaseUnavailable: 503,
 }
 

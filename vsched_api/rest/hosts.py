@@ -12,10 +12,12 @@
 
 """``/v1/hosts``: hosts, as their agents tell of them."""
 
+import dataclasses
 import typing as ty
 
 import flask
 
+from vsched_api.operations import audits
 from vsched_api.operations import hosts
 from vsched_api.policies import hosts as policies
 from vsched_api.rest import authorization
@@ -54,6 +56,20 @@ def show(name: str) -> dict[str, ty.Any]:
         own.conf.api.host_down_after_s))}
 
 
+@BLUEPRINT.get('/v1/hosts/<name>/audit')
+def audit(name: str) -> dict[str, ty.Any]:
+    """Where placement, database and kernel differ about a host."""
+    authorization.enforce(policies.AUDIT)
+    validation.query(fields.NOTHING)
+    own = services.current()
+    host = hosts.get(own.database, validation.name('name', name), own.now(),
+                     own.conf.api.host_down_after_s)
+    found = audits.ask(own.conf, own.database, host)
+    return {'audit': {
+        'host': host.name, 'agrees': not found,
+        'differences': [dataclasses.asdict(one) for one in found]}}
+
+
 def _view(host: hosts.Host) -> dict[str, ty.Any]:
     info = host.info
     view: dict[str, ty.Any] = {
@@ -72,4 +88,6 @@ def _view(host: hosts.Host) -> dict[str, ty.Any]:
     view['backends'] = [] if info is None else [
         {'name': one.name, 'usable': one.usable,
          'reasons': list(one.reasons)} for one in info.backends]
+    view['placement'] = (None if info is None or info.placement is None
+                         else info.placement.to_dict())
     return view

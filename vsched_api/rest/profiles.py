@@ -10,7 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``/v1/hosts/{name}/profiles/error``: how wrong CPU allocation is there.
+"""``/v1/hosts/{name}/profiles``: what hosts have measured of themselves.
+
+``error`` says how wrong CPU allocation is there, ``overhead`` what the host's
+work for the I/O of instances costs.
 
 Measuring takes a while: it is a job, accepted once it is stored.
 """
@@ -31,12 +34,14 @@ from vsched_api.rest import validation
 from vsched_api.schemas import fields
 from vsched_api.schemas import profiles as schemas
 from vsched_lib.contract import messages
+from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error
 from vsched_lib.presentation import error_csv
 
 BLUEPRINT = flask.Blueprint('profiles', __name__)
 
 _ERROR = '/v1/hosts/<name>/profiles/error'
+_OVERHEAD = '/v1/hosts/<name>/profiles/overhead'
 
 _TYPES = {'svg': 'image/svg+xml', 'png': 'image/png'}
 
@@ -66,7 +71,7 @@ def show(name: str) -> ty.Any:
             profiles.csv(database, host, _source(query),
                          query.get('version')), mimetype='text/csv')
     return {'error_profiles': [
-        {**_view(host, one), 'edges_ppm': list(error.EDGES_PPM),
+        {**_view(host, 'error', one), 'edges_ppm': list(error.EDGES_PPM),
          'quantile_parts_ppm': list(error.QUANTILES_PPM),
          'points': [_point(point) for point in one.points]}
         for one in profiles.newest(database, host, query.get('source'),
@@ -84,7 +89,7 @@ def index(name: str) -> dict[str, ty.Any]:
         services.current().database, host, size + 1, query.get('marker'),
         query.get('source'))
     page, links = pagination.split(found, size, lambda one: one.uuid)
-    return {'error_profiles': [_view(host, one) for one in page],
+    return {'error_profiles': [_view(host, 'error', one) for one in page],
             'links': links}
 
 
@@ -101,13 +106,68 @@ def plot(name: str, figure: str) -> flask.Response:
         mimetype=_TYPES[form])
 
 
+@BLUEPRINT.post(_OVERHEAD)
+def create_overhead(name: str) -> ty.Any:
+    """Have a host measure its overhead profile."""
+    authorization.enforce(policies.CREATE_OVERHEAD)
+    validation.query(fields.NOTHING)
+    host = validation.name('name', name)
+    own = services.current()
+    view = jobs.view(profiles.measure_overhead(
+        own.database, own.announcer, host,
+        validation.body(schemas.CREATE_OVERHEAD), own.now()))
+    return {'job': view}, 202, {'Location': view['links'][0]['href']}
+
+
+@BLUEPRINT.get(_OVERHEAD)
+def show_overhead(name: str) -> ty.Any:
+    """The newest overhead profile of each source, or one of them as CSV."""
+    authorization.enforce(policies.SHOW_OVERHEAD)
+    query = validation.query(schemas.SHOW_QUERY)
+    host = validation.name('name', name)
+    database = services.current().database
+    if query.get('format') == 'csv':
+        return flask.Response(
+            profiles.overhead_table(database, host, _source(query),
+                                    query.get('version')),
+            mimetype='text/csv')
+    return {'overhead_profiles': [
+        {**_overhead(host, one),
+         'points': [point.to_dict() for point in one.points]}
+        for one in profiles.newest_overhead(
+            database, host, query.get('source'), query.get('version'))]}
+
+
+@BLUEPRINT.get(_OVERHEAD + '/versions')
+def index_overhead(name: str) -> dict[str, ty.Any]:
+    """A page of all overhead profiles that are kept, newest first."""
+    authorization.enforce(policies.LIST_OVERHEAD)
+    query = validation.query(schemas.VERSIONS_QUERY)
+    host = validation.name('name', name)
+    size = pagination.limit(query)
+    found = profiles.page_overhead(
+        services.current().database, host, size + 1, query.get('marker'),
+        query.get('source'))
+    page, links = pagination.split(found, size, lambda one: one.uuid)
+    return {'overhead_profiles': [_overhead(host, one) for one in page],
+            'links': links}
+
+
+def _overhead(host: str, one: contract.OverheadProfile) -> dict[str, ty.Any]:
+    return {**_view(host, 'overhead', one), 'good': one.good, 'r2': one.r2,
+            'residual_ns': one.residual_ns, 'n': one.n,
+            'prices': [price.to_dict() for price in one.prices]}
+
+
 def _source(query: dict[str, ty.Any]) -> str:
     return str(query.get('source', messages.ProfileSource.BENCHMARK))
 
 
-def _view(host: str, one: messages.ErrorProfile) -> dict[str, ty.Any]:
+def _view(host: str, kind: str, one: (
+        messages.ErrorProfile | contract.OverheadProfile),
+        ) -> dict[str, ty.Any]:
     address = pagination.href(
-        '/v1/hosts/%s/profiles/error' % host, urllib.parse.urlencode(
+        '/v1/hosts/%s/profiles/%s' % (host, kind), urllib.parse.urlencode(
             {'source': one.source, 'version': one.version}))
     return {
         'uuid': one.uuid,

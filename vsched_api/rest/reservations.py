@@ -103,6 +103,15 @@ def delete(instance_uuid: str) -> ty.Any:
     return {'reservation': _view(left)}, 202
 
 
+def _io(one: reservations.Reservation) -> dict[str, ty.Any] | None:
+    if one.io is None:
+        return None
+    # As reported by an agent, which may be newer.
+    return {name: one.io.get(name) for name in (
+        'charging', 'threads', 'runtime_us', 'period_us',
+        'guest_runtime_us', 'charged_mcpu', 'debt_us', 'code', 'detail')}
+
+
 def _view(one: reservations.Reservation) -> dict[str, ty.Any]:
     enforced = None
     if one.enforced_backend is not None:
@@ -127,6 +136,7 @@ def _view(one: reservations.Reservation) -> dict[str, ty.Any]:
         'backend': one.backend,
         'bandwidth_mcpu': one.bandwidth_mcpu,
         'enforced': enforced,
+        'io': _io(one),
         'since': clock.iso(one.since),
         'attested_at': clock.iso(one.attested_at),
         'code': one.code,

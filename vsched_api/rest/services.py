@@ -21,6 +21,8 @@ from oslo_config import cfg
 
 from vsched_api.db import session as db
 from vsched_api.operations import announcements
+from vsched_api.operations import evaluations
+from vsched_api.operations import snapshot
 
 _KEY = 'vsched'
 
@@ -36,6 +38,8 @@ class Services:
     conf: cfg.ConfigOpts
     database: db.Database
     announcer: announcements.Announcer
+    snapshots: snapshot.Snapshots
+    evaluations: evaluations.Evaluations
     enforcer: ty.Any
     now: Callable[[], float]
 

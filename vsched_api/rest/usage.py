@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``/v1/usage``: how much CPU time instances got."""
+"""``/v1/usage``: how much CPU time instances got, and what hosts did."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -31,13 +31,36 @@ from vsched_api.schemas import usage as schemas
 
 BLUEPRINT = flask.Blueprint('usage', __name__)
 
-#: The columns of samples, and those of their sums.
+#: What a host did for instances.
+WORK = ('direct_us', 'direct_wait_us', 'shared_us', 'wakeups',
+        'net_rx_packets', 'net_tx_packets', 'disk_read_requests',
+        'disk_write_requests')
+
+#: The columns of samples, and those of their sums. New ones go to the end.
 SAMPLE = ('instance_uuid', 'host', 'at', 'interval_us', 'guest_us',
           'wait_us', 'promised_us', 'guest_mcpu', 'promised_mcpu',
-          'error_ppm')
+          'error_ppm', *WORK)
 BUCKET = ('instance_uuid', 'host', 'at', 'samples', 'instances', 'first_at',
           'last_at', 'interval_us', 'guest_us', 'wait_us', 'promised_us',
-          'promised_guest_us', 'guest_mcpu', 'promised_mcpu', 'error_ppm')
+          'promised_guest_us', 'guest_mcpu', 'promised_mcpu', 'error_ppm',
+          *WORK)
+
+#: Those of what the CPUs of a host did.
+TIMES = ('cpu_us', 'idle_us', 'steal_us', 'irq_us', 'guest_us', 'direct_us',
+         'shared_us', 'own_us')
+HOST_SAMPLE = ('host', 'at', 'interval_us', 'cpus', *TIMES)
+HOST_BUCKET = ('host', 'at', 'samples', 'first_at', 'last_at',
+               'interval_us', *TIMES)
+
+_COLUMNS = {
+    # By the subject, and whether it is summed up.
+    (usage.Subject.INSTANCES, False): SAMPLE,
+    (usage.Subject.INSTANCES, True): BUCKET,
+    (usage.Subject.HOSTS, False): HOST_SAMPLE,
+    (usage.Subject.HOSTS, True): HOST_BUCKET,
+}
+
+_Found = usage.Sample | usage.Bucket | usage.HostSample
 
 _TIMES = frozenset(('at', 'first_at', 'last_at'))
 
@@ -52,9 +75,9 @@ def index() -> flask.Response:
     as_csv = _wants_csv(query.pop('format', None))
     newest_first = query.pop('sort_dir', 'asc') == 'desc'
     resolution = usage.Resolution(query.pop('resolution', 'raw'))
-    names: Sequence[str] = (
-        SAMPLE if resolution is usage.Resolution.RAW else BUCKET)
-    found = _found(resolution, size + 1, newest_first, query)
+    subject = usage.Subject(query.pop('of', 'instances'))
+    names = _COLUMNS[subject, resolution is not usage.Resolution.RAW]
+    found = _found(subject, resolution, size + 1, newest_first, query)
     page, links = pagination.split(found, size, _number)
     views = [_view(one, names) for one in page]
     if as_csv:
@@ -68,10 +91,13 @@ def index() -> flask.Response:
     return answer
 
 
-def _found(resolution: usage.Resolution, limit: int, newest_first: bool,
-           query: Mapping[str, ty.Any],
-           ) -> Sequence[usage.Sample | usage.Bucket]:
+def _found(subject: usage.Subject, resolution: usage.Resolution, limit: int,
+           newest_first: bool, query: Mapping[str, ty.Any],
+           ) -> Sequence[_Found]:
     database = services.current().database
+    if subject is usage.Subject.HOSTS:
+        return usage.of_hosts(
+            database, resolution, limit, newest_first=newest_first, **query)
     if resolution is usage.Resolution.RAW:
         return usage.page(
             database, limit, newest_first=newest_first, **query)
@@ -79,7 +105,7 @@ def _found(resolution: usage.Resolution, limit: int, newest_first: bool,
         database, resolution, limit, newest_first=newest_first, **query)
 
 
-def _number(one: usage.Sample | usage.Bucket) -> int:
+def _number(one: _Found) -> int:
     return one.number
 
 
@@ -90,7 +116,7 @@ def _wants_csv(form: str | None) -> bool:
         ('application/json', 'text/csv')) == 'text/csv'
 
 
-def _view(one: usage.Sample | usage.Bucket,
+def _view(one: _Found,
           names: Sequence[str]) -> dict[str, ty.Any]:
     return {name: clock.iso(value) if name in _TIMES else value
             for name in names for value in (getattr(one, name),)}

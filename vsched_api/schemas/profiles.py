@@ -41,6 +41,10 @@ CREATE = fields.closed({
     'quick': {'type': 'boolean'},
 })
 
+CREATE_OVERHEAD = fields.closed({
+    'quick': {'type': 'boolean'},
+})
+
 SHOW_QUERY = fields.closed({
     'source': _SOURCE,
     'version': _VERSION,

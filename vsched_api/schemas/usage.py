@@ -19,6 +19,7 @@ LIST_QUERY = fields.closed({
     'limit': fields.LIMIT,
     'marker': {'type': 'integer', 'minimum': 1, 'maximum': 2**63 - 1},
     'sort_dir': {'type': 'string', 'enum': ['asc', 'desc']},
+    'of': {'type': 'string', 'enum': list(map(str, usage.Subject))},
     'host': fields.NAME,
     'instance_uuid': fields.UUID,
     'start': fields.TIME,

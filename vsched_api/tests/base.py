@@ -38,7 +38,9 @@ def host_info(**changes: ty.Any) -> messages.HostInfo:
         'agent_version': '0.1.0', 'kernel': '6.1.0', 'boot_id': 'b',
         'hypervisor': 'qemu', 'cpus': 2, 'tick_us': 4000,
         'capacity_mcpu': 1800, 'admitted_mcpu': 600, 'reserve_mcpu': 0,
-        'backends': BOTH_BACKENDS}
+        'backends': BOTH_BACKENDS, 'placement': messages.PlacementInfo(
+            messages.PlacementState.SYNCED, '',
+            '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b4f', 1800, 600)}
     return messages.HostInfo(**{**values, **changes})
 
 
@@ -62,6 +64,15 @@ def sample(instance_uuid: str, at: float = NOW,
         'interval_us': 1_000_000, 'guest_us': 600_000, 'wait_us': 0,
         'promised_us': 600_000}
     return messages.UsageSample(instance_uuid, at, **{**values, **changes})
+
+
+def host_usage(at: float = NOW, **changes: ty.Any) -> messages.HostUsage:
+    """A second of a host with two CPUs."""
+    values: dict[str, ty.Any] = {
+        'interval_us': 1_000_000, 'cpus': 2, 'idle_us': 1_000_000,
+        'steal_us': 100_000, 'irq_us': 20_000, 'guest_us': 600_000,
+        'direct_us': 150_000, 'shared_us': 50_000, 'own_us': 100_000}
+    return messages.HostUsage(at, **{**values, **changes})
 
 
 def event(at: float = NOW, **changes: ty.Any) -> messages.Event:

@@ -18,6 +18,8 @@ from sqlalchemy import orm
 from vsched_api.db import models
 
 _OVERRIDE_GENERATION = 'override_generation'
+_SNAPSHOT_VERSION = 'snapshot_version'
+_SLOWDOWNS_AT = 'slowdowns_at'
 
 
 def next_override_generation(session: orm.Session) -> int:
@@ -43,3 +45,47 @@ def override_generation(session: orm.Session) -> int:
     return session.execute(
         sa.select(row.value).where(row.name == _OVERRIDE_GENERATION)
     ).scalar_one()
+
+
+def next_snapshot_versions(session: orm.Session, now: float,
+                           count: int = 1) -> int:
+    """Take numbers for hosts that change, and hold the counter until the end.
+
+    Before any host's row is taken: whoever reads a version then sees all
+    changes up to it. The numbers are milliseconds since the epoch where
+    the last one allows it, so that a database restored from a backup does
+    not hand out numbers for the second time.
+
+    :param now: seconds since the epoch.
+    :param count: how many are needed.
+    :returns: the last of them.
+    """
+    row = models.Counter
+    least = int(now * 1000)
+    session.execute(
+        sa.update(row).where(row.name == _SNAPSHOT_VERSION).values(
+            value=count + sa.case(
+                (row.value < least, least), else_=row.value)
+        ).execution_options(synchronize_session=False))
+    return session.execute(
+        sa.select(row.value).where(row.name == _SNAPSHOT_VERSION)
+    ).scalar_one()
+
+
+def advance_slowdowns(session: orm.Session, before: int) -> int:
+    """Take all time up to a moment that nobody has taken, and hold it.
+
+    :param before: seconds since the epoch.
+    :returns: up to when it was taken already; not before ``before`` when
+        there is nothing to take.
+    """
+    row = models.Counter
+    session.execute(sa.update(row).where(row.name == _SLOWDOWNS_AT).values(
+        value=row.value).execution_options(synchronize_session=False))
+    taken = session.execute(
+        sa.select(row.value).where(row.name == _SLOWDOWNS_AT)).scalar_one()
+    if taken < before:
+        session.execute(sa.update(row).where(
+            row.name == _SLOWDOWNS_AT).values(value=before).execution_options(
+                synchronize_session=False))
+    return taken

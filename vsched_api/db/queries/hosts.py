@@ -16,6 +16,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import functools
 import typing as ty
 
 import sqlalchemy as sa
@@ -50,10 +51,6 @@ _PROGRESS = sa.select(
     _table.c.overrides_generation, _table.c.jobs_generation,
     sa.case((_table.c.info.is_(sa.null()), False),
             (_table.c.listed_at.is_(None), False), else_=True)).where(_NAMED)
-_ADVANCE = sa.update(_table).where(
-    _table.c.id == sa.bindparam('host_id')).values(
-        last_batch=sa.bindparam('number'), reported_at=sa.bindparam('at'),
-        received_at=sa.bindparam('now'))
 
 
 def by_name(session: orm.Session, name: str) -> models.Host | None:
@@ -108,9 +105,28 @@ def advance(session: orm.Session, batches: Mapping[int, tuple[int, float]],
 
     :param batches: number and time of each batch, by the host's id.
     """
-    session.connection().execute(_ADVANCE, [
-        {'host_id': host_id, 'number': number, 'at': at, 'now': now}
-        for host_id, (number, at) in batches.items()])
+    values: dict[str, ty.Any] = {'now': now}
+    for place, (host_id, (number, at)) in enumerate(batches.items()):
+        values.update({'id%d' % place: host_id, 'number%d' % place: number,
+                       'at%d' % place: at})
+    session.connection().execute(_advance(len(batches)), values)
+
+
+# In one statement: on PostgreSQL each of many would wait for its answer.
+@functools.cache
+def _advance(count: int) -> sa.Update:
+    def by_host(column: str, name: str) -> sa.ColumnElement[ty.Any]:
+        kind = _table.c[column].type
+        return sa.case(*(
+            (_table.c.id == sa.bindparam('id%d' % place),
+             sa.bindparam('%s%d' % (name, place), type_=kind))
+            for place in range(count)))
+
+    return sa.update(_table).where(_table.c.id.in_(
+        [sa.bindparam('id%d' % place) for place in range(count)])).values(
+            received_at=sa.bindparam('now'),
+            last_batch=by_host('last_batch', 'number'),
+            reported_at=by_host('reported_at', 'at'))
 
 
 def add(session: orm.Session, name: str) -> models.Host:

@@ -172,7 +172,7 @@ def release(session: orm.Session, instance_ids: Iterable[int],
         ).values(
             state=messages.State.RELEASED.value, since=at, code=None,
             detail=None, enforced_backend=None, enforced_runtime_us=None,
-            enforced_period_us=None
+            enforced_period_us=None, io=None
         ).execution_options(synchronize_session=False))
 
 

@@ -10,8 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Rows of samples of CPU time."""
+"""Rows of samples of CPU time: those of a host in a second are one row."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import typing as ty
@@ -20,40 +21,38 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from vsched_api.db import models
+from vsched_api.db import packing
 
-_row = models.UsageSample
+_row = models.UsageSecond
 _table = ty.cast(sa.Table, _row.__table__)
 _insert = _table.insert()
 
+# A sample's number is its row's with its place there behind it.
+_PLACE_BITS = 20
 
-class New(ty.NamedTuple):
-    """A sample as it comes; what a row has besides host and batch."""
-
-    instance_uuid: str
-    at: float
-    interval_us: int
-    guest_us: int
-    wait_us: int
-    promised_us: int | None
-
-
-class Stored(ty.NamedTuple):
-    """A sample as it is folded."""
-
-    batch: int
-    instance_uuid: str
-    at: float
-    interval_us: int
-    guest_us: int
-    wait_us: int
-    promised_us: int | None
+# How many rows a query for a page gets at once.
+_PAGE_ROWS = 64
 
 
 class Found(ty.NamedTuple):
-    """A sample and the host it is from."""
+    """A sample, its number, and the host it is from."""
 
-    sample: models.UsageSample
+    sample: packing.Sample
+    number: int
     host: str
+
+
+class _Found(ty.NamedTuple):
+    sample: packing.Sample
+    number: int
+    host_id: int
+
+
+class Stored(ty.NamedTuple):
+    """Samples as they are folded; ``at`` is the end of their second."""
+
+    at: float
+    samples: list[packing.Sample]
 
 
 def page(session: orm.Session, limit: int,
@@ -63,86 +62,145 @@ def page(session: orm.Session, limit: int,
          ) -> Sequence[Found]:
     """Samples in the order of time.
 
-    :param after: time and id of the last one of the page before.
+    :param after: time and number of the last one of the page before.
     :param start: seconds since the epoch; a sample counts when its
         interval ends after it.
     :param end: seconds since the epoch, inclusive.
     """
-    query = sa.select(_row, models.Host.name).join(
-        models.Host, models.Host.id == _row.host_id).limit(limit)
-    if newest_first:
-        query = query.order_by(_row.at.desc(), _row.id.desc())
-    else:
-        query = query.order_by(_row.at, _row.id)
-    if after is not None:
-        at, number = after
-        query = query.where(
-            sa.or_(_row.at < at, sa.and_(_row.at == at, _row.id < number))
-            if newest_first else
-            sa.or_(_row.at > at, sa.and_(_row.at == at, _row.id > number)))
-    if host is not None:
-        query = query.where(models.Host.name == host)
-    if instance_uuid is not None:
-        query = query.where(_row.instance_uuid == instance_uuid)
+    query = _rows(session, host, instance_uuid, newest_first)
+    if query is None:
+        return []
     if start is not None:
         query = query.where(_row.at > start)
     if end is not None:
-        query = query.where(_row.at <= end)
-    return [Found(*row) for row in session.execute(query)]
+        query = query.where(_row.at < end + 1)
+    if after is not None:
+        # Its own second, and those beyond.
+        query = query.where(_row.at < after[0] + 1 if newest_first
+                            else _row.at >= after[0])
+    found: list[_Found] = []
+    for rows in _seconds(session, query, newest_first):
+        for one in _ordered(rows, instance_uuid, newest_first):
+            at = one.sample.at
+            if ((start is not None and at <= start) or
+                    (end is not None and at > end)):
+                continue
+            if after is not None and (
+                    (at, one.number) >= after if newest_first
+                    else (at, one.number) <= after):
+                continue
+            found.append(one)
+        if len(found) >= limit:
+            break
+    return _named(session, found[:limit])
+
+
+def _rows(session: orm.Session, host: str | None, instance_uuid: str | None,
+          newest_first: bool) -> ty.Any:
+    # Without a join: MariaDB would begin with the hosts, and sort it all.
+    query = sa.select(_row.id, _row.at, _row.samples, _row.host_id)
+    # Both in one direction, as an index can tell them.
+    query = (query.order_by(_row.at.desc(), _row.id.desc()) if newest_first
+             else query.order_by(_row.at, _row.id))
+    if host is not None or instance_uuid is not None:
+        hosts = (_hosts(session, ty.cast(str, instance_uuid))
+                 if host is None else session.execute(
+                     sa.select(models.Host.id).where(
+                         models.Host.name == host)).scalars().all())
+        if not hosts:
+            return None
+        query = query.where(_row.host_id.in_(hosts))
+    return query
+
+
+def _hosts(session: orm.Session, instance_uuid: str) -> Sequence[int]:
+    """Where an instance may have been since the oldest sample."""
+    bucket, instance = models.UsageBucket, models.Instance
+    oldest = session.execute(sa.select(sa.func.min(_row.at))).scalar()
+    if oldest is None:
+        return []
+    listed = session.execute(sa.select(instance.host_id).where(
+        instance.uuid == instance_uuid)).scalars()
+    # A host that lost its list tells of it all the same.
+    summed = session.execute(sa.select(bucket.host_id).distinct().where(
+        bucket.instance_uuid == instance_uuid,
+        bucket.length_s == 3600, bucket.at >= oldest)).scalars()
+    return sorted({*listed, *summed})
+
+
+def _seconds(session: orm.Session, query: ty.Any,
+             newest_first: bool) -> Iterator[list[ty.Any]]:
+    """The rows of one second after the other, each second whole."""
+    limit, beyond = _PAGE_ROWS, query
+    while True:
+        rows = session.execute(beyond.limit(limit)).all()
+        seconds: dict[float, list[ty.Any]] = {}
+        for row in rows:
+            seconds.setdefault(row.at, []).append(row)
+        if len(rows) < limit:
+            yield from seconds.values()
+            return
+        # The last one may have more rows.
+        seconds.popitem()
+        if not seconds:
+            limit *= 2
+            continue
+        yield from seconds.values()
+        last = next(reversed(seconds))
+        beyond = query.where(
+            _row.at < last if newest_first else _row.at > last)
+
+
+def _ordered(rows: Sequence[ty.Any], instance_uuid: str | None,
+             newest_first: bool) -> list[_Found]:
+    found = []
+    for number, _, text, host_id in rows:
+        samples = (enumerate(packing.unpack(text)) if instance_uuid is None
+                   else packing.unpack_one(text, instance_uuid))
+        found += [_Found(sample, number << _PLACE_BITS | place, host_id)
+                  for place, sample in samples]
+    found.sort(key=lambda one: (one.sample.at, one.number),
+               reverse=newest_first)
+    return found
+
+
+def _named(session: orm.Session, found: Sequence[_Found]) -> list[Found]:
+    names: dict[int, str] = dict(map(tuple, session.execute(
+        sa.select(models.Host.id, models.Host.name).where(
+            models.Host.id.in_({one.host_id for one in found})))))
+    return [Found(one.sample, one.number, names[one.host_id])
+            for one in found]
 
 
 def position(session: orm.Session, number: int) -> tuple[float, int] | None:
     """Where in the order a sample is."""
-    found = session.execute(
-        sa.select(_row.at, _row.id).where(_row.id == number)).first()
-    return None if found is None else (found[0], found[1])
+    text = session.execute(sa.select(_row.samples).where(
+        _row.id == number >> _PLACE_BITS)).scalar()
+    place = number & ((1 << _PLACE_BITS) - 1)
+    samples = [] if text is None else packing.unpack(text)
+    if place >= len(samples):
+        return None
+    return samples[place].at, number
 
 
 def add(session: orm.Session,
-        batches: Mapping[tuple[int, int], Sequence[New]]) -> None:
+        batches: Mapping[tuple[int, int], Sequence[packing.Sample]]) -> None:
     """Store samples, by the id of their host and their batch."""
-    rows = [{'host_id': host_id, 'batch': batch, **sample._asdict()}
+    rows = [{'host_id': host_id, 'batch': batch, 'at': at,
+             'count': len(those), 'samples': packing.pack(those)}
             for (host_id, batch), samples in batches.items()
-            for sample in samples]
+            for at, those in packing.by_second(samples)]
     if rows:
         session.connection().execute(_insert, rows)
 
 
-def of_batches(session: orm.Session, host_id: int, after: int, last: int,
-               limit: int) -> Sequence[Stored]:
-    """Samples of whole batches of a host, in the order of batches.
+def of_batches(session: orm.Session, host_id: int, after: int,
+               last: int) -> list[Stored]:
+    """Samples of batches of a host.
 
     :param after: the batch before them.
-    :param last: the last one that counts.
-    :param limit: how many samples at most, unless one batch has more.
     """
-    query = sa.select(*(_table.c[name] for name in Stored._fields)).where(
-        _row.host_id == host_id).order_by(_row.batch)
-    found = [Stored(*row) for row in session.execute(query.where(
-        _row.batch > after, _row.batch <= last).limit(limit))]
-    if len(found) < limit:
-        return found
-    cut = found[-1].batch
-    if found[0].batch < cut:
-        # The last one may not be whole.
-        return [one for one in found if one.batch < cut]
-    return [Stored(*row) for row in session.execute(
-        query.where(_row.batch == cut))]
-
-
-def delete_before(session: orm.Session, before: float, limit: int) -> int:
-    """Delete the oldest samples, but none that is in no bucket yet.
-
-    :returns: how many went; fewer than ``limit`` when none is left.
-    """
-    fold = models.UsageFold
-    ids = session.execute(
-        sa.select(_row.id).outerjoin(
-            fold, fold.host_id == _row.host_id).where(
-                _row.at < before,
-                _row.batch <= sa.func.coalesce(fold.batch, 0)).order_by(
-                    _row.at).limit(limit)).scalars().all()
-    if ids:
-        session.execute(sa.delete(_row).where(_row.id.in_(ids))
-                        .execution_options(synchronize_session=False))
-    return len(ids)
+    return [Stored(at, packing.unpack(text)) for at, text in session.execute(
+        sa.select(_row.at, _row.samples).where(
+            _row.host_id == host_id, _row.batch > after,
+            _row.batch <= last))]

@@ -10,11 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Rows of sums of usage: of instances, and of hosts."""
+"""Rows of sums of usage: of instances, of all of a host, of its CPUs."""
 
 from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
+import functools
 import typing as ty
 
 import sqlalchemy as sa
@@ -26,13 +27,14 @@ from sqlalchemy import orm
 from vsched_api.db import models
 
 _row = models.UsageBucket
-_host_row = models.HostUsageBucket
 
-Kind = type[models.UsageBucket] | type[models.HostUsageBucket]
+Kind = (type[models.UsageBucket] | type[models.HostUsageBucket] |
+        type[models.HostTimeBucket])
 
 _KEYS: dict[ty.Any, tuple[str, ...]] = {
     _row: ('host_id', 'length_s', 'at', 'instance_uuid'),
-    _host_row: ('host_id', 'length_s', 'at'),
+    models.HostUsageBucket: ('host_id', 'length_s', 'at'),
+    models.HostTimeBucket: ('host_id', 'length_s', 'at'),
 }
 
 #: The widest sum that a column takes.
@@ -50,6 +52,31 @@ class Sums(ty.NamedTuple):
     wait_us: int
     promised_us: int | None
     promised_guest_us: int
+    direct_us: int
+    direct_wait_us: int
+    shared_us: int
+    wakeups: int
+    net_rx_packets: int
+    net_tx_packets: int
+    disk_read_requests: int
+    disk_write_requests: int
+
+
+class TimeSums(ty.NamedTuple):
+    """Likewise of a bucket of what the CPUs of a host did."""
+
+    samples: int
+    first_at: float
+    last_at: float
+    interval_us: int
+    cpu_us: int
+    idle_us: int
+    steal_us: int
+    irq_us: int
+    guest_us: int
+    direct_us: int
+    shared_us: int
+    own_us: int
 
 
 #: Of an instance: end and length of the bucket, and the instance's UUID.
@@ -59,25 +86,25 @@ Key = tuple[float, int, str]
 class Found(ty.NamedTuple):
     """A bucket and the host it is of."""
 
-    bucket: models.UsageBucket | models.HostUsageBucket
+    bucket: (models.UsageBucket | models.HostUsageBucket |
+             models.HostTimeBucket)
     host: str
 
 
-def page(session: orm.Session, length_s: int, limit: int,
+def page(session: orm.Session, kind: Kind, length_s: int, limit: int,
          after: tuple[float, int] | None = None, newest_first: bool = False,
          host: str | None = None, instance_uuid: str | None = None,
          start: float | None = None, end: float | None = None,
          ) -> Sequence[Found]:
     """Buckets of one length in the order of time.
 
-    Those of an instance, or those of hosts when there is none.
-
+    :param instance_uuid: only when the kind is of instances.
     :param after: time and id of the last one of the page before.
     :param start: seconds since the epoch; a bucket counts when it ends
         after it.
     :param end: seconds since the epoch, inclusive.
     """
-    row: ty.Any = _host_row if instance_uuid is None else _row
+    row: ty.Any = kind
     query = sa.select(row, models.Host.name).join(
         models.Host, models.Host.id == row.host_id).where(
             row.length_s == length_s).limit(limit)
@@ -102,10 +129,10 @@ def page(session: orm.Session, length_s: int, limit: int,
     return [Found(*found) for found in session.execute(query)]
 
 
-def position(session: orm.Session, number: int, length_s: int,
-             instance_uuid: str | None) -> tuple[float, int] | None:
+def position(session: orm.Session, kind: Kind, number: int, length_s: int,
+             instance_uuid: str | None = None) -> tuple[float, int] | None:
     """Where in the order of its series a bucket is."""
-    row: ty.Any = _host_row if instance_uuid is None else _row
+    row: ty.Any = kind
     query = sa.select(row.at, row.id).where(
         row.id == number, row.length_s == length_s)
     if instance_uuid is not None:
@@ -126,6 +153,18 @@ def of_host(session: orm.Session, host_id: int, length_s: int,
                 _row.at.in_(ends)))}
 
 
+def of_cpus(session: orm.Session, host_id: int, length_s: int,
+            ends: Collection[float]) -> dict[float, TimeSums]:
+    """What a host's CPUs did, by the moment at which the bucket ends."""
+    row = models.HostTimeBucket
+    columns = [getattr(row, name) for name in TimeSums._fields]
+    return {
+        at: TimeSums(*sums) for at, *sums in session.execute(
+            sa.select(row.at, *columns).where(
+                row.host_id == host_id, row.length_s == length_s,
+                row.at.in_(ends)))}
+
+
 def put(session: orm.Session, kind: Kind,
         rows: Sequence[Mapping[str, ty.Any]]) -> None:
     """Store buckets, over what is there of the same name."""
@@ -133,10 +172,21 @@ def put(session: orm.Session, kind: Kind,
         return
     connection = session.connection()
     connection.execute(
-        _upsert(connection.dialect.name, kind), list(rows))
+        _upsert(connection.dialect, kind, len(rows) > 1), list(rows))
 
 
-def _upsert(dialect: str, kind: Kind) -> ty.Any:
+# SQLAlchemy keeps no compiled form of these by itself, and compiling one
+# costs more than storing what it stores.
+@functools.lru_cache(maxsize=32)
+def _upsert(dialect: sa.Dialect, kind: Kind, many: bool) -> ty.Any:
+    statement = _over(dialect.name, kind)
+    table = ty.cast(sa.Table, kind.__table__)
+    return statement.compile(
+        dialect=dialect, for_executemany=many, column_keys=[
+            column.name for column in table.columns if column.name != 'id'])
+
+
+def _over(dialect: str, kind: Kind) -> ty.Any:
     table = ty.cast(sa.Table, kind.__table__)
     key = _KEYS[kind]
     changed = [column.name for column in table.columns
@@ -147,9 +197,12 @@ def _upsert(dialect: str, kind: Kind) -> ty.Any:
             {name: put_over.inserted[name] for name in changed})
     other: ty.Any = (postgresql if dialect == 'postgresql' else sqlite)
     statement = other.insert(table)
+    # What it returns nobody needs; but SQLAlchemy then sends all rows in
+    # one statement, not each in its own.
     return statement.on_conflict_do_update(
         index_elements=key,
-        set_={name: statement.excluded[name] for name in changed})
+        set_={name: statement.excluded[name] for name in changed},
+    ).returning(table.c.id)
 
 
 def delete_before(session: orm.Session, kind: Kind, length_s: int,

@@ -13,6 +13,7 @@
 """Rows that say which samples are in the buckets."""
 
 from collections.abc import Sequence
+import typing as ty
 
 import sqlalchemy as sa
 from sqlalchemy import orm
@@ -20,6 +21,9 @@ from sqlalchemy import orm
 from vsched_api.db import models
 
 _row = models.UsageFold
+
+#: What is folded.
+Kind = type[models.UsageSecond] | type[models.HostTimeSample]
 
 
 def waiting(session: orm.Session) -> Sequence[int]:
@@ -53,3 +57,40 @@ def put(session: orm.Session, host_id: int, batch: int) -> None:
     session.execute(
         sa.update(_row).where(_row.host_id == host_id).values(
             batch=batch).execution_options(synchronize_session=False))
+
+
+def sizes(session: orm.Session, kind: Kind, host_id: int, after: int,
+          last: int, limit: int) -> dict[int, int]:
+    """How many samples the next batches of a host have, in their order.
+
+    :param after: the batch before them.
+    :param last: the last one that counts.
+    :param limit: how many batches at most.
+    """
+    row: ty.Any = kind
+    size = (sa.func.sum(row.count) if row is models.UsageSecond
+            else sa.func.count())
+    return {
+        batch: int(count) for batch, count in session.execute(
+            sa.select(row.batch, size).where(
+                row.host_id == host_id, row.batch > after,
+                row.batch <= last).group_by(row.batch).order_by(
+                    row.batch).limit(limit))}
+
+
+def delete_before(session: orm.Session, kind: Kind, before: float,
+                  limit: int) -> int:
+    """Delete the oldest rows, but none that is in no bucket yet.
+
+    :returns: how many went; fewer than ``limit`` when none is left.
+    """
+    row: ty.Any = kind
+    ids = session.execute(
+        sa.select(row.id).outerjoin(_row, _row.host_id == row.host_id).where(
+            row.at < before,
+            row.batch <= sa.func.coalesce(_row.batch, 0)).order_by(
+                row.at).limit(limit)).scalars().all()
+    if ids:
+        session.execute(sa.delete(row).where(row.id.in_(ids))
+                        .execution_options(synchronize_session=False))
+    return len(ids)

@@ -30,6 +30,7 @@ from vsched_api.tests import databases
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.tests import error_profiles
+from vsched_lib.tests import overhead_profiles
 
 PROMISED = '11111111-1111-4111-8111-111111111111'
 PLAIN = '22222222-2222-4222-8222-222222222222'
@@ -162,7 +163,12 @@ def _fill(collector: endpoint.Collector) -> None:
                for second, guest_us in enumerate(
                    (600_000, 612_000, 588_000, 600_000))] + [
             base.sample(PLAIN, base.NOW, guest_us=900_000, wait_us=700_000,
-                        promised_us=None)],
+                        promised_us=None, direct_us=40_000,
+                        direct_wait_us=3_000, shared_us=5_000, wakeups=900,
+                        net_rx_packets=1_200, net_tx_packets=1_100,
+                        disk_read_requests=30, disk_write_requests=20)],
+        host_usage=[base.host_usage(base.NOW + second)
+                    for second in range(3)],
         events=(
             base.event(base.NOW - 20, uuid='a' * 8 + '-0000-4000-8000-' +
                        '0' * 12),
@@ -179,7 +185,8 @@ def _fill(collector: endpoint.Collector) -> None:
                 detail='vCPU 0 had policy 0')),
         error_profiles=(
             _profile(1), _profile(2, notes=('cfs: not measured',)),
-            _profile(1, source=messages.ProfileSource.LIVE))))
+            _profile(1, source=messages.ProfileSource.LIVE)),
+        overhead_profiles=(overhead_profiles.profile(),)))
     collector.on_report(messages.Report(
         'node2', 1, base.NOW, host_info=base.host_info(
             backends=(messages.BackendInfo(

@@ -15,6 +15,7 @@
 from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_api.tests.suites import concurrency
+from vsched_api.tests.suites import evaluations
 from vsched_api.tests.suites import gathering
 from vsched_api.tests.suites import inspection
 from vsched_api.tests.suites import jobs
@@ -24,6 +25,8 @@ from vsched_api.tests.suites import reports
 from vsched_api.tests.suites import reservations
 from vsched_api.tests.suites import retention
 from vsched_api.tests.suites import rollups
+from vsched_api.tests.suites import slowdowns
+from vsched_api.tests.suites import snapshot
 
 
 class TestReportsOnPostgreSQL(reports.Reports, base.TestCase):
@@ -142,5 +145,41 @@ class TestGatheringOnPostgreSQL(gathering.Gathering, base.TestCase):
 
 class TestGatheringOnMariaDB(gathering.Gathering, base.TestCase):
     """Batches that share transactions."""
+
+    kind = databases.MariaDB
+
+
+class TestSnapshotOnPostgreSQL(snapshot.Snapshot, base.TestCase):
+    """What schedulers are told of hosts."""
+
+    kind = databases.PostgreSQL
+
+
+class TestSnapshotOnMariaDB(snapshot.Snapshot, base.TestCase):
+    """What schedulers are told of hosts."""
+
+    kind = databases.MariaDB
+
+
+class TestEvaluationsOnPostgreSQL(evaluations.Evaluations, base.TestCase):
+    """Where instances would fit."""
+
+    kind = databases.PostgreSQL
+
+
+class TestEvaluationsOnMariaDB(evaluations.Evaluations, base.TestCase):
+    """Where instances would fit."""
+
+    kind = databases.MariaDB
+
+
+class TestSlowdownsOnPostgreSQL(slowdowns.Slowdowns, base.TestCase):
+    """Learning what neighbours cost each other."""
+
+    kind = databases.PostgreSQL
+
+
+class TestSlowdownsOnMariaDB(slowdowns.Slowdowns, base.TestCase):
+    """Learning what neighbours cost each other."""
 
     kind = databases.MariaDB

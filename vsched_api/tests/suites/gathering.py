@@ -17,6 +17,7 @@ import threading
 from unittest import mock
 
 from vsched_api.db import errors as db_errors
+from vsched_api.db import packing
 from vsched_api.db.queries import usage as queries
 from vsched_api.operations import hosts
 from vsched_api.operations import rollups
@@ -116,6 +117,76 @@ class Gathering:
             sorted((one.at, one.guest_us, None) for one in told),
             sorted((one.at, one.guest_us, one.promised_us)
                    for one in usage.page(self.database, 100)))
+
+    def test_pages_of_samples(self):
+        one, other = base.uuids(2)
+        told = []
+        for number in range(3):
+            agent = self.agent('node%d' % number)
+            agent.first(one, other)
+            for second in range(40):
+                # Readings are not at the same instant, and some are late.
+                those = [base.sample(
+                    uuid, base.NOW + second - 0.9 + 0.3 * place +
+                    0.1 * number - (50 if second == 7 else 0),
+                    guest_us=second) for place, uuid in enumerate(
+                        (one, other, one))]
+                told += [(sample.at, sample.instance_uuid, agent.host)
+                         for sample in those]
+                agent.send(listed=False, usage=those)
+        told.sort()
+        middle = told[len(told) // 2][0]
+        for newest_first in (False, True):
+            for size in (1, 7, 1000):
+                for filters in ({}, {'host': 'node1'},
+                                {'instance_uuid': other},
+                                {'instance_uuid': one, 'host': 'node2'},
+                                {'start': middle}, {'end': middle},
+                                {'instance_uuid': one, 'start': middle - 3,
+                                 'end': middle + 3}):
+                    if size == 1 and len(filters) < 2:
+                        continue
+                    wanted = [
+                        sample for sample in told
+                        if filters.get('host') in (None, sample[2]) and
+                        filters.get('instance_uuid') in (None, sample[1]) and
+                        sample[0] > filters.get('start', 0) and
+                        sample[0] <= filters.get('end', 2 * base.NOW)]
+                    found = self._pages(size, newest_first, filters)
+                    self.assertEqual(
+                        wanted[::-1] if newest_first else wanted,
+                        [(sample.at, sample.instance_uuid, sample.host)
+                         for sample in found])
+                    self.assertEqual(len(found), len(
+                        {sample.number for sample in found}))
+
+    def _pages(self, size, newest_first, filters):
+        found, marker = [], None
+        while True:
+            some = usage.page(self.database, size, marker, newest_first,
+                              **filters)
+            found += some
+            if len(some) < size:
+                return found
+            marker = some[-1].number
+
+    def test_samples_of_an_instance_that_no_host_lists(self):
+        one, = base.uuids(1)
+        self.agent().send(listed=False, usage=[base.sample(one)])
+        rollups.fold(self.database, 10)
+        self.assertEqual(1, len(usage.page(
+            self.database, 10, instance_uuid=one)))
+        self.assertEqual(0, len(usage.page(
+            self.database, 10, instance_uuid=base.uuids(1)[0])))
+
+    def test_very_many_samples_of_one_second(self):
+        many = base.uuids(packing.MAX_SAMPLES + 1)
+        self.agent().first(
+            *many[:1], usage=[base.sample(one) for one in many])
+        self.assertEqual(
+            many, [one.instance_uuid for one in usage.page(
+                self.database, 2000)])
+        self.assertEqual(len(many), rollups.fold(self.database, 10))
 
     def test_what_fails_together_is_tried_alone(self):
         one, = base.uuids(1)

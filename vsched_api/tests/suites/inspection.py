@@ -49,7 +49,9 @@ _REPORTS = st.builds(
         detail=_TEXTS, figures=_FIGURES), max_size=3),
     usage=st.lists(st.builds(
         messages.UsageSample, _UUIDS, _TIMES, _NUMBERS, _NUMBERS, _NUMBERS,
-        st.none() | _NUMBERS), max_size=3),
+        st.none() | _NUMBERS, *[_NUMBERS] * 8), max_size=3),
+    host_usage=st.lists(st.builds(
+        messages.HostUsage, _TIMES, *[_NUMBERS] * 9), max_size=2),
     events=st.lists(st.builds(
         messages.Event, _UUIDS, _TIMES, _TEXTS,
         st.sampled_from(messages.Severity), _TEXTS, st.none() | _UUIDS,

@@ -19,6 +19,8 @@ from sqlalchemy.dialects import mysql
 
 from vsched_api.db import migration
 from vsched_api.db import models
+from vsched_api.operations import rollups
+from vsched_api.operations import usage
 from vsched_api.tests import databases
 
 
@@ -82,13 +84,53 @@ class Migrations:
         migration.downgrade(self.conf, '0001')
         self.assertEqual(1, self.database.read(count))
 
+    def test_samples_of_an_older_release_are_kept(self):
+        migration.sync(self.conf, '0006')
+        rows = [(batch, 'vm%d' % instance, batch + at, 1_000_000, 600_000 + at,
+                 7, promised_us)
+                for batch in (0, 1, 2) for at in (0.25, 0.5, 1)
+                for instance, promised_us in ((1, 600_000), (2, None))]
+
+        def fill(session):
+            session.execute(sa.text(
+                "INSERT INTO hosts (id, name, last_batch, "
+                "overrides_generation) VALUES (1, 'node1', 2, 0)"))
+            session.execute(sa.text(
+                'INSERT INTO usage_folds (host_id, batch) VALUES (1, 1)'))
+            session.execute(sa.text(
+                'INSERT INTO usage_samples (host_id, batch, instance_uuid, '
+                'at, interval_us, guest_us, wait_us, promised_us) VALUES '
+                '(1, :a, :b, :c, :d, :e, :f, :g)'),
+                [dict(zip('abcdefg', row, strict=True)) for row in rows])
+
+        def left(session):
+            return sorted(map(tuple, session.execute(sa.text(
+                'SELECT batch, instance_uuid, at, interval_us, guest_us, '
+                'wait_us, promised_us FROM usage_samples'))), key=str)
+
+        rows = [(*row[:4], int(row[4]), *row[5:]) for row in rows]
+        self.database.write(fill)
+        migration.sync(self.conf)
+        self.assertEqual(
+            sorted(((one.at, one.instance_uuid, one.guest_us,
+                     one.promised_us, one.shared_us)
+                    for one in usage.page(self.database, 100)), key=str),
+            sorted(((row[2], row[1], row[4], row[6], 0)
+                    for row in rows), key=str))
+        # Only those of the batch that was not in the sums.
+        self.assertEqual(6, rollups.fold(self.database, 100))
+        migration.downgrade(self.conf, '0006')
+        self.assertEqual(sorted(rows, key=str), self.database.read(left))
+
     def test_the_counter_is_there(self):
         migration.sync(self.conf)
         self.assertEqual(
-            [('override_generation', 0)],
+            [('override_generation', 0), ('slowdowns_at', 0),
+             ('snapshot_version', 0)],
             self.database.read(lambda session: [
                 (row.name, row.value) for row in session.execute(
-                    sa.select(models.Counter)).scalars()]))
+                    sa.select(models.Counter).order_by(
+                        models.Counter.name)).scalars()]))
 
 
 def _differs(context, inspected, column, found, wanted):

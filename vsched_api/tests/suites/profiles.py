@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Storing and reading error profiles: on every database alike."""
+"""Storing and reading profiles: on every database alike."""
 
 import dataclasses
 from unittest import mock
@@ -28,6 +28,7 @@ from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
 from vsched_lib.presentation import error_plots
 from vsched_lib.tests import error_profiles
+from vsched_lib.tests import overhead_profiles
 
 Code = contract_errors.Code
 LIVE = messages.ProfileSource.LIVE
@@ -230,3 +231,87 @@ class Profiles:
             '"shares_pct": [0.5, 5]}',
             str(job.parameters).replace("'", '"'))
         self.assertEqual([(base.HOST, 1)], announcer.told)
+
+    # What work for I/O costs
+
+    def overhead(self, **changes):
+        return overhead_profiles.profile(**{
+            'uuid': base.uuids(1)[0], 'features': {'disk': 'direct'},
+            **changes})
+
+    def tell(self, *found):
+        return self.node.send(listed=False, overhead_profiles=found)
+
+    def overheads(self, **filters):
+        return profiles.newest_overhead(self.database, base.HOST, **filters)
+
+    def test_an_overhead_profile_comes_back_as_it_was_told(self):
+        told = self.overhead()
+        self.assertFalse(self.tell(told).resync)
+        self.tell(dataclasses.replace(told, version=9))
+        self.assertEqual([told], self.overheads())
+        self.assertEqual([], self.newest())
+
+    def test_the_newest_overhead_profile_of_each_source(self):
+        first, live = self.overhead(), self.overhead(source=LIVE)
+        last = self.overhead(version=1)
+        self.tell(first, live, last)
+        self.assertEqual([last, live], self.overheads())
+        self.assertEqual([live], self.overheads(source='live'))
+        self.assertEqual([first], self.overheads(
+            source='benchmark', version=3))
+        detail = self.refused(
+            errors.NotFound, Code.PROFILE_NOT_FOUND, self.overheads,
+            version=2)
+        self.assertEqual('host node1 has no overhead profile of version 2',
+                         detail)
+        self.assertEqual(
+            [dataclasses.replace(one, points=())
+             for one in (last, live, first)],
+            profiles.page_overhead(self.database, base.HOST, 10))
+        self.assertEqual([live.uuid], [
+            one.uuid for one in profiles.page_overhead(
+                self.database, base.HOST, 1, marker=last.uuid)])
+
+    def test_malformed_overhead_profiles_are_answered(self):
+        good = self.overhead()
+        for changes in (
+                {'uuid': 'x'}, {'n': -1}, {'r2': float('nan')},
+                {'residual_ns': float('inf')},
+                {'points': (overhead_profiles.point(wakeups=-1),)},
+                {'points': (overhead_profiles.point('x' * 65),)},
+                {'points': good.points * 501}):
+            reply = self.tell(dataclasses.replace(good, **changes))
+            self.assertTrue(reply.resync, changes)
+        self.assertEqual(0, self.count(models.OverheadProfile))
+
+    def test_the_newest_overhead_profiles_are_kept(self):
+        for name, value in (('keep_profiles', 2), ('purge_chunk_rows', 100)):
+            self.conf.set_override(name, value, 'collector')
+        self.tell(*(self.overhead() for _ in range(4)))
+        self.send(self.profile())
+        gone = retention.purge(self.database, self.conf, self.now)
+        self.assertEqual((0, 2), (
+            gone['profiles'], gone['overhead_profiles']))
+        self.assertEqual(2, self.count(models.OverheadProfile))
+
+    def test_a_table_of_overhead(self):
+        self.refused(errors.NotFound, Code.PROFILE_NOT_FOUND,
+                     profiles.overhead_table, self.database, base.HOST,
+                     'benchmark')
+        self.tell(self.overhead())
+        rows = profiles.overhead_table(
+            self.database, base.HOST, 'benchmark').splitlines()
+        self.assertEqual(3, len(rows))
+        self.assertTrue(rows[1].startswith('net-rx,1000,1,64,'))
+
+    def test_measuring_overhead_is_a_job_of_its_own(self):
+        announcer = jobs.Announcer()
+        profiles.measure(self.database, announcer, base.HOST, {}, self.now)
+        job = profiles.measure_overhead(
+            self.database, announcer, base.HOST, {'quick': True}, self.now)
+        self.assertEqual('profile-overhead', job.kind)
+        self.assertEqual({'quick': True}, job.parameters)
+        self.refused(errors.Conflict, Code.JOB_EXISTS,
+                     profiles.measure_overhead, self.database, announcer,
+                     base.HOST, {}, self.now)

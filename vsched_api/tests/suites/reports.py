@@ -68,6 +68,35 @@ class Reports:
                           got.wait_us, got.promised_us))
         self.assertEqual(0, got.error_ppm)
 
+    def test_what_the_host_did_is_stored_as_it_was_told(self):
+        one, = base.uuids(1)
+        agent = self.agent()
+        work = {name: number for number, name in enumerate((
+            'direct_us', 'direct_wait_us', 'shared_us', 'wakeups',
+            'net_rx_packets', 'net_tx_packets', 'disk_read_requests',
+            'disk_write_requests'), 1)}
+        told = base.host_usage()
+        # With everything else, and with samples only.
+        for send in (agent.first, agent.send):
+            send(one, usage=(base.sample(one, **work),), host_usage=(told,))
+        found = usage.page(self.database, 10)
+        self.assertEqual([work] * 2, [
+            {name: getattr(sample, name) for name in work}
+            for sample in found])
+        for host in usage.of_hosts(
+                self.database, usage.Resolution.RAW, 10, host=base.HOST):
+            self.assertEqual(told.to_dict(), {
+                name: getattr(host, name) for name in told.to_dict()})
+        self.assertEqual(2, self._count(models.HostTimeSample))
+
+    def test_a_host_that_did_less_than_nothing_is_not_believed(self):
+        agent = self.agent()
+        reply = agent.send(listed=False,
+                           host_usage=(base.host_usage(own_us=-1),))
+        self.assertTrue(reply.resync)
+        told, = events.page(self.database, 10)
+        self.assertIn('HostUsage.own_us: -1 is below 0', told.detail)
+
     def test_a_repeated_batch_changes_nothing(self):
         one, = base.uuids(1)
         collector = self.collector()
@@ -81,7 +110,7 @@ class Reports:
         older = dataclasses.replace(
             report, batch=3, instances=(), events=(base.event(),))
         self.assertTrue(collector.on_report(older).duplicate)
-        self.assertEqual(1, self._count(models.UsageSample))
+        self.assertEqual(1, self._count(models.UsageSecond))
         self.assertEqual(1, self._count(models.Event))
         host = hosts.get(self.database, base.HOST, self.now, 30)
         self.assertEqual(7, host.last_batch)
@@ -122,7 +151,7 @@ class Reports:
         # One that is ahead makes the older batches of the other repeats,
         # but every one was stored by one of the two.
         self.assertEqual(list(range(1, 11)), sorted(stored))
-        self.assertEqual(10, self._count(models.UsageSample))
+        self.assertEqual(10, self._count(models.UsageSecond))
         self.assertEqual(10, self._count(models.Event))
 
     def test_a_full_report_is_asked_for_when_one_is_missed(self):
@@ -265,7 +294,7 @@ class Reports:
         self.assertEqual({errors.Code.REPORT_REJECTED},
                          {told.code for told in found})
         self.assertEqual(len(bad), len(found))
-        self.assertEqual(0, self._count(models.UsageSample))
+        self.assertEqual(0, self._count(models.UsageSecond))
         self.assertEqual(
             len(bad),
             hosts.get(self.database, base.HOST, self.now, 30).last_batch)

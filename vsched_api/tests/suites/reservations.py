@@ -97,6 +97,30 @@ class Reservations(Changes):
                          (held.state, held.source,
                           held.enforced_bandwidth_mcpu))
 
+    def test_what_i_o_threads_hold(self):
+        one, = base.uuids(1)
+        agent = self.agent()
+        agent.first(one)
+        self.assertIsNone(reservations.get(self.database, one).io)
+        io = messages.IoReport('charge', 2, 3_400, 20_000, 9_000, 100, 7)
+        for told in (io, None, io):
+            agent.send(listed=False, reservations=(
+                base.reservation(one, io=told),))
+            found = reservations.get(self.database, one).io
+            self.assertEqual(told and told.to_dict(), found)
+        # An instance that has left holds nothing.
+        agent.send()
+        self.assertIsNone(reservations.get(self.database, one).io)
+
+    def test_figures_of_i_o_threads_that_no_database_takes(self):
+        one, = base.uuids(1)
+        agent = self.agent()
+        agent.first(one)
+        reply = agent.send(listed=False, reservations=(base.reservation(
+            one, io=messages.IoReport('charge', 1, 2**70)),))
+        self.assertTrue(reply.resync)
+        self.assertIsNone(reservations.get(self.database, one).io)
+
     def test_an_older_answer_leaves_it_pending(self):
         one, = base.uuids(1)
         agent = self.agent()

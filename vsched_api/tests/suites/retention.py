@@ -15,7 +15,7 @@
 import sqlalchemy as sa
 
 from vsched_api.db import models
-from vsched_api.db.queries import usage
+from vsched_api.db.queries import usage_folds
 from vsched_api.operations import reservations
 from vsched_api.operations import retention
 from vsched_api.operations import rollups
@@ -25,8 +25,10 @@ from vsched_api.tests.suites import reservations as reservations_suite
 HOUR_S = 3600
 DAY_S = 86_400
 NOTHING = dict.fromkeys((
-    'usage', 'usage_minutes', 'host_usage_minutes', 'usage_hours',
-    'host_usage_hours', 'events', 'instances', 'jobs', 'profiles',
+    'usage', 'host_time', 'usage_minutes', 'host_usage_minutes',
+    'host_time_minutes', 'usage_hours', 'host_usage_hours',
+    'host_time_hours', 'events', 'instances', 'jobs', 'profiles',
+    'overhead_profiles',
     'overrides'), 0)
 
 
@@ -53,11 +55,15 @@ class Retention:
             one,
             usage=[base.sample(one, self.now - 2 * HOUR_S + offset)
                    for offset in range(-10, 5)],
+            host_usage=[base.host_usage(self.now - 2 * HOUR_S + offset)
+                        for offset in range(-7, 5)],
             events=[base.event(self.now - 3 * DAY_S + offset)
                     for offset in range(-3, 2)])
         self.assertEqual(
-            {**NOTHING, 'usage': 10, 'events': 3}, self.purge())
-        self.assertEqual(5, self.left(models.UsageSample))
+            {**NOTHING, 'usage': 10, 'host_time': 7, 'events': 3},
+            self.purge())
+        self.assertEqual(5, self.left(models.UsageSecond))
+        self.assertEqual(5, self.left(models.HostTimeSample))
         self.assertEqual(2, self.left(models.Event))
         self.assertEqual(1, self.left(models.Reservation))
         self.assertEqual(0, sum(self.purge().values()))
@@ -69,29 +75,37 @@ class Retention:
         one, = base.uuids(1)
         hour = self.now // HOUR_S * HOUR_S
         # Longer ago than anything is kept, than minutes, than samples.
-        self.agent().first(one, usage=[
-            base.sample(one, hour - days * DAY_S - hours * HOUR_S)
-            for days, hours in ((10, 0), (9, 0), (1, 0), (0, 23), (0, 3),
-                                (0, 1))])
+        moments = [hour - days * DAY_S - hours * HOUR_S
+                   for days, hours in ((10, 0), (9, 0), (1, 0), (0, 23),
+                                       (0, 3), (0, 1))]
+        self.agent().first(
+            one, usage=[base.sample(one, at) for at in moments],
+            host_usage=[base.host_usage(at) for at in moments])
         self.assertEqual(
-            {**NOTHING, 'usage': 5, 'usage_minutes': 3,
-             'host_usage_minutes': 3, 'usage_hours': 1,
-             'host_usage_hours': 1}, self.purge())
-        for table in (models.UsageBucket, models.HostUsageBucket):
+            {**NOTHING, 'usage': 5, 'host_time': 5, 'usage_minutes': 3,
+             'host_usage_minutes': 3, 'host_time_minutes': 3,
+             'usage_hours': 1, 'host_usage_hours': 1, 'host_time_hours': 1},
+            self.purge())
+        for table in (models.UsageBucket, models.HostUsageBucket,
+                      models.HostTimeBucket):
             self.assertEqual(3 + 5, self.left(table))
         self.assertEqual(NOTHING, self.purge())
 
     def test_a_sample_that_is_not_summed_is_not_deleted(self):
         one, = base.uuids(1)
-        self.agent().first(one, usage=[base.sample(one, self.now - DAY_S)])
+        self.agent().first(
+            one, usage=[base.sample(one, self.now - DAY_S)],
+            host_usage=[base.host_usage(self.now - DAY_S)])
 
         def delete():
-            return self.database.write(lambda session: usage.delete_before(
-                session, self.now, 10))
+            return [self.database.write(
+                lambda session, kind=kind: usage_folds.delete_before(
+                    session, kind, self.now, 10))
+                for kind in (models.UsageSecond, models.HostTimeSample)]
 
-        self.assertEqual(0, delete())
+        self.assertEqual([0, 0], delete())
         rollups.fold(self.database, 10)
-        self.assertEqual(1, delete())
+        self.assertEqual([1, 1], delete())
 
     def test_an_instance_goes_with_all_that_is_its(self):
         gone, stays = base.uuids(2)
@@ -116,9 +130,10 @@ class Retention:
     def test_it_can_be_stopped_between_chunks(self):
         one, = base.uuids(1)
         self.agent().first(one, usage=[
-            base.sample(one, self.now - DAY_S)] * 10)
+            base.sample(one, self.now - DAY_S + second)
+            for second in range(10)])
         # First whether to sum them.
         asked = iter([False, False, False, True])
         self.assertEqual(
             6, self.purge(stopped=lambda: next(asked, True))['usage'])
-        self.assertEqual(4, self.left(models.UsageSample))
+        self.assertEqual(4, self.left(models.UsageSecond))

@@ -42,7 +42,15 @@ _SAMPLES = st.builds(
               st.integers(-200, 200),
               st.sampled_from((-0.000001, 0.0, 0.000001)) |
               st.floats(-60, 60)),
-    _LARGE, _LARGE, _LARGE, st.none() | _LARGE)
+    _LARGE, _LARGE, _LARGE, st.none() | _LARGE, *[_LARGE] * 8)
+_HOST_SAMPLES = st.builds(
+    messages.HostUsage, st.integers(-200, 200).map(lambda end: HOUR + end),
+    _LARGE, st.integers(1, 8), *[_LARGE] * 7)
+_WORK = ('direct_us', 'direct_wait_us', 'shared_us', 'wakeups',
+         'net_rx_packets', 'net_tx_packets', 'disk_read_requests',
+         'disk_write_requests')
+_TIMES = ('interval_us', 'idle_us', 'steal_us', 'irq_us', 'guest_us',
+          'direct_us', 'shared_us', 'own_us')
 
 
 class Rollups:
@@ -127,6 +135,71 @@ class Rollups:
                  bucket.last_at, bucket.interval_us, bucket.guest_us,
                  bucket.wait_us, bucket.promised_us,
                  bucket.promised_guest_us))
+            for name in _WORK:
+                self.assertEqual(sum(getattr(one, name) for one in those),
+                                 getattr(bucket, name), name)
+
+    def test_sums_of_what_a_host_did_are_exact(self):
+        collector = self.collector()
+        numbers = itertools.count()
+
+        @hypothesis.settings(
+            max_examples=15, deadline=None, database=None,
+            derandomize=True)
+        @hypothesis.given(
+            st.lists(st.lists(_HOST_SAMPLES, max_size=4), min_size=1,
+                     max_size=6),
+            st.sets(st.integers(0, 5)), st.integers(1, 10))
+        def check(batches, pauses, rows):
+            host = 'cpus%d' % next(numbers)
+            for number, some in enumerate(batches):
+                report = messages.Report(host, number + 1, base.NOW,
+                                         host_usage=tuple(some))
+                for _ in range(2):
+                    collector.on_report(report)
+                if number in pauses:
+                    self.fold(rows)
+            self.fold(rows)
+            flat = [one for some in batches for one in some]
+            for resolution, length_s in ((MINUTE, 60), (BY_HOUR, 3600)):
+                self._compare_cpus(host, resolution, length_s, flat)
+
+        check()
+
+    def _compare_cpus(self, host, resolution, length_s, samples):
+        wanted = collections.defaultdict(list)
+        for one in samples:
+            wanted[math.ceil(one.at / length_s) * length_s].append(one)
+        found = usage.of_hosts(self.database, resolution, 1000, host=host)
+        self.assertEqual(sorted(wanted), [one.at for one in found])
+        for bucket in found:
+            those = wanted[bucket.at]
+            self.assertEqual(
+                (len(those), max(one.at for one in those),
+                 sum(one.cpus * one.interval_us for one in those)),
+                (bucket.samples, bucket.last_at, bucket.cpu_us))
+            for name in _TIMES:
+                self.assertEqual(sum(getattr(one, name) for one in those),
+                                 getattr(bucket, name), name)
+
+    def test_what_a_host_did_goes_into_the_sums_in_bounded_steps(self):
+        agent = self.agent()
+        for number in range(6):
+            agent.send(listed=False,
+                       host_usage=[base.host_usage(HOUR + number + 1)])
+        asked = iter([False, False, True])
+        rollups.fold(self.database, 1, lambda: next(asked))
+        self.assertEqual([2], [one.samples for one in usage.of_hosts(
+            self.database, MINUTE, 10)])
+        self.fold(1)
+        one, = usage.of_hosts(self.database, MINUTE, 10)
+        self.assertEqual((6, HOUR, HOUR + 6, 12_000_000, 6_000_000), (
+            one.samples, one.first_at, one.last_at, one.cpu_us,
+            one.idle_us))
+        # Nothing that the CPUs did is lost.
+        self.assertEqual(one.cpu_us, (
+            one.idle_us + one.steal_us + one.guest_us + one.direct_us +
+            one.shared_us + one.own_us))
 
     def test_a_sample_belongs_to_where_its_interval_ended(self):
         one, = base.uuids(1)

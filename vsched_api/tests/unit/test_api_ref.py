@@ -18,12 +18,14 @@ import re
 from oslotest import base
 
 from vsched_api import policies
+from vsched_api.schemas import evaluations
 from vsched_api.schemas import events
 from vsched_api.schemas import hosts
 from vsched_api.schemas import instances
 from vsched_api.schemas import jobs
 from vsched_api.schemas import profiles
 from vsched_api.schemas import reservations
+from vsched_api.schemas import snapshot
 from vsched_api.schemas import usage
 
 
@@ -56,7 +58,8 @@ class TestApiRef(base.BaseTestCase):
                 (hosts, 'hosts'), (instances, 'instances'),
                 (reservations, 'reservations'), (jobs, 'jobs'),
                 (profiles, 'profiles'), (events, 'events'),
-                (usage, 'usage')):
+                (usage, 'usage'), (snapshot, 'snapshot'),
+                (evaluations, 'evaluations')):
             text = self.read(name + '.rst')
             for schema in vars(module).values():
                 if isinstance(schema, dict) and 'properties' in schema:

@@ -66,6 +66,21 @@ class TestManage(base.BaseTestCase):
             self.assertIn('does not answer', err)
             self.assertNotIn('1234', err)
 
+    def test_a_connection_that_is_none(self):
+        self.use('somewhere, secret')
+        status, out, err = self.run_command('db', 'sync')
+        self.assertEqual((1, ''), (status, out))
+        self.assertIn('[database] connection is no URL', err)
+        self.assertNotIn('secret', err)
+
+    def test_an_option_that_is_no_number(self):
+        with open(self.file, 'a') as file:
+            file.write('[DEFAULT]\nlog_color = perhaps\n')
+        problem = self.assertRaises(
+            SystemExit, self.run_command, 'db', 'version')
+        self.assertIn('vsched-manage: ', str(problem))
+        self.assertIn('log_color', str(problem))
+
     def test_a_command_nobody_knows(self):
         self.assertRaises(SystemExit, self.run_command, 'db', 'drop')
         self.assertRaises(SystemExit, self.run_command)

@@ -1,0 +1,104 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``vsched-manage audit``: do placement, database and kernel agree?"""
+
+from collections.abc import Iterator
+import sys
+import time
+import typing as ty
+
+from oslo_config import cfg
+
+from vsched_api.cmd import flavor
+from vsched_api.conf import openstack
+from vsched_api.db import session as db
+from vsched_api.operations import audits
+from vsched_api.operations import errors
+from vsched_api.operations import hosts
+from vsched_lib.openstack import compute
+from vsched_lib.openstack import placement
+from vsched_lib.openstack import session
+
+_PAGE = 1000
+
+
+def add_commands(subparsers: ty.Any) -> None:
+    """Make the command known to an argument parser."""
+    audit = subparsers.add_parser(
+        'audit', help='Say where placement, database and kernel differ; exit '
+                      'with 1 when they do anywhere.')
+    audit.add_argument('hosts', nargs='*', metavar='HOST',
+                       help='All hosts without any.')
+    audit.add_argument('--fix', action='store_true',
+                       help='Take claims away whose server Nova does not '
+                            'know any more; nothing else is changed.')
+    audit.set_defaults(act=_audit)
+
+
+def client(conf: cfg.ConfigOpts) -> placement.Placement:
+    """Placement, as the options say.
+
+    :raises session.Unavailable: when the options don't say how.
+    """
+    return placement.Placement(session.connect(conf, openstack.PLACEMENT))
+
+
+def _audit(conf: cfg.ConfigOpts) -> int:
+    database = db.Database(conf)
+    try:
+        claims, nova = client(conf), _nova(conf)
+        if conf.command.fix and nova is None:
+            return _complain('--fix has to ask Nova whether a server is '
+                             'gone: set [nova] auth_type')
+        status = 0
+        for host in _hosts(conf, database):
+            for one in audits.audit(database, claims, nova, host):
+                healed = conf.command.fix and audits.heal(claims, one)
+                print('%s: %s: %s%s%s' % (
+                    one.host, one.kind,
+                    '' if one.consumer is None else one.consumer + ' ',
+                    one.detail, '; taken away' if healed else ''))
+                status = status if healed else 1
+        return status
+    except (session.Unavailable, placement.PlacementError, errors.NotFound,
+            compute.Rejected) as problem:
+        return _complain(problem)
+    finally:
+        database.dispose()
+
+
+def _complain(text: object) -> int:
+    print('vsched-manage audit: %s' % text, file=sys.stderr)
+    return 2
+
+
+def _nova(conf: cfg.ConfigOpts) -> compute.Compute | None:
+    if not session.configured(conf, openstack.NOVA):
+        return None
+    return flavor.client(conf)
+
+
+def _hosts(conf: cfg.ConfigOpts,
+           database: db.Database) -> Iterator[hosts.Host]:
+    down_after_s = conf.api.host_down_after_s
+    if conf.command.hosts:
+        for name in conf.command.hosts:
+            yield hosts.get(database, name, time.time(), down_after_s)
+        return
+    marker: str | None = None
+    while True:
+        page = hosts.page(database, _PAGE, marker, time.time(), down_after_s)
+        yield from page
+        if len(page) < _PAGE:
+            return
+        marker = page[-1].name

@@ -1,0 +1,60 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The tables.
+
+Times are seconds since the epoch (UTC) in double precision, as on the bus,
+so that they compare alike on every database. Values in microseconds and
+counters are 64 bits wide.
+"""
+
+from vsched_api.db.models.base import Base
+from vsched_api.db.models.hosts import Counter
+from vsched_api.db.models.hosts import Event
+from vsched_api.db.models.hosts import Host
+from vsched_api.db.models.hosts import Instance
+from vsched_api.db.models.hosts import Override
+from vsched_api.db.models.hosts import Reservation
+from vsched_api.db.models.hosts import SnapshotHost
+from vsched_api.db.models.jobs import ErrorPoint
+from vsched_api.db.models.jobs import ErrorProfile
+from vsched_api.db.models.jobs import Job
+from vsched_api.db.models.jobs import OverheadProfile
+from vsched_api.db.models.usage import HostTimeBucket
+from vsched_api.db.models.usage import HostTimeSample
+from vsched_api.db.models.usage import HostUsageBucket
+from vsched_api.db.models.usage import Slowdown
+from vsched_api.db.models.usage import UsageBucket
+from vsched_api.db.models.usage import UsageFold
+from vsched_api.db.models.usage import UsageSecond
+
+__all__ = (
+    'Base',
+    'Counter',
+    'ErrorPoint',
+    'ErrorProfile',
+    'Event',
+    'Host',
+    'HostTimeBucket',
+    'HostTimeSample',
+    'HostUsageBucket',
+    'Instance',
+    'Job',
+    'OverheadProfile',
+    'Override',
+    'Reservation',
+    'SnapshotHost',
+    'Slowdown',
+    'UsageBucket',
+    'UsageFold',
+    'UsageSecond',
+)

@@ -1,0 +1,109 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Rows of what the CPUs of hosts did."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import typing as ty
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from vsched_api.db import models
+
+_row = models.HostTimeSample
+_table = ty.cast(sa.Table, _row.__table__)
+_insert = _table.insert()
+
+
+class New(ty.NamedTuple):
+    """A sample as it comes; what a row has besides host and batch."""
+
+    at: float
+    interval_us: int
+    cpus: int
+    idle_us: int
+    steal_us: int
+    irq_us: int
+    guest_us: int
+    direct_us: int
+    shared_us: int
+    own_us: int
+
+
+class Found(ty.NamedTuple):
+    """A sample and the host it is from."""
+
+    sample: models.HostTimeSample
+    host: str
+
+
+def page(session: orm.Session, limit: int,
+         after: tuple[float, int] | None = None, newest_first: bool = False,
+         host: str | None = None, start: float | None = None,
+         end: float | None = None) -> Sequence[Found]:
+    """Samples in the order of time.
+
+    :param after: time and id of the last one of the page before.
+    :param start: seconds since the epoch; a sample counts when its
+        interval ends after it.
+    :param end: seconds since the epoch, inclusive.
+    """
+    query = sa.select(_row, models.Host.name).join(
+        models.Host, models.Host.id == _row.host_id).limit(limit)
+    if newest_first:
+        query = query.order_by(_row.at.desc(), _row.id.desc())
+    else:
+        query = query.order_by(_row.at, _row.id)
+    if after is not None:
+        at, number = after
+        query = query.where(
+            sa.or_(_row.at < at, sa.and_(_row.at == at, _row.id < number))
+            if newest_first else
+            sa.or_(_row.at > at, sa.and_(_row.at == at, _row.id > number)))
+    if host is not None:
+        query = query.where(models.Host.name == host)
+    if start is not None:
+        query = query.where(_row.at > start)
+    if end is not None:
+        query = query.where(_row.at <= end)
+    return [Found(*row) for row in session.execute(query)]
+
+
+def position(session: orm.Session, number: int) -> tuple[float, int] | None:
+    """Where in the order a sample is."""
+    found = session.execute(
+        sa.select(_row.at, _row.id).where(_row.id == number)).first()
+    return None if found is None else (found[0], found[1])
+
+
+def add(session: orm.Session,
+        batches: Mapping[tuple[int, int], Sequence[New]]) -> None:
+    """Store samples, by the id of their host and their batch."""
+    rows = [{'host_id': host_id, 'batch': batch, **sample._asdict()}
+            for (host_id, batch), samples in batches.items()
+            for sample in samples]
+    if rows:
+        session.connection().execute(_insert, rows)
+
+
+def of_batches(session: orm.Session, host_id: int, after: int,
+               last: int) -> list[New]:
+    """Samples of batches of a host.
+
+    :param after: the batch before them.
+    """
+    return [New(*row) for row in session.execute(
+        sa.select(*(_table.c[name] for name in New._fields)).where(
+            _row.host_id == host_id, _row.batch > after,
+            _row.batch <= last))]

@@ -1,0 +1,211 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Whether placement, database and kernel say the same of a host.
+
+Placement has what instances claim, the database what they are promised, and
+the agent's reports what it last saw the kernel hold.
+"""
+
+from collections.abc import Iterator
+import dataclasses
+import enum
+
+from oslo_config import cfg
+
+from vsched_api.conf import openstack
+from vsched_api.db import session as db
+from vsched_api.operations import errors
+from vsched_api.operations import hosts
+from vsched_api.operations import instances
+from vsched_api.operations import reservations
+from vsched_lib.contract import errors as contract_errors
+from vsched_lib.contract import messages
+from vsched_lib.contract import placement as names
+from vsched_lib.model import reservation as model
+from vsched_lib.openstack import compute
+from vsched_lib.openstack import placement
+from vsched_lib.openstack import session
+
+_PAGE = 1000
+
+
+class Kind(enum.StrEnum):
+    """What differs."""
+
+    NO_PROVIDER = 'no_provider'
+    NOT_HELD = 'not_held'
+    CLAIM_DIFFERS = 'claim_differs'
+    ELSEWHERE = 'elsewhere'
+    UNLISTED = 'unlisted'
+    LEFTOVER = 'leftover'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """One difference.
+
+    :param consumer: an instance, or a migration; None for the host itself.
+    :param provider_uuid: of the claim, where there is one.
+    """
+
+    host: str
+    kind: Kind
+    detail: str
+    consumer: str | None = None
+    provider_uuid: str | None = None
+    claimed_mcpu: int | None = None
+    promised_mcpu: int | None = None
+    held_mcpu: int | None = None
+
+
+def audit(database: db.Database, claims: placement.Placement,
+          nova: compute.Compute | None,
+          host: hosts.Host) -> list[Finding]:
+    """Everything that differs on one host.
+
+    :param nova: tells leftovers from servers that don't run; None when
+        nobody can.
+    :raises placement.PlacementError: when placement refuses.
+    :raises openstack.session.Unavailable: when one of them is away.
+    """
+    provider = None if host.info is None or host.info.placement is None \
+        else host.info.placement.provider_uuid
+    promised = {one.instance_uuid: one
+                for one in _reservations(database, host.name)}
+    found = [Finding(
+        host.name, Kind.NOT_HELD, 'promised %d mcpu, the kernel holds %d '
+        '(%s)' % (_promised(one), _held(one), one.detail or one.state),
+        one.instance_uuid, promised_mcpu=_promised(one),
+        held_mcpu=_held(one)) for one in promised.values()
+        # A margin is more than what was promised, and fine.
+        if one.state != messages.State.RELEASED and
+        _held(one) < _promised(one)]
+    if provider is None:
+        return [*found, Finding(
+            host.name, Kind.NO_PROVIDER, 'its agent has told of no provider '
+            'in placement')]
+    claimed = claims.claims(provider, names.RESOURCE_CLASS)
+    running = {one.uuid for one in _instances(database, host.name)}
+    for uuid in sorted(running | claimed.keys()):
+        finding = _compare(
+            database, nova, host.name, uuid, claimed.get(uuid, 0),
+            _promised(promised.get(uuid)), uuid in running)
+        if finding is not None:
+            found.append(dataclasses.replace(
+                finding, provider_uuid=provider))
+    return found
+
+
+def ask(conf: cfg.ConfigOpts, database: db.Database,
+        host: hosts.Host) -> list[Finding]:
+    """Everything that differs on one host, as the options say.
+
+    :raises errors.NotInstalled: when they don't say where placement is.
+    :raises errors.Away: when one of the services does not answer.
+    """
+    if not session.configured(conf, openstack.PLACEMENT):
+        raise errors.NotInstalled(
+            'placement is not asked: [placement] auth_type is not set',
+            contract_errors.Code.PLACEMENT_UNAVAILABLE)
+    try:
+        nova = compute.Compute(session.connect(conf, openstack.NOVA)) \
+            if session.configured(conf, openstack.NOVA) else None
+        return audit(database, placement.Placement(session.connect(
+            conf, openstack.PLACEMENT)), nova, host)
+    except (session.Unavailable, placement.PlacementError,
+            compute.Rejected) as problem:
+        raise errors.Away(str(problem)) from None
+
+
+def heal(claims: placement.Placement, finding: Finding) -> bool:
+    """Take a leftover's claim away; nothing else is touched.
+
+    :returns: whether this was one.
+    """
+    if (finding.kind is not Kind.LEFTOVER or finding.consumer is None or
+            finding.provider_uuid is None):
+        return False
+    claims.withdraw(finding.consumer, finding.provider_uuid)
+    return True
+
+
+def _compare(database: db.Database, nova: compute.Compute | None,
+             host: str, uuid: str, claimed_mcpu: int, promised_mcpu: int,
+             running: bool) -> Finding | None:
+    kind, detail = Kind.CLAIM_DIFFERS, 'claims %d mcpu, promised %d' % (
+        claimed_mcpu, promised_mcpu)
+    if running:
+        if claimed_mcpu == promised_mcpu:
+            return None
+    else:
+        where = _where(database, uuid)
+        if nova is None:
+            kind = Kind.UNLISTED
+            detail = ('claims %d mcpu and does not run here: stopped, being '
+                      'built, moving or a leftover' % claimed_mcpu)
+        elif not nova.knows(uuid):
+            kind = Kind.LEFTOVER
+            detail = 'claims %d mcpu, and Nova knows no such server' % (
+                claimed_mcpu)
+        elif where is not None and where != host:
+            kind = Kind.ELSEWHERE
+            detail = 'claims %d mcpu and runs on %s' % (claimed_mcpu, where)
+        else:
+            # Stopped, or being built: the claim keeps its place.
+            return None
+    return Finding(host, kind, detail, uuid, None, claimed_mcpu,
+                   promised_mcpu)
+
+
+def _where(database: db.Database, uuid: str) -> str | None:
+    try:
+        found = instances.get(database, uuid)
+    except errors.NotFound:
+        return None
+    return found.host if found.present else None
+
+
+def _promised(one: reservations.Reservation | None) -> int:
+    if one is None or one.state == messages.State.RELEASED or (
+            one.backend is not None and
+            one.backend not in model.GUARANTEES):
+        return 0
+    return one.bandwidth_mcpu or 0
+
+
+def _held(one: reservations.Reservation) -> int:
+    if one.enforced_backend not in model.GUARANTEES:
+        return 0
+    return one.enforced_bandwidth_mcpu or 0
+
+
+def _reservations(database: db.Database,
+                  host: str) -> Iterator[reservations.Reservation]:
+    marker: str | None = None
+    while True:
+        page = reservations.page(database, _PAGE, marker, host)
+        yield from (one for one in page if one.present)
+        if len(page) < _PAGE:
+            return
+        marker = page[-1].instance_uuid
+
+
+def _instances(database: db.Database,
+               host: str) -> Iterator[instances.Instance]:
+    marker: str | None = None
+    while True:
+        page = instances.page(database, _PAGE, marker, host, present=True)
+        yield from page
+        if len(page) < _PAGE:
+            return
+        marker = page[-1].uuid

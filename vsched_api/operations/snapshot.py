@@ -1,0 +1,274 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What schedulers are told of all hosts, and of what changed.
+
+What is told of a host is put together when it changes, which is seldom, and
+kept as the JSON that is sent: an answer is rows one after the other, and
+nothing is read or computed for it.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import dataclasses
+import functools
+import gzip
+import hashlib
+import json
+import threading
+import typing as ty
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from vsched_api.db import models
+from vsched_api.db.queries import counters
+from vsched_api.db.queries import hosts as host_queries
+from vsched_api.db.queries import profiles as profile_queries
+from vsched_api.db.queries import slowdowns as slowdown_queries
+from vsched_api.db.queries import snapshot as queries
+from vsched_api.db import session as db
+from vsched_api.operations import hosts
+from vsched_api.operations import profiles
+from vsched_lib.contract import certification
+from vsched_lib.contract import messages
+from vsched_lib.contract import snapshot
+
+LOG = logging.getLogger(__name__)
+
+_CHUNK_HOSTS = 100
+_SECONDS_PER_DAY = 86_400
+#: Shorter answers are sent as they are.
+_ZIP_FROM_BYTES = 1_000
+# Numbers shrink to a quarter at any level; the lowest takes least time.
+_ZIP_LEVEL = 1
+
+
+def update(session: ty.Any, host: models.Host, version: int,
+           confidence: float, measured: bool = False) -> bool:
+    """Tell of a host what is known of it now, if that is something new.
+
+    :param host: locked, with the counter of versions before it.
+    :param version: for this host only.
+    :param confidence: that its certificates are to hold with.
+    :param measured: it may have a new profile.
+    :returns: whether there was something new.
+    """
+    info = hosts.known_info(host)
+    if info is None:
+        return False
+    row = queries.of_host(session, host.id)
+    values: dict[str, ty.Any] = {
+        'name': host.name, 'removed': False,
+        'admitted_mcpu': info.admitted_mcpu,
+        'facts': _text(snapshot.facts(info).to_dict())}
+    if row is None or measured or row.confidence != confidence:
+        values.update(confidence=confidence,
+                      prices_ns=_prices(session, host.id),
+                      **_certificates(session, host.id, confidence))
+    facts = values.get('measured', None if row is None else row.measured)
+    values['certified'] = facts is not None and all(
+        facts[name] == getattr(info, name) for name in certification.FACTS)
+    if row is None:
+        session.add(models.SnapshotHost(
+            host_id=host.id, version=version, **values))
+    elif all(getattr(row, name) == value for name, value in values.items()):
+        return False
+    else:
+        for name, value in values.items():
+            setattr(row, name, value)
+        row.version = version
+    session.flush()
+    return True
+
+
+def _certificates(session: ty.Any, host_id: int,
+                  confidence: float) -> dict[str, ty.Any]:
+    rows = profile_queries.newest(
+        session, models.ErrorProfile, host_id,
+        messages.ProfileSource.BENCHMARK.value)
+    if not rows:
+        return {'certificates': '[]', 'measured': None}
+    row, = rows
+    points = profile_queries.points(session, [row.id])[row.id]
+    return {
+        'certificates': _text([one.to_dict() for one in snapshot.certify(
+            profiles.from_row(row, points), confidence)]),
+        'measured': {name: getattr(row, name)
+                     for name in certification.FACTS}}
+
+
+def _prices(session: ty.Any, host_id: int) -> str | None:
+    rows = profile_queries.newest(
+        session, models.OverheadProfile, host_id,
+        messages.ProfileSource.BENCHMARK.value)
+    if not rows or not rows[0].good:
+        return None
+    return _text({price['term']: price['cost_ns']
+                  for price in rows[0].prices})
+
+
+def _text(value: ty.Any) -> str:
+    return json.dumps(value, separators=(',', ':'))
+
+
+def tend(database: db.Database, conf: cfg.ConfigOpts, now: float,
+         stopped: Callable[[], bool] = lambda: False) -> tuple[int, int]:
+    """Tell of hosts that are missing, and no longer of silent ones.
+
+    :param conf: has the options of :mod:`vsched_api.conf.snapshot`.
+    :returns: how many were added, and how many removed.
+    :raises vsched_api.db.errors.DatabaseUnavailable: when it can not go on.
+    """
+    options = conf.snapshot
+    before = now - options.silent_days * _SECONDS_PER_DAY
+    added = removed = last = 0
+    while not stopped():
+        found = database.read(functools.partial(
+            queries.missing, confidence=options.confidence, after=before,
+            beyond=last, limit=_CHUNK_HOSTS))
+        if not found:
+            break
+        last = found[-1][0]
+        added += database.write(functools.partial(
+            _add, names=[name for _, name in found],
+            confidence=options.confidence, now=now))
+    while not stopped():
+        count = database.write(lambda session: _remove(session, before, now))
+        removed += count
+        if count < _CHUNK_HOSTS:
+            break
+    if added or removed:
+        LOG.info('Schedulers are told of %d more hosts, and of %d silent '
+                 'ones no longer', added, removed)
+    return added, removed
+
+
+def _add(session: ty.Any, names: Sequence[str], confidence: float,
+         now: float) -> int:
+    version = counters.next_snapshot_versions(session, now, len(names))
+    count = 0
+    for number, name in enumerate(names):
+        host = host_queries.lock(session, name)
+        count += host is not None and update(
+            session, host, version - number, confidence, measured=True)
+    return count
+
+
+def _remove(session: ty.Any, before: float, now: float) -> int:
+    version = counters.next_snapshot_versions(session, now, _CHUNK_HOSTS)
+    rows = queries.silent(session, before, _CHUNK_HOSTS)
+    for number, row in enumerate(rows):
+        row.removed, row.version = True, version - number
+    return len(rows)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """Something to send.
+
+    :param tag: changes with what is said.
+    :param zipped: ``body`` for those who take gzip; None when it is short.
+    """
+
+    tag: str
+    body: bytes
+    zipped: bytes | None
+
+
+class Snapshots:
+    """Answers schedulers. Safe from any thread.
+
+    The last full answer is kept: after a restart of the schedulers many of
+    them ask for the same one.
+    """
+
+    def __init__(self, database: db.Database, conf: cfg.ConfigOpts) -> None:
+        self._database = database
+        self._options = conf.snapshot
+        self._down_after_s = conf.api.host_down_after_s
+        self._full: Answer | None = None
+        self._making = threading.Lock()
+
+    def get(self, now: float, since: int | None = None,
+            known_tag: str | None = None) -> Answer | None:
+        """All hosts, or what changed.
+
+        :param since: the version that is there; None, or one that was never
+            handed out, for all hosts.
+        :param known_tag: of the answer that is there.
+        :returns: None when that is as new as this one would be.
+        """
+        version, down, slowdowns = self._database.read(lambda session: (
+            queries.newest_version(session),
+            queries.down(session, now - self._down_after_s),
+            slowdown_queries.every(session)))
+        if since is not None and since > version:
+            since = None
+        head = {
+            'max_margin_ppm': round(self._options.max_margin_pct * 10_000),
+            'max_overhead_ppm': round(
+                self._options.max_overhead_pct * 10_000),
+            'down': list(down),
+            'slowdowns': [
+                {'victim': victim, 'neighbour': neighbour,
+                 'slowdown': round(one.slowdown, 3),
+                 'samples': round(one.samples)}
+                for (victim, neighbour), one in slowdowns.items()]}
+        tag = '%d-%s' % (version, hashlib.sha256(
+            _text(head).encode('ascii')).hexdigest()[:16])
+        if tag == known_tag and (since is None or since == version):
+            return None
+        if since is None:
+            return self._all(version, tag, head)
+        return self._changes(version, since, tag, head)
+
+    def _all(self, version: int, tag: str,
+             head: dict[str, ty.Any]) -> Answer:
+        with self._making:
+            if self._full is None or self._full.tag != tag:
+                # What changed after the version was read is sent again
+                # with the first changes: no harm.
+                rows = self._database.read(queries.present)
+                self._full = _answer(tag, rows, {
+                    'version': version, 'full': True, 'more': False, **head,
+                    'removed': []})
+            return self._full
+
+    def _changes(self, version: int, since: int, tag: str,
+                 head: dict[str, ty.Any]) -> Answer:
+        most = self._options.delta_hosts
+        rows = self._database.read(
+            lambda session: queries.changed(session, since, most + 1))
+        more = len(rows) > most
+        rows = rows[:most]
+        if rows and (more or rows[-1].version > version):
+            version = rows[-1].version
+        return _answer(tag, [row for row in rows if not row.removed], {
+            'version': version, 'full': False, 'more': more, **head,
+            'removed': [row.name for row in rows if row.removed]})
+
+
+def _answer(tag: str, rows: Sequence[queries.Row],
+            head: dict[str, ty.Any]) -> Answer:
+    body = ('%s,"hosts":[%s]}' % (
+        _text(head)[:-1], ','.join(map(_host, rows)))).encode('ascii')
+    return Answer(tag, body, gzip.compress(body, _ZIP_LEVEL, mtime=0)
+                  if len(body) >= _ZIP_FROM_BYTES else None)
+
+
+def _host(row: queries.Row) -> str:
+    return ('{"name":%s,"version":%d,"admitted_mcpu":%d,"facts":%s,'
+            '"certificates":%s,"prices_ns":%s}' % (
+                _text(row.name), row.version, row.admitted_mcpu, row.facts,
+                row.certificates if row.certified else '[]',
+                row.prices_ns or 'null'))

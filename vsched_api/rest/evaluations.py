@@ -1,0 +1,86 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``/v1/evaluations``: where instances would fit, and why not elsewhere."""
+
+import typing as ty
+
+import flask
+
+from vsched_api.operations import errors
+from vsched_api.operations import evaluations
+from vsched_api.policies import evaluations as policies
+from vsched_api.rest import authorization
+from vsched_api.rest import pagination
+from vsched_api.rest import services
+from vsched_api.rest import validation
+from vsched_api.schemas import evaluations as schemas
+from vsched_api.schemas import fields
+
+BLUEPRINT = flask.Blueprint('evaluations', __name__)
+
+
+@BLUEPRINT.post('/v1/evaluations')
+def create() -> dict[str, ty.Any]:
+    """Ask where instances of a flavor, or of a size, would fit."""
+    authorization.enforce(policies.CREATE)
+    validation.query(fields.NOTHING)
+    wanted = validation.body(schemas.CREATE)
+    own = services.current()
+    instances = int(wanted.get('instances', 1))
+    if 'demand_mcpu' in wanted:
+        if 'extra_specs' in wanted or 'vcpus' in wanted:
+            raise errors.Invalid(
+                'demand_mcpu: leave it out, or extra_specs and vcpus')
+        found = own.evaluations.demand(
+            int(wanted['demand_mcpu']), instances, own.now(),
+            wanted.get('hosts'))
+    elif 'extra_specs' in wanted:
+        found = own.evaluations.flavor(
+            wanted['extra_specs'], int(wanted.get('vcpus', 1)), instances,
+            own.now(), wanted.get('hosts'))
+    else:
+        raise errors.Invalid(
+            'extra_specs: it, or demand_mcpu, says what to look for')
+    size = int(pagination.limit(wanted))
+    return {'evaluation': {
+        'instances': instances,
+        'hosts_total': len(found.hosts),
+        'hosts_fit': sum(one.verdict.fits for one in found.hosts),
+        'room': found.room,
+        'all_fit': sum(found.placed.values()) == instances,
+        'placed': [{'host': name, 'instances': count}
+                   for name, count in found.placed.items()],
+        'hosts': [_view(one) for one in found.hosts[:size]]}}
+
+
+def _view(host: evaluations.Host) -> dict[str, ty.Any]:
+    verdict, need = host.verdict, host.verdict.need
+    return {
+        'host': host.name,
+        'state': 'down' if host.down else 'up',
+        'fits': verdict.fits,
+        'room': verdict.room,
+        'score': round(host.score, 6),
+        'weights': dict(host.weights),
+        'backend': need.backend,
+        'demand_mcpu': need.demand_mcpu,
+        'guest_mcpu': need.guest_mcpu,
+        'overhead_mcpu': need.overhead_mcpu,
+        'margin_ppm': need.margin_ppm,
+        'measured_p99_lower_ppm': need.error_ppm,
+        'free_mcpu': verdict.free_mcpu,
+        'capacity_mcpu': verdict.capacity_mcpu,
+        'problems': [
+            {'cause': one.cause, 'detail': one.detail,
+             'unknown': one.unknown} for one in verdict.problems],
+    }
