@@ -1,0 +1,229 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Real Nova in this process: API, conductor, scheduler, fake computes.
+
+Nova's own functional tests are the frame. Placement is real as well: in this
+process, or a process of its own on a real database where claims at the same
+time matter.
+"""
+
+import os
+import sys
+import time
+import typing as ty
+import unittest
+from unittest import mock
+
+from keystoneauth1 import adapter
+from keystoneauth1 import loading
+from keystoneauth1 import noauth
+from keystoneauth1 import session as sessions
+
+from vsched_agent.placement import desired
+from vsched_agent.placement import sync
+from vsched_lib.contract import placement as names
+from vsched_lib.openstack import compute
+from vsched_lib.openstack import placement
+from vsched_lib.tests import openstack_services
+from vsched_lib.tests import requirements
+
+# Nova's tests would replace threads of the whole process.
+os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
+
+#: Only a hang takes longer.
+_PATIENCE_S = 180
+
+MISSING: str | None = None
+Frame: ty.Any = unittest.TestCase
+# Nova's tests change the process that imports them, and tests are found by
+# importing them: nobody who did not ask for these should have to bear it.
+if 'nova' not in requirements.required():
+    MISSING = '%s does not ask for it' % requirements.VARIABLE
+else:
+    try:
+        from nova import monkey_patch
+
+        # Libraries of other tests in this process may have imported
+        # eventlet, which Nova forbids itself. Nobody uses it.
+        with mock.patch.object(monkey_patch, 'poison_eventlet',
+                               autospec=True):
+            # Before all others of Nova's tests.
+            from nova.tests import functional  # noqa: F401
+
+            from nova import conf as nova_conf
+            from nova import context as nova_context
+            from nova.tests.functional import fixtures as nova_fixtures
+            from nova.tests.functional import integrated_helpers
+    except ImportError as problem:
+        MISSING = str(problem)
+    else:
+        Frame = integrated_helpers.ProviderUsageBaseTestCase
+
+
+class Cloud(Frame):
+    """A cloud without agents; what is on a host's provider is the test's.
+
+    :cvar placement_options: of a placement that is a process of its own and
+        has its data in MariaDB; None for one in this process, on SQLite.
+    """
+
+    compute_driver = 'fake.MediumFakeDriver'
+    microversion = '2.90'
+    placement_options: ty.ClassVar[openstack_services.Sections | None] = None
+
+    def setUp(self) -> None:
+        if MISSING is not None:
+            requirements.require(self, 'nova', MISSING)
+        self.flags(api_paste_config=os.path.join(
+            sys.prefix, 'etc', 'nova', 'api-paste.ini'), group='wsgi')
+        # A boot that finds no host is to fail, not to be tried for long.
+        self.flags(max_attempts=8, group='scheduler')
+        if self.placement_options is not None:
+            # Nova reaches it over HTTP then, as it would anywhere.
+            patch = mock.patch.object(
+                nova_fixtures, 'PlacementFixture', autospec=True,
+                side_effect=lambda: RealPlacement(
+                    self, connection=openstack_services.mariadb(self),
+                    options=self.placement_options))
+            patch.start()
+            self.addCleanup(patch.stop)
+        super().setUp()
+        self._flavors = 0
+        self.computes: dict[str, ty.Any] = {}
+
+    # What the tests talk to
+
+    @property
+    def nova(self) -> compute.Compute:
+        """Our client of Nova."""
+        return compute.Compute(adapter.Adapter(
+            sessions.Session(
+                auth=noauth.NoAuth(), additional_headers={
+                    'X-Auth-User': 'admin', 'X-User-Id': 'admin',
+                    'X-Auth-Project-Id': self.api.project_id,
+                    'X-Roles': 'reader,member,admin'}),
+            endpoint_override=self.api_fixture.base_url))
+
+    @property
+    def claims(self) -> placement.Placement:
+        """Our client of the placement that Nova uses."""
+        # Nova's frame takes catalogues away, so no plugin is asked.
+        return placement.Placement(adapter.Adapter(
+            sessions.Session(additional_headers={'X-Auth-Token': 'admin'}),
+            endpoint_override=self.placement_url))
+
+    @property
+    def placement_url(self) -> str:
+        """Where it is."""
+        return str(self.placement.fixture.endpoint)
+
+    # What a host has
+
+    def start_compute(self, name: str) -> None:
+        """Start a compute; nothing of ours is there."""
+        self.computes[name] = self.start_service('compute', host=name)
+
+    def periodic_tasks(self) -> None:
+        """Have every compute tell placement what it has."""
+        for one in self.computes.values():
+            one.manager.update_available_resource(
+                nova_context.get_admin_context())
+
+    def host(self, name: str, capacity_mcpu: int,
+                **more: ty.Any) -> str:
+        """Start a compute, and do as its agent does; our provider's UUID."""
+        self.start_compute(name)
+        return self.offer(name, capacity_mcpu, **more)
+
+    def offer(self, name: str, capacity_mcpu: int, **more: ty.Any) -> str:
+        """What a compute's agent does; our provider's UUID."""
+        return sync.sync(self.claims, desired.Desired(
+            name, capacity_mcpu, **{
+                'traits': desired.traits(['deadline'], frozenset()),
+                **more})).uuid
+
+    def claimed(self, uuid: str) -> dict[str, int]:
+        """What instances claim of a provider."""
+        return self.claims.claims(uuid, names.RESOURCE_CLASS)
+
+    # What they do
+
+    def flavor(self, vcpus: int = 1, **specs: str) -> str:
+        """A flavor with these keys, just as they are; its name."""
+        self._flavors += 1
+        name = 'vsched-%d' % self._flavors
+        self.api.post_flavor({'flavor': {
+            'id': name, 'name': name, 'vcpus': vcpus, 'ram': 64,
+            'disk': 0}})
+        if specs:
+            self.api.post_extra_spec(name, {'extra_specs': specs})
+        return name
+
+    def found(self, name: str) -> compute.Flavor:
+        """What Nova says of a flavor."""
+        return next(one for one in self.nova.flavors()
+                    if one.name == name)
+
+    def boot(self, flavor: str, **more: ty.Any) -> dict[str, ty.Any]:
+        """Ask for a server; it's being built afterwards."""
+        return ty.cast(dict[str, ty.Any], self.api.post_server({'server': {
+            'name': 'server', 'flavorRef': flavor, 'networks': 'none',
+            'imageRef': '155d900f-4e14-4e4c-a73d-069cbf4541e6', **more}}))
+
+    def settled(self, server: dict[str, ty.Any]) -> dict[str, ty.Any]:
+        """The server once it's active, or in error."""
+        give_up = time.monotonic() + _PATIENCE_S
+        while True:
+            found = self.api.get_server(server['id'])
+            if found['status'] != 'BUILD':
+                return ty.cast(dict[str, ty.Any], found)
+            if time.monotonic() > give_up:
+                self.fail('%s is still being built' % server['id'])
+            time.sleep(0.1)
+
+    def all_settled(self) -> list[dict[str, ty.Any]]:
+        """Every server there is, once nothing happens to it any more."""
+        return [self.settled(one)
+                for one in self.api.get_servers(detail=False)]
+
+
+class RealPlacement(openstack_services.Placement):
+    """Stands in for Nova's fixture: placement as a process of its own."""
+
+    token = 'admin'
+
+    def __init__(self, test: ty.Any, **more: ty.Any) -> None:
+        super().__init__(test, **more)
+        self._test = test
+
+    def _setUp(self) -> None:
+        super()._setUp()
+        nova_conf.CONF.register_opts(
+            loading.get_auth_plugin_conf_options('admin_token'),
+            group='placement')
+        self.api = nova_fixtures.PlacementApiClient(self)
+        for name, value in (('auth_type', 'admin_token'),
+                            ('endpoint', self.endpoint),
+                            ('token', self.token)):
+            self._test.flags(**{name: value}, group='placement')
+
+    # What Nova's client of its fixture calls.
+
+    def _fake_get(self, client: ty.Any, url: str,
+                  version: str | None = None, **more: ty.Any) -> ty.Any:
+        return self.adapter().get(url, microversion=version, raise_exc=False)
+
+    def _fake_put(self, client: ty.Any, url: str, payload: ty.Any,
+                  version: str | None = None, **more: ty.Any) -> ty.Any:
+        return self.adapter().put(url, json=payload, microversion=version,
+                                  raise_exc=False)

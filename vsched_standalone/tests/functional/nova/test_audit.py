@@ -1,0 +1,163 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``vsched-manage audit`` on a real Nova and placement."""
+
+import contextlib
+import io
+from unittest import mock
+import uuid as uuids
+
+from vsched_api.cmd import audit as audit_command
+from vsched_api.cmd import manage
+from vsched_api.db import session as db
+from vsched_api.operations import reports
+from vsched_api.tests import databases
+from vsched_lib.contract import messages
+from vsched_lib.contract import placement as names
+from vsched_lib.tests import openstack_services
+from vsched_standalone.tests.functional.nova import test_claims
+
+
+class TestAudit(test_claims.Claiming):
+
+    def setUp(self):
+        super().setUp()
+        url = databases.SQLite.make(self)
+        self.file = openstack_services.write_options(self, {
+            'database': {'connection': url}})
+        self.database = db.Database(databases.configuration(url))
+        self.addCleanup(self.database.dispose)
+        self.batch = 0
+        self.with_nova = True
+        for name, fake in (
+                ('client', lambda conf: self.claims),
+                ('_nova', lambda conf: self.nova
+                 if self.with_nova else None)):
+            patch = mock.patch.object(audit_command, name, autospec=True,
+                                      side_effect=fake)
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.own = self.host('node1', 1900)
+
+    def report(self, *running, held_us=6_000, state='applied'):
+        """The agent of node1 tells of these, at 6 ms every 20 ms."""
+        self.batch += 1
+        reports.store(self.database, messages.Report(
+            'node1', self.batch, float(self.batch),
+            host_info=messages.HostInfo(
+                '1', '6', 'b', 'qemu', 2, 4000, 1900, 300, 0,
+                placement=messages.PlacementInfo(
+                    messages.PlacementState.SYNCED, '', self.own, 1900,
+                    300)),
+            instances=tuple(messages.InstanceInfo(one, 'vm', 1)
+                            for one in running),
+            reservations=tuple(messages.ReservationReport(
+                one, messages.Source.METADATA, messages.State(state), 1,
+                1.0, runtime_us=6_000, period_us=20_000, mode='capped',
+                enforced_backend='deadline' if held_us else None,
+                enforced_runtime_us=held_us, enforced_period_us=20_000)
+                for one in running)), float(self.batch))
+
+    def audit(self, *words):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), \
+                contextlib.redirect_stderr(err):
+            status = manage.main(['--config-file', self.file, 'audit',
+                                  *words])
+        return status, out.getvalue(), err.getvalue()
+
+    def leftover(self):
+        """A claim of nobody; its consumer."""
+        consumer = str(uuids.uuid4())
+        self.placement.put('/allocations/' + consumer, {
+            'allocations': {self.own: {
+                'resources': {names.RESOURCE_CLASS: 100}}},
+            'project_id': 'p', 'user_id': 'u', 'consumer_generation': None,
+            'consumer_type': 'INSTANCE'}, version='1.38')
+        self.assertIn(consumer, self.claimed(self.own))
+        return consumer
+
+    def test_agreement(self):
+        server = self.active(self.promising(6_000))['id']
+        self.report(server)
+        self.assertEqual((0, '', ''), self.audit())
+        # A margin is held beyond what is promised.
+        self.report(server, held_us=6_600)
+        self.assertEqual(0, self.audit('node1')[0])
+
+    def test_a_stopped_server_keeps_its_claim(self):
+        server = self.active(self.promising(6_000))
+        self.report()
+        self.assertEqual((0, '', ''), self.audit('--fix'))
+        self.assertEqual({server['id']: 300}, self.claimed(self.own))
+        self.with_nova = False
+        status, out, _ = self.audit()
+        self.assertEqual(1, status)
+        self.assertIn('node1: unlisted: %s claims 300' % server['id'], out)
+
+    def test_a_moving_server_keeps_its_claim(self):
+        self.start_compute('node2')
+        self.offer('node2', 1900)
+        server = self.active(self.promising(6_000), host='node1')
+        self.report(server['id'])
+        self.api.post_server_action(server['id'], {'migrate': None})
+        self._wait_for_state_change(server, 'VERIFY_RESIZE')
+        self.report()
+        held = self.claimed(self.own)
+        self.assertEqual(1, len(held))
+        self.assertNotIn(server['id'], held)
+        self.assertEqual(0, self.audit('--fix', 'node1')[0])
+        self.assertEqual(held, self.claimed(self.own))
+
+    def test_a_leftover_is_found_and_healed(self):
+        server = self.active(self.promising(6_000))['id']
+        self.report(server)
+        consumer = self.leftover()
+        status, out, _ = self.audit()
+        self.assertEqual((1, 'node1: leftover: %s claims 100 mcpu, and Nova '
+                          'knows no such server\n' % consumer),
+                         (status, out))
+        status, out, _ = self.audit('--fix')
+        self.assertEqual(0, status)
+        self.assertIn('taken away', out)
+        self.assertEqual({server: 300}, self.claimed(self.own))
+        self.assertEqual((0, '', ''), self.audit())
+
+    def test_nothing_is_healed_without_nova(self):
+        self.report()
+        consumer = self.leftover()
+        self.with_nova = False
+        status, _, err = self.audit('--fix')
+        self.assertEqual(2, status)
+        self.assertIn('set [nova] auth_type', err)
+        self.assertEqual({consumer: 100}, self.claimed(self.own))
+
+    def test_what_the_kernel_does_not_hold(self):
+        server = self.active(self.promising(6_000))['id']
+        self.report(server, held_us=None, state='refused')
+        status, out, _ = self.audit()
+        self.assertEqual((1, 'node1: not_held: %s promised 300 mcpu, the '
+                          'kernel holds 0 (refused)\n' % server),
+                         (status, out))
+
+    def test_a_claim_of_another_size(self):
+        server = self.active(self.promising(8_000))['id']
+        self.report(server)
+        status, out, _ = self.audit()
+        self.assertEqual((1, 'node1: claim_differs: %s claims 400 mcpu, '
+                          'promised 300\n' % server), (status, out))
+
+    def test_a_host_nobody_knows(self):
+        status, _, err = self.audit('node9')
+        self.assertEqual(2, status)
+        self.assertIn('node9', err)
