@@ -40,6 +40,16 @@ ABOUT = frame.About(
     'every thread but was not told. ``libvirt``: real VMs under libvirt '
     'and QEMU. ``profile``: the same as ``observed`` under cProfile, which '
     'slows it down but says what dominates.\n\n'
+    '``accounting``: what the loop does for accounting, and nothing else, '
+    'once a second. Each VM is a process with the ten threads of a QEMU '
+    'that has four vCPUs, an I/O thread and vhost, six of which wake up '
+    'once a second; only the counters of its tap and its disk are made up. '
+    '``domstats``: real VMs of one vCPU and one disk, idle, read by the '
+    'same accounting and by libvirt\'s domain statistics (CPU, vCPU, '
+    'interfaces, disks; one call for all VMs), one after the other; CPU '
+    'time of the reader and of libvirt\'s daemon, less that of as long '
+    'without reading. What QEMU itself spent on answers stands beside, and '
+    'is in no ratio.\n\n'
     'The parts of a pass are those of the loop (observe, plan, attest, '
     'account, report). ``bus`` is all the rest of the process: delivering '
     'a batch every five seconds, and the threads of oslo.messaging.',
@@ -51,6 +61,11 @@ ABOUT = frame.About(
                             'VMs, microseconds of CPU a pass and vCPU',
         'pass_ms_fixed': 'the fit\'s intercept, milliseconds a pass',
         'linear_r2': 'how linear the growth is: R² of the fit',
+        'accounting_core_pct_50vm': 'percent of one core for accounting '
+                                    'alone, 50 VMs of 10 threads (target: '
+                                    '1)',
+        'domstats_ratio': 'CPU time of libvirt\'s statistics, as a multiple '
+                          'of accounting\'s, for each VM (target: 5)',
         'rss_mib_1000vm': 'resident memory for 1000 VMs, MiB',
         'core_pct_8vm_libvirt': 'percent of one core, 8 real VMs of 4 '
                                 'vCPUs',
@@ -61,6 +76,8 @@ VCPUS = 4
 DEADLINE_VMS = (10, 50)
 OBSERVED_VMS = (10, 50, 100, 200, 500, 1000)
 LIBVIRT_VMS = (1, 2, 4, 8)
+ACCOUNTING_VMS = (10, 50, 100, 500)
+DOMSTATS_VMS = 16
 
 
 def run(quick: bool) -> frame.Run:
@@ -68,6 +85,9 @@ def run(quick: bool) -> frame.Run:
     # Whole reports: one every five seconds.
     seconds = 10 if quick else 20
     found: dict[str, dict[str, ty.Any]] = {}
+    for variant in _accounting(quick):
+        found[variant.name] = dict(variant.figures)
+        yield variant
     with bus.collector() as (url, _):
         for kind, sizes in (
                 ('deadline', DEADLINE_VMS),
@@ -96,6 +116,8 @@ def run(quick: bool) -> frame.Run:
         'pass_us_per_vcpu': round(slope * 1000, 3),
         'pass_ms_fixed': round(intercept, 3),
         'linear_r2': round(r2, 5),
+        'accounting_core_pct_50vm': found['accounting-50']['core_pct'],
+        'domstats_ratio': found['domstats']['ratio'],
     }
     if 'observed-1000' in found:
         metrics['core_pct_1000vm'] = found['observed-1000']['core_pct']
@@ -105,14 +127,34 @@ def run(quick: bool) -> frame.Run:
     return metrics
 
 
+def _accounting(quick: bool) -> ty.Iterator[frame.Variant]:
+    """Accounting alone, and beside libvirt's statistics."""
+    for vms in ACCOUNTING_VMS[:3] if quick else ACCOUNTING_VMS:
+        with frame.alone():
+            yield frame.Variant('accounting-%d' % vms, _process(
+                'benchmarks.accounting_process', {
+                    'kind': 'trees', 'vms': vms,
+                    'seconds': 10 if quick else 30}))
+    with frame.alone():
+        yield frame.Variant('domstats', _process(
+            'benchmarks.accounting_process', {
+                'kind': 'libvirt', 'vms': 4 if quick else DOMSTATS_VMS,
+                # The disks of idle VMs are asked about every ten.
+                'seconds': 20 if quick else 60}))
+
+
 def _agent(url: str, kind: str, vms: int, seconds: float,
            profile: bool = False) -> dict[str, ty.Any]:
-    task = json.dumps({
+    return _process('benchmarks.agent_process', {
         'kind': kind, 'vms': vms, 'vcpus': VCPUS, 'seconds': seconds,
         'transport_url': url, 'profile': profile})
+
+
+def _process(module: str, task: dict[str, ty.Any]) -> dict[str, ty.Any]:
+    """Run a task in a process of its own."""
     # It ends with its input, should this process be killed.
     with subprocess.Popen(
-            [sys.executable, '-m', 'benchmarks.agent_process', task],
+            [sys.executable, '-m', module, json.dumps(task)],
             cwd=frame.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True) as agent:
         try:
@@ -121,8 +163,8 @@ def _agent(url: str, kind: str, vms: int, seconds: float,
             agent.terminate()
             raise
     if agent.returncode:
-        raise frame.Unavailable('the agent failed with %d %s VMs: %s' % (
-            vms, kind, log[-2000:]))
+        raise frame.Unavailable('%s failed with %d %s VMs: %s' % (
+            module, task['vms'], task['kind'], log[-2000:]))
     return ty.cast(dict[str, ty.Any], json.loads(said.splitlines()[-1]))
 
 
@@ -187,6 +229,12 @@ def draw(record: frame.Record, figure: 'figures.Figure') -> None:
                 if name.startswith(kind + '-')]
         growth.plot([one['vms'] * one['vcpus'] for one in rows],
                     [one['core_pct'] for one in rows], mark, label=kind)
+    rows = [one for name, one in record.variants.items()
+            if name.startswith('accounting-')]
+    if rows:
+        growth.plot([one['vms'] * VCPUS for one in rows],
+                    [one['core_pct'] for one in rows], 'v-',
+                    label='accounting')
     growth.set_xlabel('vCPUs')
     growth.set_ylabel('percent of one core')
     growth.legend()

@@ -27,6 +27,7 @@ from vsched_agent import privileged
 from vsched_agent.profiling import margins
 from vsched_agent.profiling import plan
 from vsched_agent.profiling import run_file
+from vsched_lib.contract import certification
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import error
@@ -112,7 +113,7 @@ def run(quick: bool) -> frame.Run:
         'cfs_p99_pct': _worst(cfs.points, 0),
         'cfs_contended_p99_pct': _worst(cfs.points, CONTEND),
         'cfs_certified_2_pct': int(error.certified(
-            margins.contended(cfs, 'cfs', PERIOD_US), BOUND_PPM, 0.4)),
+            certification.contended(cfs, 'cfs', PERIOD_US), BOUND_PPM, 0.4)),
         'raw_p99_pct': short(raw), 'inflated_p99_pct': short(again),
         'inflated_shares': len(again)}
 
@@ -160,7 +161,7 @@ def inflated(scene: measurement.ErrorMeasurement, folder: str,
     grants = margins.Margins(lambda: profile, scene.host.facts, policy)
     granted: dict[int, reservation.Reservation] = {}
     raw = []
-    for point in margins.contended(profile, 'deadline', PERIOD_US):
+    for point in certification.contended(profile, 'deadline', PERIOD_US):
         if (point.share_ppm < INFLATE_FROM_PPM or
                 _low_ppm(point) >= -BOUND_PPM):
             continue
@@ -178,7 +179,7 @@ def inflated(scene: measurement.ErrorMeasurement, folder: str,
         (reservation.Backend.DEADLINE,), tuple(granted), (PERIOD_US,),
         windows, CONTEND, alone=False),
         lambda task: granted[task.share_ppm])
-    return margins.contended(again, 'deadline', PERIOD_US), raw, granted
+    return certification.contended(again, 'deadline', PERIOD_US), raw, granted
 
 
 def variants(prefix: str, points: Iterable[messages.ErrorPoint],

@@ -21,10 +21,17 @@ NAMES = (
     'agent_cost',
     'alert',
     'alert_margins',
+    'balloon',
+    'boots',
+    'charging',
     'cycles',
+    'filters',
     'ingest',
+    'interference',
     'outages',
+    'overhead',
     'quickstart',
+    'snapshot',
 )
 
 

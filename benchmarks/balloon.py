@@ -1,0 +1,236 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What taking vCPUs away brings, and costs where it does not."""
+
+from collections.abc import Mapping
+import dataclasses
+import os
+import pathlib
+import statistics
+import tempfile
+import time
+import typing as ty
+
+from benchmarks import frame
+from vsched_agent.tests import fixtures
+from vsched_agent.tests.functional import agent_fixture
+from vsched_agent.tests.functional import agent_guests
+from vsched_lib.contract import errors
+
+if ty.TYPE_CHECKING:
+    from matplotlib import figure as figures
+
+ABOUT = frame.About(
+    'vCPU ballooning',
+    'Two emulated VMs of four vCPUs each do the same fixed work at the same '
+    'time on two CPUs (``vsched-work`` of the tiny guest, four threads): '
+    'small critical sections with a barrier that sleeps, a pipeline that '
+    'deduplicates and compresses, pages that are mapped and unmapped, and a '
+    'barrier that spins in user space, which loses when threads share a '
+    'vCPU. Three variants, one after the other in each repeat: nothing is '
+    'done; the agent balloons; the vCPUs of each VM are pinned to one CPU. '
+    'With the agent the time until it sees that something is wrong is part '
+    'of the time.\n\n'
+    'The agent knows nothing of the work but the counter that it keeps in '
+    '``/run/vsched.progress``.',
+    (frame.Paper('mean_time_cut_pct', 'FlexCore', '52.9 %',
+                 'KVM with 12 CPUs, PARSEC; guests that were changed'),
+     frame.Paper('offline_4to1_s', 'FlexCore', '3.5 s for 6 vCPUs')),
+    {
+        'mean_time_cut_pct': 'of the time, in percent, mean over the kinds '
+        'that gain',
+        'loser_loss_pct': 'by how much longer the spinning kind takes, in '
+        'percent',
+        'worst_loss_pct': 'the same of whatever kind loses most',
+        'offline_4to1_s': 'seconds from the command until a guest has '
+        'stopped using three vCPUs, median',
+        'trigger_s': 'seconds from the start of the work until the first '
+        'vCPUs are offline, median',
+    })
+
+#: By kind, rounds of the work in a full run and in a quick one.
+KINDS: Mapping[str, tuple[int, int]] = {
+    'locks': (24_000, 8000), 'pipeline': (160_000, 45_000),
+    'memory': (120, 30), 'spin': (1500, 400)}
+LOSER = 'spin'
+VARIANTS = ('default', 'ours', 'pinned')
+_THREADS = 4
+_LONGEST_S = 600.0
+_LOOK_S = 0.05
+_OPTIONS = {'interval': 1.0, 'ballooning__settle': 1.0,
+            'ballooning__trial': 4.0}
+
+
+@dataclasses.dataclass(frozen=True)
+class Took:
+    """What one variant took for one kind of work.
+
+    :param seconds: of the slower guest, by the host's clock: an emulated
+        guest's own loses time while its vCPUs wait.
+    :param cpu_s: of both guests and all that QEMU does for them.
+    :param trigger_s: until the first vCPUs were offline.
+    :param offline_s: how long each guest took for that.
+    :param outcomes: what became of balloons before the work was done.
+    """
+
+    seconds: float
+    cpu_s: float
+    trigger_s: float | None = None
+    offline_s: tuple[float, ...] = ()
+    outcomes: tuple[str, ...] = ()
+
+
+def run(quick: bool) -> frame.Run:
+    """All variants of all kinds, interleaved."""
+    _require()
+    found: dict[tuple[str, str], list[Took]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        guests = [agent_guests.Vm(
+            folder, vcpus=4, memory_mib=192,
+            extra_specs={'vsched:balloon': 'auto'}) for _ in range(2)]
+        try:
+            agent_guests.start_all(guests)
+            for _ in range(1 if quick else 5):
+                for kind, rounds in KINDS.items():
+                    for variant in VARIANTS:
+                        found.setdefault((kind, variant), []).append(
+                            _measure(guests, kind, rounds[quick], variant))
+        finally:
+            agent_guests.stop_all(guests)
+    for (kind, variant), took in found.items():
+        yield frame.Variant('%s, %s' % (kind, variant), {
+            'seconds': [round(one.seconds, 3) for one in took],
+            'cpu_s': [round(one.cpu_s, 3) for one in took],
+            'offline_s': [one.offline_s for one in took],
+            'outcomes': [one.outcomes for one in took]})
+    return _metrics(found)
+
+
+def _metrics(found: Mapping[tuple[str, str], list[Took]],
+             ) -> dict[str, float]:
+    def mean_s(kind: str, variant: str) -> float:
+        return statistics.mean(
+            one.seconds for one in found[kind, variant])
+
+    grown = {kind: mean_s(kind, 'ours') / mean_s(kind, 'default') - 1
+             for kind in KINDS}
+    gains = [-growth for growth in grown.values() if growth < 0]
+    ours = [one for (_, variant), took in found.items()
+            if variant == 'ours' for one in took]
+    metrics = {
+        'mean_time_cut_pct': 100 * statistics.mean(gains) if gains else 0.0,
+        'loser_loss_pct': 100 * grown[LOSER],
+        'worst_loss_pct': 100 * max(grown.values()),
+        'offline_4to1_s': statistics.median(
+            [one for took in ours for one in took.offline_s] or [0.0]),
+        'trigger_s': statistics.median(
+            [took.trigger_s for took in ours
+             if took.trigger_s is not None] or [0.0])}
+    return {name: round(value, 3) for name, value in metrics.items()}
+
+
+def _measure(guests: list[agent_guests.Vm], kind: str, rounds: int,
+             variant: str) -> Took:
+    if variant == 'pinned':
+        _pin(guests, [[number % (os.cpu_count() or 1)]
+                      for number in range(len(guests))])
+    try:
+        if variant != 'ours':
+            return _work(guests, kind, rounds)
+        with agent_fixture.RunningAgent(**_OPTIONS) as agent:
+            # It greets the guests first.
+            agent_guests.pause(3.0)
+            return _work(guests, kind, rounds, agent.collector)
+    finally:
+        if variant == 'pinned':
+            _pin(guests, [list(range(os.cpu_count() or 1))] * len(guests))
+
+
+def _work(guests: list[agent_guests.Vm], kind: str, rounds: int,
+          collector: agent_fixture.Collector | None = None) -> Took:
+    before_s = [_cpu_s(one.pid) for one in guests]
+    marks = [len(one.console()) for one in guests]
+    mark = collector.mark() if collector else 0
+    began = time.time()
+    for one in guests:
+        one.execute('/bin/sh', '-c', 'vsched-work %s %d %d >/dev/ttyS0' % (
+            kind, _THREADS, rounds))
+    give_up = time.monotonic() + _LONGEST_S
+    took_s: dict[int, float] = {}
+    while len(took_s) < len(guests):
+        if time.monotonic() > give_up:
+            raise RuntimeError('%s takes longer than %g s' % (
+                kind, _LONGEST_S))
+        agent_guests.pause(_LOOK_S)
+        for number, one in enumerate(guests):
+            if number not in took_s and _told(
+                    one.console()[marks[number]:]):
+                took_s[number] = time.time() - began
+    cpu_s = sum(_cpu_s(one.pid) - start for one, start in zip(
+        guests, before_s, strict=True))
+    taken = collector.events(
+        mark, code=errors.Code.BALLOON_TAKEN) if collector else []
+    return Took(
+        max(took_s.values()), cpu_s,
+        min((event.at for event in taken), default=began) - began
+        if taken else None,
+        tuple(event.figures['offline_s'] for event in taken
+              if 'offline_s' in event.figures),
+        tuple(str(event.figures['outcome'])
+              for event in collector.events(mark)
+              if 'outcome' in event.figures) if collector else ())
+
+
+def _told(text: bytes) -> bool:
+    """Whether a guest says that its work is done."""
+    return any(line.startswith(b'{"work"') and line.endswith(b'\n')
+               for line in text.splitlines(keepends=True))
+
+
+def _pin(guests: list[agent_guests.Vm], cpus: list[list[int]]) -> None:
+    for one, allowed in zip(guests, cpus, strict=True):
+        for index in range(4):
+            one.handle.pinVcpu(index, tuple(
+                cpu in allowed for cpu in range(os.cpu_count() or 1)))
+
+
+def _cpu_s(pid: int) -> float:
+    return sum(int(path.read_text().split()[0]) for path in pathlib.Path(
+        '/proc/%d/task' % pid).glob('*/schedstat')) / 1e9
+
+
+def _require() -> None:
+    if (os.cpu_count() or 1) < 2:
+        raise frame.Unavailable('needs two CPUs')
+    if not (fixtures.GUEST_DIR / 'vmlinux').exists():
+        raise frame.Unavailable(
+            'needs the tiny guest; tools/guest/build.sh makes it')
+
+
+def draw(record: frame.Record, figure: 'figures.Figure') -> None:
+    """Mean times, each kind's default being 100 %."""
+    axes = figure.add_subplot()
+    for place, variant in enumerate(VARIANTS):
+        times = []
+        for kind in KINDS:
+            mean_s, default_s = (statistics.mean(
+                record.variants['%s, %s' % (kind, name)]['seconds'])
+                for name in (variant, 'default'))
+            times.append(100 * mean_s / default_s)
+        axes.bar([number + place * 0.27 for number in range(len(KINDS))],
+                 times, width=0.25, label=variant)
+    axes.set_xticks([number + 0.27 for number in range(len(KINDS))],
+                    list(KINDS))
+    axes.axhline(100, color='grey', linewidth=0.5)
+    axes.set_ylabel('time, % of default')
+    axes.legend()

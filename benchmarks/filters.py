@@ -1,0 +1,205 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the filters and weighers cost nova-scheduler."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import functools
+import gc
+import json
+import logging
+import os
+import statistics
+import subprocess
+import sys
+import time
+import typing as ty
+from unittest import mock
+
+from benchmarks import frame
+from benchmarks import nova_hosts
+
+if ty.TYPE_CHECKING:
+    from matplotlib import figure as figures
+
+ABOUT = frame.About(
+    'Filters cost nova-scheduler a microsecond for each host',
+    'Each filter and weigher is given hosts as nova-scheduler makes them '
+    '(Nova\'s own ``HostState`` with NUMA cells, an aggregate and 20 '
+    'instances), and a flavor with a reservation, a bound on errors, charged '
+    'I/O and a workload class. One host in ten is full, one errs too much, '
+    'one was never measured. The time of ``filter_all`` or '
+    '``weigh_objects`` is divided by the hosts: the median of several '
+    'requests. The log is written at level INFO. Nova\'s own stand beside '
+    'ours, in the same process and with the same hosts.\n\n'
+    '*First* is the first request for a flavor that a worker ever gets, '
+    'when nothing is known of what it takes of the hosts.\n\n'
+    '``select_destinations`` is the whole of it: a scheduler with real '
+    'placement, API and conductor, on SQLite in one process, and fake '
+    'computes. What our three filters and four weighers take of it is '
+    'measured inside of it.',
+    (),
+    {
+        'us_per_host_reservation': 'µs for each host (target: 5)',
+        'us_per_host_error': 'µs for each host (target: 5)',
+        'us_per_host_overhead': 'µs for each host (target: 5)',
+        'us_per_host_headroom_weigher': 'µs for each host',
+        'us_per_host_error_weigher': 'µs for each host',
+        'us_per_host_overhead_weigher': 'µs for each host',
+        'us_per_host_interference_weigher': 'µs for each host',
+        'us_per_host_first_request': 'µs for each host of the reservation '
+                                     'filter for a new flavor',
+        'select_added_pct': 'percent that ours add to select_destinations '
+                            '(target: 3)',
+    })
+
+SIZES = (100, 1_000, 10_000)
+_OURS = {
+    'VschedReservationFilter': 'reservation',
+    'VschedAllocationErrorFilter': 'error',
+    'VschedIoOverheadFilter': 'overhead',
+    'VschedHeadroomWeigher': 'headroom_weigher',
+    'VschedAllocationErrorWeigher': 'error_weigher',
+    'VschedIoOverheadWeigher': 'overhead_weigher',
+    'VschedInterferenceWeigher': 'interference_weigher',
+}
+
+
+def run(quick: bool) -> frame.Run:
+    """One number of hosts after the other, then a whole scheduler."""
+    nova_hosts.prepare()
+    worst: dict[str, float] = {}
+    first = 0.0
+    with frame.alone(), _logging():
+        for size in SIZES[:2] if quick else SIZES:
+            found = _measure(size, 3 if quick else 9)
+            yield frame.Variant('%d hosts' % size, found)
+            for name, metric in _OURS.items():
+                worst['us_per_host_' + metric] = max(
+                    worst.get('us_per_host_' + metric, 0.0),
+                    found['us_per_host'][name])
+            first = max(first, found['us_per_host_first'])
+        whole = _whole(8 if quick else 50, 5 if quick else 20)
+        yield frame.Variant('select_destinations', whole)
+    return {**worst, 'us_per_host_first_request': first,
+            'select_added_pct': whole['added_pct']}
+
+
+@contextlib.contextmanager
+def _logging() -> Iterator[None]:
+    """What nova-scheduler writes into its log is part of the cost."""
+    root = logging.getLogger()
+    before = root.level, list(root.handlers)
+    with open(os.devnull, 'w', encoding='utf-8') as nowhere:
+        root.handlers = [logging.StreamHandler(nowhere)]
+        root.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            root.setLevel(before[0])
+            root.handlers = before[1]
+
+
+def _whole(computes: int, requests: int) -> dict[str, ty.Any]:
+    done = subprocess.run(
+        (sys.executable, '-m', 'benchmarks.nova_scheduler', str(computes),
+         str(requests)), cwd=frame.ROOT, capture_output=True, text=True,
+        check=False, timeout=1800)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-4000:])
+    return ty.cast(dict[str, ty.Any], json.loads(
+        done.stdout.splitlines()[-1]))
+
+
+def _measure(size: int, repeats: int) -> dict[str, ty.Any]:
+    from nova.conf import CONF
+    from nova.scheduler.filters import aggregate_instance_extra_specs
+    from nova.scheduler.filters import compute_filter
+    from nova.scheduler.filters import numa_topology_filter
+    from nova.scheduler.weights import cpu
+    from nova.scheduler.weights import ram
+    from nova import weights
+
+    from nova_filters import cache
+    from nova_filters import filters
+    from nova_filters import hosts
+    from nova_filters import process
+    from nova_filters import weighers
+
+    CONF([], project='nova', default_config_files=[])
+    states = nova_hosts.states(size)
+    spec = nova_hosts.request()
+    known = cache.Known(hosts.NOTHING.after(nova_hosts.through_json(
+        nova_hosts.told(size)), 'tag'), time.monotonic())
+    shared = mock.Mock()
+    shared.known.return_value = known
+    nova = (aggregate_instance_extra_specs.AggregateInstanceExtraSpecsFilter,
+            compute_filter.ComputeFilter,
+            numa_topology_filter.NUMATopologyFilter)
+    weighed = [weights.WeighedObject(state, 0.0) for state in states]
+    found: dict[str, float] = {}
+    with mock.patch.object(process, 'shared', autospec=True,
+                           return_value=shared):
+        reservation = filters.VschedReservationFilter()
+        first = _time(lambda: list(reservation.filter_all(states, spec)), 1)
+        for kind in (*filters.all_filters(), *nova):
+            one = kind()
+            list(one.filter_all(states, spec))
+            found[kind.__name__] = _time(
+                functools.partial(_pass, one, states, spec),
+                1 if kind is nova[-1] and size > 1_000 else repeats)
+        for kind in (*weighers.all_weighers(), cpu.CPUWeigher,
+                     ram.RAMWeigher):
+            one = kind()
+            one.weigh_objects(weighed, spec)
+            found[kind.__name__] = _time(functools.partial(
+                one.weigh_objects, weighed, spec), repeats)
+        passed = len(list(reservation.filter_all(states, spec)))
+    return {
+        'hosts': size, 'passed_reservation': passed,
+        'us_per_host': {name: round(took_s * 1e6 / size, 3)
+                        for name, took_s in found.items()},
+        'us_per_host_first': round(first * 1e6 / size, 3)}
+
+
+def _pass(one: ty.Any, states: list[ty.Any], spec: ty.Any) -> list[ty.Any]:
+    return list(one.filter_all(states, spec))
+
+
+def _time(act: Callable[[], object], repeats: int) -> float:
+    took_s = []
+    gc.collect()
+    for _ in range(repeats):
+        began = time.perf_counter()
+        act()
+        took_s.append(time.perf_counter() - began)
+    return statistics.median(took_s)
+
+
+def draw(record: frame.Record, figure: 'figures.Figure') -> None:
+    """Microseconds for each host, ours and Nova's."""
+    axes = figure.add_subplot()
+    largest = [found for found in record.variants.values()
+               if 'us_per_host' in found][-1]
+    names = sorted(largest['us_per_host'],
+                   key=largest['us_per_host'].__getitem__)
+    axes.barh(names, [largest['us_per_host'][name] for name in names],
+              color=['tab:blue' if name in _OURS else 'grey'
+                     for name in names])
+    axes.axvline(5, color='grey', linestyle='--', label='target')
+    axes.set_xscale('log')
+    axes.set_xlabel('µs for each of %d hosts; ours blue, Nova\'s grey' % (
+        largest['hosts']))
+    axes.legend()
+    figure.tight_layout()

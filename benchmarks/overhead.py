@@ -1,0 +1,201 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Whether prices of I/O foretell what a load they were not made from costs."""
+
+from collections.abc import Sequence
+import os
+import statistics
+import tempfile
+import threading
+import typing as ty
+
+from oslo_config import cfg
+
+from benchmarks import alert
+from benchmarks import frame
+from vsched_agent import measurement
+from vsched_agent.profiling import loads
+from vsched_agent.profiling import pricing
+from vsched_lib.contract import errors
+from vsched_lib.model import overhead
+
+if ty.TYPE_CHECKING:
+    from matplotlib import figure as figures
+
+ABOUT = frame.About(
+    'Prices of I/O foretell other loads',
+    'A calibration VM makes the loads of ``vsched-agent profile overhead``: '
+    'packets received and sent, blocks read and written, at several rates, '
+    'one by one and in bursts, small and large. Prices are fitted to what '
+    'the host\'s threads for it used: of each event, of a wakeup, and of a '
+    'second. Then it, and a second VM beside it, make mixes that the fit '
+    'never saw, between the calibration\'s loads: other rates, sizes and '
+    'bursts, several kinds at once, two VMs at once. From the events and '
+    'wakeups counted in a mix the prices foretell its cost. The naive model '
+    'beside it, fitted to the same loads, has the same terms without '
+    'wakeups, as page flips are priced in Govindan et al. (VEE 2007).',
+    (),
+    {'heldout_error_pct': 'mean size of the error over all mixes, percent of '
+                          'what was measured',
+     'naive_heldout_error_pct': 'likewise, of the model without wakeups',
+     'worst_heldout_error_pct': 'the largest of them, by our model',
+     'r2': 'the part of the variance that the fit explains',
+     'mixes': 'how many there were'})
+
+_RX, _TX = loads.Experiment.NET_RX, loads.Experiment.NET_TX
+_READ, _WRITE = loads.Experiment.DISK_READ, loads.Experiment.DISK_WRITE
+Mix = Sequence[tuple[int, loads.Load]]
+
+#: By name: pairs of a guest's number and a load, none of which is among
+#: those that prices are made from.
+MIXES: dict[str, Mix] = {
+    'both directions': (
+        (0, loads.Load(_TX, 700, 1, 512)),
+        (0, loads.Load(_RX, 500, 4, 256))),
+    'read and write': (
+        (0, loads.Load(_READ, 240, 4, 8192)),
+        (0, loads.Load(_WRITE, 160, 2, 4096))),
+    'send and read': (
+        (0, loads.Load(_TX, 1500, 8, 1000)),
+        (0, loads.Load(_READ, 200, 1, 16384))),
+    'large bursts': (
+        (0, loads.Load(_RX, 2000, 32, 1200)),
+        (0, loads.Load(_TX, 320, 2, 128))),
+    'all four': (
+        (0, loads.Load(_RX, 400, 1, 700)),
+        (0, loads.Load(_TX, 350, 1, 700)),
+        (0, loads.Load(_READ, 150, 1, 4096)),
+        (0, loads.Load(_WRITE, 120, 1, 8192))),
+    'two VMs talk': (
+        (0, loads.Load(_TX, 800, 2, 300)),
+        (1, loads.Load(_RX, 800, 2, 300))),
+    'one writes, one sends': (
+        (0, loads.Load(_WRITE, 480, 16, 4096)),
+        (1, loads.Load(_TX, 900, 4, 1200))),
+    'two VMs read': (
+        (0, loads.Load(_READ, 200, 2, 4096)),
+        (1, loads.Load(_READ, 300, 4, 32768))),
+}
+_ROUNDS = 4
+
+
+def conf(folder: str) -> cfg.ConfigOpts:
+    """The agent's options, with a state folder and the guest of this run."""
+    found = alert.conf(folder)
+    guest = os.environ.get('VSCHED_GUEST_DIR')
+    if guest:
+        for name, file in (('guest_kernel', 'vmlinux'),
+                           ('guest_initrd', 'initramfs.cpio')):
+            found.set_override(
+                name, os.path.join(guest, file), 'profiling')
+    return found
+
+
+def run(quick: bool) -> frame.Run:
+    """The calibration, and the mixes among it."""
+    with tempfile.TemporaryDirectory() as folder, frame.alone():
+        os.mkdir(os.path.join(folder, 'profiling'))
+        scene = measurement.OverheadMeasurement(conf(folder), quick, 2)
+        try:
+            calibrated, mixed = _measure(scene, 2 if quick else _ROUNDS)
+        except errors.VschedError as problem:
+            raise frame.Unavailable(problem.detail) from None
+        finally:
+            scene.close()
+    seen = [one for _, one in calibrated]
+    ours = pricing.fitted(seen)
+    naive = pricing.fitted(seen, (*overhead.EVENTS, overhead.IDLE))
+    found: dict[str, tuple[float, float]] = {}
+    for name, guests in mixed.items():
+        measured_ms = sum(one.cost_ns for one in guests) / 1e6
+        told = [sum(model.predict_ns(one.observation.counts)
+                    for one in guests) / 1e6 for model in (ours, naive)]
+        found[name] = (_off_pct(told[0], measured_ms),
+                       _off_pct(told[1], measured_ms))
+        yield frame.Variant(name, {
+            'measured_ms': round(measured_ms, 2),
+            'predicted_ms': round(told[0], 2),
+            'naive_ms': round(told[1], 2),
+            'error_pct': round(found[name][0], 2),
+            'naive_error_pct': round(found[name][1], 2)})
+    for name, model in (('prices', ours), ('naive prices', naive)):
+        yield frame.Variant(name, {
+            'r2': round(model.r2, 4), 'n': model.n, 'cost_us': {
+                term: round(price.cost_ns / 1000, 3)
+                for term, price in model.prices.items()}})
+    sizes = [abs(one) for one, _ in found.values()]
+    return {
+        'heldout_error_pct': round(statistics.mean(sizes), 2),
+        'naive_heldout_error_pct': round(statistics.mean(
+            abs(one) for _, one in found.values()), 2),
+        'worst_heldout_error_pct': round(max(sizes), 2),
+        'r2': round(ours.r2, 4), 'mixes': len(found)}
+
+
+def _measure(scene: measurement.OverheadMeasurement, rounds: int) -> tuple[
+        list[tuple[loads.Load, pricing.Seen]], dict[str, list[pricing.Seen]]]:
+    """What the calibration's loads cost, and by mix what each guest cost.
+
+    :param rounds: how often each mix is made; they add up.
+    """
+    stopping = threading.Event()
+    calibrated: list[tuple[loads.Load, pricing.Seen]] = []
+    mixed: dict[str, list[pricing.Seen]] = {name: [] for name in MIXES}
+    with scene.stage as stage:
+        for step in order(scene.plan, rounds):
+            mix = MIXES[step] if isinstance(step, str) else [(0, step)]
+            seen = pricing.look(stage, scene.meter, mix,
+                                scene.plan.window_s, stopping)
+            if isinstance(step, str):
+                mixed[step] += seen
+            else:
+                calibrated.append((step, seen[0]))
+    return calibrated, mixed
+
+
+def order(plan: loads.Plan, rounds: int) -> list[loads.Load | str]:
+    """The calibration's loads with the names of mixes evenly among them.
+
+    The speed of a CPU that others use as well drifts: what is foretold has
+    to be measured on the same one as what it is foretold from.
+    """
+    calibration = [load for _, load in loads.points(plan)]
+    names = list(MIXES) * rounds
+    found: list[loads.Load | str] = []
+    for number, load in enumerate(calibration):
+        found.append(load)
+        due = (number + 1) * len(names) // len(calibration)
+        found += names[number * len(names) // len(calibration):due]
+    return found
+
+
+def _off_pct(told: float, measured: float) -> float:
+    return 100 * (told - measured) / measured
+
+
+def draw(record: frame.Record, figure: 'figures.Figure') -> None:
+    """What was foretold, against what was measured."""
+    axes = figure.add_subplot()
+    mixes = [one for one in record.variants.values() if 'measured_ms' in one]
+    most = max(max(one['measured_ms'], one['predicted_ms'], one['naive_ms'])
+               for one in mixes)
+    for name, label, color in (('naive_ms', 'without wakeups', 'tab:red'),
+                               ('predicted_ms', 'prices', 'tab:blue')):
+        axes.plot([one['measured_ms'] for one in mixes],
+                  [one[name] for one in mixes], 'o', color=color,
+                  label=label)
+    axes.plot([0, most], [0, most], color='tab:green', linestyle=':',
+              label='exact')
+    axes.set_xlabel('measured, ms of CPU')
+    axes.set_ylabel('foretold, ms of CPU')
+    axes.legend(fontsize=8)
