@@ -59,7 +59,7 @@ shell_files() {
     files | while read -r name; do
         case $name in
             *.sh) echo "$name" ;;
-            tools/*|.ci/*)
+            tools/*|.ci/*|devstack/*)
                 if head -n 1 "$name" | grep -q -E '^#!.*\b(ba)?sh\b'; then
                     echo "$name"
                 fi

@@ -25,7 +25,7 @@ PYTHON_PACKAGES=(
 )
 # What tools/guest/build.sh calls.
 # shellcheck disable=SC2034
-GUEST_PACKAGES=(cpio lz4 binutils)
+GUEST_PACKAGES=(cpio lz4 binutils gcc libc6-dev)
 
 # installed PACKAGE: true when dpkg has it, configured.
 installed() {
