@@ -32,6 +32,11 @@ STREAMS=()
 # Failures that leave no stream: a part that couldn't be prepared, modules
 # that can't be imported, runs without tests.
 FAILED=0
+# No test takes as long without a word, and all of them together don't either.
+SILENCE_S=${VSCHED_TEST_SILENCE_S:-420}
+LIMIT_S=${VSCHED_TEST_LIMIT_S:-4500}
+# The run that goes on.
+RUNNING=''
 
 usage() {
     cat <<USAGE
@@ -54,6 +59,53 @@ all_passed() {
     "$VENV/bin/python" "$VSCHED_TOOLS/subunit_counts.py" "$1" >/dev/null
 }
 
+# below PID: it and all processes that descend from it.
+below() {
+    local child
+    echo "$1"
+    for child in $(pgrep -P "$1"); do
+        below "$child"
+    done
+}
+
+# abandon SIGNAL: ends the run that goes on.
+abandon() {
+    local pid
+    for pid in $(below "$RUNNING"); do
+        # The workers say where they are on SIGABRT; stestr collects what
+        # they have done and then ends by itself.
+        if [[ $1 != ABRT ]] || grep -qs subunit_runner "/proc/$pid/cmdline"
+        then
+            kill -s "$1" "$pid" 2>/dev/null || true
+        fi
+    done
+}
+
+# watched OUTPUT COMMAND...: runs it, its output in a file too. A run that
+# hangs is ended, with the place where it hangs in the output.
+watched() {
+    local output=$1 status=0 silent_s
+    shift
+    : >"$output"
+    "$@" > >(tee "$output") 2>&1 &
+    RUNNING=$!
+    while kill -0 "$RUNNING" 2>/dev/null; do
+        sleep 1
+        silent_s=$(($(date +%s) - $(stat -c %Y "$output")))
+        if ((silent_s > SILENCE_S || SECONDS > LIMIT_S)); then
+            failure "ended: silent for $silent_s s, $SECONDS s in all"
+            abandon ABRT
+            sleep 10
+            abandon TERM
+            sleep 10
+            abandon KILL
+        fi
+    done
+    wait "$RUNNING" || status=$?
+    RUNNING=''
+    return "$status"
+}
+
 # run NAME REGEX OPTION...: one run of stestr, with a repository of its own,
 # so that a run which never began isn't mistaken for the one before it.
 run() {
@@ -61,7 +113,8 @@ run() {
     shift 2
     mkdir -p "$RESULTS/$name"
     say "$name tests:"
-    "$VENV/bin/stestr" --repo-url "$RESULTS/$name" run "$@" \
+    watched "$RESULTS/$name.output" \
+        "$VENV/bin/stestr" --repo-url "$RESULTS/$name" run "$@" \
         "$regex" || status=$?
     if "$VENV/bin/stestr" --repo-url "$RESULTS/$name" last --subunit \
         >"$RESULTS/$name.subunit" 2>/dev/null &&
@@ -91,6 +144,7 @@ prepare() {
 finish() {
     local code=$? status=0
     trap '' INT TERM
+    [[ -z $RUNNING ]] || abandon TERM
     stop_started || true
     # This script itself may have gone wrong before all was run.
     [[ $code == 0 || $FAILED -gt 0 ]] || FAILED=1
@@ -150,6 +204,7 @@ main() {
     export PATH=$VENV/bin:$PATH
     export PYTHONDONTWRITEBYTECODE=1 OS_STDOUT_CAPTURE=1
     export OS_STDERR_CAPTURE=1 OS_TEST_TIMEOUT=${OS_TEST_TIMEOUT:-300}
+    export PYTHONFAULTHANDLER=1
 
     local name
     for name in "${RUNS[@]}"; do
