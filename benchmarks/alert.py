@@ -29,7 +29,7 @@ from vsched_agent.profiling import plan
 from vsched_agent.profiling import run_file
 from vsched_lib.contract import certification
 from vsched_lib.contract import errors
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.model import error
 from vsched_lib.model import reservation
 
@@ -131,7 +131,7 @@ def conf(folder: str) -> cfg.ConfigOpts:
 def measure(scene: measurement.ErrorMeasurement, folder: str,
              order: plan.Order,
              granted: ty.Callable[[plan.Task], reservation.Reservation]
-            = lambda task: task.promise) -> messages.ErrorProfile:
+            = lambda task: task.promise) -> profiles.ErrorProfile:
     """Carry out an order.
 
     :param granted: what is put in force for a task.
@@ -146,9 +146,9 @@ def measure(scene: measurement.ErrorMeasurement, folder: str,
 
 
 def inflated(scene: measurement.ErrorMeasurement, folder: str,
-              profile: messages.ErrorProfile, windows: int,
-             ) -> tuple[list[messages.ErrorPoint],
-                        list[messages.ErrorPoint],
+              profile: profiles.ErrorProfile, windows: int,
+             ) -> tuple[list[profiles.ErrorPoint],
+                        list[profiles.ErrorPoint],
                         dict[int, reservation.Reservation]]:
     """Measure what misses the bound again, with the margins it is granted.
 
@@ -182,7 +182,7 @@ def inflated(scene: measurement.ErrorMeasurement, folder: str,
     return certification.contended(again, 'deadline', PERIOD_US), raw, granted
 
 
-def variants(prefix: str, points: Iterable[messages.ErrorPoint],
+def variants(prefix: str, points: Iterable[profiles.ErrorPoint],
              ) -> ty.Iterator[frame.Variant]:
     """Points as variants of a benchmark."""
     for point in points:
@@ -203,23 +203,23 @@ def _pct(ppm: int) -> float:
     return round(ppm / 10_000, 4)
 
 
-def _bound(point: messages.ErrorPoint) -> float | None:
+def _bound(point: profiles.ErrorPoint) -> float | None:
     size_ppm = point.statistics.size_ppm(0.8)
     return None if size_ppm is None else _pct(size_ppm)
 
 
-def _low_ppm(point: messages.ErrorPoint) -> int:
+def _low_ppm(point: profiles.ErrorPoint) -> int:
     return point.quantiles_ppm[0]
 
 
-def _worst(points: Iterable[messages.ErrorPoint], contenders: int,
+def _worst(points: Iterable[profiles.ErrorPoint], contenders: int,
            low_ppm: int = FROM_PPM, below_ppm: int = error.PPM) -> float:
     return max((_pct(point.abs_p99_ppm) for point in points
                 if point.contenders == contenders and
                 low_ppm <= point.share_ppm < below_ppm), default=0.0)
 
 
-def short(points: Iterable[messages.ErrorPoint]) -> float:
+def short(points: Iterable[profiles.ErrorPoint]) -> float:
     """The worst p99 of what is missing, in percent."""
     return max((_pct(max(0, -_low_ppm(point))) for point in points),
                default=0.0)

@@ -86,7 +86,7 @@ class Bulletin:
             collections.deque())
         self._jobs: collections.deque[messages.JobReport] = (
             collections.deque(maxlen=_MOST_JOBS))
-        self._profiles: list[messages.ErrorProfile] = []
+        self._profiles: list[contract.ErrorProfile] = []
         self._overheads: list[contract.OverheadProfile] = []
         self._full = True
         self._sent_info: messages.HostInfo | None = None
@@ -132,7 +132,7 @@ class Bulletin:
         """A job got further. Safe from any thread."""
         self._jobs.append(report)
 
-    def profile(self, profile: messages.ErrorProfile,
+    def profile(self, profile: contract.ErrorProfile,
                 changes: ty.Sequence[error_change.Change]) -> None:
         """The host has a new error profile.
 

@@ -32,7 +32,7 @@ from vsched_lib.contract import profiles as contract
 
 LOG = logging.getLogger(__name__)
 
-Source = messages.ProfileSource
+Source = contract.ProfileSource
 
 
 class HostCosts:

@@ -34,7 +34,6 @@ from vsched_agent.profiling import margins
 from vsched_agent.profiling import news
 from vsched_agent.profiling import store
 from vsched_lib.contract import certification
-from vsched_lib.contract import messages
 from vsched_lib.contract import placement
 from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error_change
@@ -48,10 +47,10 @@ def folder(conf: cfg.ConfigOpts) -> str:
 
 
 def error_profiles(conf: cfg.ConfigOpts,
-                   ) -> store.Profiles[messages.ErrorProfile]:
+                   ) -> store.Profiles[contract.ErrorProfile]:
     """This host's error profiles."""
     return store.Profiles(
-        messages.ErrorProfile, os.path.join(folder(conf), 'error'),
+        contract.ErrorProfile, os.path.join(folder(conf), 'error'),
         conf.profiling.keep_profiles)
 
 
@@ -69,7 +68,7 @@ def chosen(stored: store.Profiles[store.Kind],
 
     :param command: has ``source`` and ``version``; None is the newest.
     """
-    source = messages.ProfileSource(command.source)
+    source = contract.ProfileSource(command.source)
     return (stored.latest(source) if command.version is None
             else stored.load(source, command.version))
 
@@ -120,7 +119,7 @@ class HostProfiles:
         self._due_s = time.monotonic() + self._interval_s
         try:
             profile = self._live.profile(self._store.next_version(
-                messages.ProfileSource.LIVE), self._host)
+                contract.ProfileSource.LIVE), self._host)
             if profile is not None:
                 self._store.keep(profile)
         except OSError as problem:
@@ -140,6 +139,6 @@ class HostProfiles:
         return placement.certified_traits(profile.points, self._confidence)
 
     def look(self) -> list[tuple[
-            messages.ErrorProfile, list[error_change.Change]]]:
+            contract.ErrorProfile, list[error_change.Change]]]:
         """Profiles that are new, and how they differ from the last ones."""
         return self._news.look()

@@ -53,7 +53,7 @@ class Profiles(ty.Protocol):
         """What was just seen to be in force: samples for free."""
 
     def look(self) -> Sequence[tuple[
-            messages.ErrorProfile, Sequence[error_change.Change]]]:
+            profiles.ErrorProfile, Sequence[error_change.Change]]]:
         """Those that are new, and how they differ from the last ones."""
 
 

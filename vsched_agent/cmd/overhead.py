@@ -31,7 +31,6 @@ from vsched_agent.profiling import prices
 from vsched_agent.profiling import run_file
 from vsched_agent.profiling import runner
 from vsched_lib.contract import errors
-from vsched_lib.contract import messages
 from vsched_lib.contract import profiles as contract
 from vsched_lib.model import overhead
 
@@ -72,7 +71,7 @@ def _run(conf: cfg.ConfigOpts) -> int:
             'plan': scene.plan.to_dict(), **scene.facts})
         run_control.stop_when_told(conf, stopping)
         profile = scene.run(kept, stopping, tell).run(
-            stored.next_version(messages.ProfileSource.BENCHMARK))
+            stored.next_version(contract.ProfileSource.BENCHMARK))
         stored.keep(profile)
         kept.discard()
     except runner.Cancelled:
@@ -144,7 +143,7 @@ def _chosen(conf: cfg.ConfigOpts) -> contract.OverheadProfile | None:
 def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
     """What the doctor says of this host's newest overhead profile."""
     found = profiles.overhead_profiles(conf).latest(
-        messages.ProfileSource.BENCHMARK)
+        contract.ProfileSource.BENCHMARK)
     problem = prices.Prices(
         lambda: found, profiles.facts(kernel.KernelFacts.read())).problem()
     if found is None or problem is not None:

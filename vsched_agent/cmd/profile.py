@@ -34,7 +34,7 @@ from vsched_agent.profiling import run_file
 from vsched_agent.profiling import runner
 from vsched_lib.contract import certification
 from vsched_lib.contract import errors
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error
 from vsched_lib.model import reservation
 
@@ -98,8 +98,8 @@ def _choose(parser: argparse.ArgumentParser) -> None:
         help='of the CPU time that is given, or of the work for I/O '
              '(default: error)')
     parser.add_argument(
-        '--source', choices=[str(one) for one in messages.ProfileSource],
-        default=str(messages.ProfileSource.BENCHMARK))
+        '--source', choices=[str(one) for one in contract.ProfileSource],
+        default=str(contract.ProfileSource.BENCHMARK))
     parser.add_argument(
         '--version', type=int, help='default: the newest')
 
@@ -152,7 +152,7 @@ def _error(conf: cfg.ConfigOpts) -> int:
     stored = profiles.error_profiles(conf)
     try:
         profile = run.run(stored.next_version(
-            messages.ProfileSource.BENCHMARK))
+            contract.ProfileSource.BENCHMARK))
         if not profile.points:
             print('nothing was measured: %s' % '; '.join(profile.notes),
                   file=sys.stderr)
@@ -183,7 +183,7 @@ def _dry_run(scene: measurement.ErrorMeasurement, order: plan.Order) -> int:
     return 0
 
 
-def _chosen(conf: cfg.ConfigOpts) -> messages.ErrorProfile | None:
+def _chosen(conf: cfg.ConfigOpts) -> contract.ErrorProfile | None:
     found = profiles.chosen(profiles.error_profiles(conf), conf.command)
     if found is None:
         print('there is no such profile in %s; "vsched-agent profile error" '
@@ -235,7 +235,7 @@ def _plot(conf: cfg.ConfigOpts) -> int:
 def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
     """What the doctor says of this host's newest profile."""
     found = profiles.error_profiles(conf).latest(
-        messages.ProfileSource.BENCHMARK)
+        contract.ProfileSource.BENCHMARK)
     remedy = '"vsched-agent profile error" measures it'
     if found is None:
         return doctor.Finding(
@@ -262,7 +262,7 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
             'no share from 10 % on was measured among contenders'))
 
 
-def table(profile: messages.ErrorProfile, confidence: float) -> str:
+def table(profile: contract.ErrorProfile, confidence: float) -> str:
     """A profile as text for a terminal.
 
     :param confidence: of the bound in the last column.

@@ -29,7 +29,7 @@ import uuid as uuids
 from oslo_log import log as logging
 
 from vsched_agent.profiling import watch
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.model import error
 from vsched_lib.model import reservation
 
@@ -135,23 +135,23 @@ class LiveErrors:
         self._passes = 0
 
     def profile(self, version: int, facts: ty.Mapping[str, ty.Any],
-                ) -> messages.ErrorProfile | None:
+                ) -> profiles.ErrorProfile | None:
         """What was gathered, as a profile; None when nothing was.
 
         :param facts: of the kernel, as in a profile.
         """
         points = tuple(
-            messages.ErrorPoint.of(
+            profiles.ErrorPoint.of(
                 error.statistics(samples), backend=backend,
                 period_us=period_us, share_ppm=share_ppm, contenders=0,
-                probe=messages.Probe.VCPU, window_us=error.WINDOW_US)
+                probe=profiles.Probe.VCPU, window_us=error.WINDOW_US)
             for (backend, period_us, share_ppm), samples
             in sorted(self._samples.items()))
         if not points:
             return None
-        return messages.ErrorProfile(
+        return profiles.ErrorProfile(
             uuid=str(uuids.uuid4()), version=version,
-            source=messages.ProfileSource.LIVE, started_at=self._since,
+            source=profiles.ProfileSource.LIVE, started_at=self._since,
             finished_at=time.time(), load=os.getloadavg()[0], quick=False,
             complete=True, points=points, **facts)
 

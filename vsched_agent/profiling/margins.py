@@ -24,7 +24,7 @@ import typing as ty
 
 from vsched_lib.contract import certification
 from vsched_lib.contract import errors
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.model import error
 from vsched_lib.model import reservation
 
@@ -50,7 +50,7 @@ class Margins:
     :param policy: how sure to be.
     """
 
-    def __init__(self, profile: Callable[[], messages.ErrorProfile | None],
+    def __init__(self, profile: Callable[[], profiles.ErrorProfile | None],
                  host: Mapping[str, ty.Any],
                  policy: Policy = Policy()) -> None:
         self._profile = profile

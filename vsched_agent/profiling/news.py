@@ -17,10 +17,10 @@ a new one, tells of it, and takes it into account.
 """
 
 from vsched_agent.profiling import store
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error_change
 
-Source = messages.ProfileSource
+Source = contract.ProfileSource
 
 
 class News:
@@ -29,18 +29,18 @@ class News:
     :param profiles: where they are kept.
     """
 
-    def __init__(self, profiles: store.Profiles[messages.ErrorProfile],
+    def __init__(self, profiles: store.Profiles[contract.ErrorProfile],
                  ) -> None:
         self._profiles = profiles
         self._seen: dict[Source, int] = {}
-        self._latest: dict[Source, messages.ErrorProfile] = {}
+        self._latest: dict[Source, contract.ErrorProfile] = {}
 
-    def benchmark(self) -> messages.ErrorProfile | None:
+    def benchmark(self) -> contract.ErrorProfile | None:
         """The newest profile that was measured on purpose, as last seen."""
         return self._latest.get(Source.BENCHMARK)
 
     def look(self) -> list[tuple[
-            messages.ErrorProfile, list[error_change.Change]]]:
+            contract.ErrorProfile, list[error_change.Change]]]:
         """The newest profile of each source that has a new one.
 
         :returns: with what has changed since the one before. At the first

@@ -18,7 +18,7 @@ import dataclasses
 import math
 import typing as ty
 
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.model import error
 from vsched_lib.model import reservation
 
@@ -110,7 +110,7 @@ class Task:
         return '%s %d %d %d' % (self.backend, self.period_us,
                                 self.share_ppm, self.contenders)
 
-    def where(self, probe: messages.Probe) -> dict[str, ty.Any]:
+    def where(self, probe: profiles.Probe) -> dict[str, ty.Any]:
         """The fields of a point before its figures."""
         return {'backend': str(self.backend), 'period_us': self.period_us,
                 'share_ppm': self.share_ppm, 'contenders': self.contenders,

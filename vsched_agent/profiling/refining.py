@@ -95,7 +95,7 @@ class LivePrices:
             r2, (self._left / self._n) ** 0.5, self._n)
         return profiles.OverheadProfile(
             uuid=str(uuids.uuid4()), version=version,
-            source=messages.ProfileSource.LIVE, started_at=self._since,
+            source=profiles.ProfileSource.LIVE, started_at=self._since,
             finished_at=time.time(), load=os.getloadavg()[0], quick=False,
             complete=True, good=found.good, r2=r2,
             residual_ns=found.residual_ns, n=self._n,

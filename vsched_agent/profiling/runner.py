@@ -31,7 +31,7 @@ from vsched_agent.profiling import plan
 from vsched_agent.profiling import run_file
 from vsched_agent.profiling import sampler
 from vsched_lib.contract import errors
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.model import error
 
 LOG = logging.getLogger(__name__)
@@ -95,10 +95,10 @@ class Runner:
         self._stopping = stopping
         self._on_progress = on_progress
         self._notes: list[str] = []
-        self._probe = (messages.Probe.VCPU if order.in_guest
-                       else messages.Probe.THREAD)
+        self._probe = (profiles.Probe.VCPU if order.in_guest
+                       else profiles.Probe.THREAD)
 
-    def run(self, version: int) -> messages.ErrorProfile:
+    def run(self, version: int) -> profiles.ErrorProfile:
         """Measure what is not measured yet.
 
         :param version: what the profile is numbered.
@@ -117,13 +117,13 @@ class Runner:
         for number, slot in enumerate(slots):
             self._measure(number, len(slots), slot)
         points = tuple(
-            messages.ErrorPoint.of(
+            profiles.ErrorPoint.of(
                 error.statistics(self._kept.done[task.key]),
                 **task.where(self._probe))
             for task in wanted if self._kept.done.get(task.key))
-        return messages.ErrorProfile(
+        return profiles.ErrorProfile(
             uuid=str(uuids.uuid4()), version=version,
-            source=messages.ProfileSource.BENCHMARK, started_at=started_at,
+            source=profiles.ProfileSource.BENCHMARK, started_at=started_at,
             finished_at=time.time(), load=load, quick=self._order.quick,
             complete=len(points) == len(wanted), points=points,
             notes=tuple(self._notes), **{**self._host.facts, 'features': {

@@ -26,17 +26,16 @@ import typing as ty
 
 from oslo_log import log as logging
 
-from vsched_lib.contract import messages
 from vsched_lib.contract import profiles
 
 LOG = logging.getLogger(__name__)
 
 _NAME = re.compile(r'(benchmark|live)-([0-9]{6,})\.json\Z', re.ASCII)
 
-Source = messages.ProfileSource
+Source = profiles.ProfileSource
 
 
-Kind = ty.TypeVar('Kind', messages.ErrorProfile, profiles.OverheadProfile)
+Kind = ty.TypeVar('Kind', profiles.ErrorProfile, profiles.OverheadProfile)
 
 
 class Profiles(ty.Generic[Kind]):

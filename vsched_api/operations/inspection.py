@@ -307,14 +307,13 @@ def _job(job: messages.JobReport) -> Row:
     }
 
 
-def _profile(profile: messages.ErrorProfile) -> Row:
+def _profile(profile: profiles.ErrorProfile) -> Row:
     row = _measured('ErrorProfile.', profile)
     row['points'] = [_point(point) for point in profile.points]
     return row
 
 
-def _measured(where: str, profile: (
-        messages.ErrorProfile | profiles.OverheadProfile)) -> Row:
+def _measured(where: str, profile: profiles.Profile) -> Row:
     """What every kind of profile has."""
     row: Row = {
         'uuid': _uuid(where + 'uuid', profile.uuid),
@@ -333,7 +332,7 @@ def _measured(where: str, profile: (
     return row
 
 
-def _point(point: messages.ErrorPoint) -> Row:
+def _point(point: profiles.ErrorPoint) -> Row:
     where = 'ErrorPoint.'
     row: Row = {
         'backend': _word(where + 'backend', point.backend),

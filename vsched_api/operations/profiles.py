@@ -80,7 +80,7 @@ def measure_overhead(database: db.Database,
 
 
 def newest(database: db.Database, host: str, source: str | None = None,
-           version: int | None = None) -> list[messages.ErrorProfile]:
+           version: int | None = None) -> list[profiles.ErrorProfile]:
     """The newest error profile of each source.
 
     :param source: only of this one.
@@ -88,7 +88,7 @@ def newest(database: db.Database, host: str, source: str | None = None,
     :raises errors.NotFound: when no agent ever reported from the host, or
         when a version is asked for that is not kept.
     """
-    def work(session: ty.Any) -> list[messages.ErrorProfile]:
+    def work(session: ty.Any) -> list[profiles.ErrorProfile]:
         rows = _newest(
             session, models.ErrorProfile, host, source, version)
         points = queries.points(session, [row.id for row in rows])
@@ -118,7 +118,7 @@ def _newest(session: ty.Any, kind: type[queries.Kind], host: str,
 
 def page(database: db.Database, host: str, limit: int,
          marker: str | None = None, source: str | None = None,
-         ) -> list[messages.ErrorProfile]:
+         ) -> list[profiles.ErrorProfile]:
     """All error profiles of a host that are kept, newest first.
 
     :param marker: UUID of the last profile of the page before.
@@ -193,7 +193,7 @@ def plot(database: db.Database, host: str, figure: str, form: str,
 
 
 def _one(database: db.Database, host: str, source: str,
-         version: int | None) -> messages.ErrorProfile:
+         version: int | None) -> profiles.ErrorProfile:
     found = newest(database, host, source, version)
     if not found:
         raise _none(models.ErrorProfile, host, source, version)
@@ -220,11 +220,11 @@ def _none(kind: type[models.Base], host: str, source: str | None,
 
 def from_row(row: models.ErrorProfile,
              points: Sequence[models.ErrorPoint] = (),
-             ) -> messages.ErrorProfile:
+             ) -> profiles.ErrorProfile:
     """A profile as it was told, or all of it but its points."""
-    return messages.ErrorProfile.from_dict({
-        **_values(messages.ErrorProfile, row, 'points'),
-        'points': [_values(messages.ErrorPoint, point) for point in points]})
+    return profiles.ErrorProfile.from_dict({
+        **_values(profiles.ErrorProfile, row, 'points'),
+        'points': [_values(profiles.ErrorPoint, point) for point in points]})
 
 
 def _overhead(row: models.OverheadProfile) -> profiles.OverheadProfile:

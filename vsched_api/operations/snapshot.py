@@ -40,7 +40,7 @@ from vsched_api.db import session as db
 from vsched_api.operations import hosts
 from vsched_api.operations import profiles
 from vsched_lib.contract import certification
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles as contract
 from vsched_lib.contract import snapshot
 
 LOG = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ def _certificates(session: ty.Any, host_id: int,
                   confidence: float) -> dict[str, ty.Any]:
     rows = profile_queries.newest(
         session, models.ErrorProfile, host_id,
-        messages.ProfileSource.BENCHMARK.value)
+        contract.ProfileSource.BENCHMARK.value)
     if not rows:
         return {'certificates': '[]', 'measured': None}
     row, = rows
@@ -110,7 +110,7 @@ def _certificates(session: ty.Any, host_id: int,
 def _prices(session: ty.Any, host_id: int) -> str | None:
     rows = profile_queries.newest(
         session, models.OverheadProfile, host_id,
-        messages.ProfileSource.BENCHMARK.value)
+        contract.ProfileSource.BENCHMARK.value)
     if not rows or not rows[0].good:
         return None
     return _text({price['term']: price['cost_ns']

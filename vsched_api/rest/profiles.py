@@ -33,7 +33,6 @@ from vsched_api.rest import services
 from vsched_api.rest import validation
 from vsched_api.schemas import fields
 from vsched_api.schemas import profiles as schemas
-from vsched_lib.contract import messages
 from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error
 from vsched_lib.presentation import error_csv
@@ -160,11 +159,11 @@ def _overhead(host: str, one: contract.OverheadProfile) -> dict[str, ty.Any]:
 
 
 def _source(query: dict[str, ty.Any]) -> str:
-    return str(query.get('source', messages.ProfileSource.BENCHMARK))
+    return str(query.get('source', contract.ProfileSource.BENCHMARK))
 
 
 def _view(host: str, kind: str, one: (
-        messages.ErrorProfile | contract.OverheadProfile),
+        contract.ErrorProfile | contract.OverheadProfile),
         ) -> dict[str, ty.Any]:
     address = pagination.href(
         '/v1/hosts/%s/profiles/%s' % (host, kind), urllib.parse.urlencode(
@@ -188,7 +187,7 @@ def _view(host: str, kind: str, one: (
     }
 
 
-def _point(point: messages.ErrorPoint) -> dict[str, ty.Any]:
+def _point(point: contract.ErrorPoint) -> dict[str, ty.Any]:
     found = point.statistics
     return {**point.to_dict(), 'bounds': [
         {'confidence_pct': confidence_pct,

@@ -13,7 +13,7 @@
 """What requests about profiles may say."""
 
 from vsched_api.schemas import fields
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.model import reservation
 from vsched_lib.presentation import error_plots
 
@@ -24,7 +24,7 @@ def _some(item: fields.Schema, most: int) -> fields.Schema:
 
 
 _SOURCE: fields.Schema = {
-    'type': 'string', 'enum': list(map(str, messages.ProfileSource))}
+    'type': 'string', 'enum': list(map(str, profiles.ProfileSource))}
 _VERSION: fields.Schema = {
     'type': 'integer', 'minimum': 1, 'maximum': 2**63 - 1}
 

@@ -15,11 +15,10 @@
 from collections.abc import Mapping
 import typing as ty
 
-from vsched_lib.contract import messages
 from vsched_lib.contract import profiles
 
 
-def differences(profile: messages.ErrorProfile | profiles.OverheadProfile,
+def differences(profile: profiles.Profile,
                 host: Mapping[str, ty.Any]) -> list[str]:
     """What has changed on a host since a profile was made, in words.
 
@@ -36,8 +35,8 @@ def differences(profile: messages.ErrorProfile | profiles.OverheadProfile,
 FACTS = ('kernel', 'tick_us', 'cpus')
 
 
-def contended(profile: messages.ErrorProfile, backend: str,
-              period_us: int) -> list[messages.ErrorPoint]:
+def contended(profile: profiles.ErrorProfile, backend: str,
+              period_us: int) -> list[profiles.ErrorPoint]:
     """The points that a decision may rest on.
 
     What a backend gives while nobody else wants the CPU says nothing about

@@ -25,7 +25,6 @@ import typing as ty
 
 from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
-from vsched_lib.model import error
 
 
 class Source(enum.StrEnum):
@@ -52,17 +51,6 @@ class Severity(enum.StrEnum):
     INFO = 'info'
     WARNING = 'warning'
     ERROR = 'error'
-
-
-#: Where the samples of a profile come from.
-ProfileSource = profiles.ProfileSource
-
-
-class Probe(enum.StrEnum):
-    """What was given the share."""
-
-    THREAD = 'thread'
-    VCPU = 'vcpu'
 
 
 class JobKind(enum.StrEnum):
@@ -313,84 +301,6 @@ class Event(wire.Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ErrorPoint(wire.Message):
-    """What was found at one share under one backend and period.
-
-    From ``n`` on the fields are those of
-    :class:`vsched_lib.model.error.Statistics`.
-
-    :param share_ppm: what was promised, in ppm of a CPU.
-    :param contenders: hogs outside of the reservation meanwhile.
-    :param probe: what was given the share.
-    :param window_us: the length of one look.
-    """
-
-    backend: str
-    period_us: int
-    share_ppm: int
-    contenders: int
-    probe: Probe
-    window_us: int
-    n: int
-    mean_ppm: int
-    min_ppm: int
-    max_ppm: int
-    quantiles_ppm: tuple[int, ...]
-    abs_p50_ppm: int
-    abs_p95_ppm: int
-    abs_p99_ppm: int
-    long_mean_ppm: int
-    counts: tuple[int, ...]
-    lowest_ppm: tuple[int, ...]
-    largest_ppm: tuple[int, ...]
-
-    @property
-    def statistics(self) -> error.Statistics:
-        """The point as the model sees it."""
-        return error.Statistics(**{
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(error.Statistics)})
-
-    @classmethod
-    def of(cls, found: error.Statistics, **where: ty.Any) -> ty.Self:
-        """A point from what the model made of its samples.
-
-        :param where: the fields before ``n``.
-        """
-        return cls(**where, **{
-            field.name: getattr(found, field.name)
-            for field in dataclasses.fields(found)})
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ErrorProfile(wire.Message):
-    """How wrong one host's CPU allocation was found to be.
-
-    :param version: counts the host's profiles of one source, from 1.
-    :param features: what the kernel's scheduler can and does, by name.
-    :param load: what ran meanwhile, as the load average of one minute.
-    :param quick: a short run, whose bounds are wide.
-    :param complete: every point asked for was measured.
-    :param notes: what was not measured, and why; one sentence each.
-    """
-
-    uuid: str
-    version: int
-    source: ProfileSource
-    started_at: float
-    finished_at: float
-    kernel: str
-    tick_us: int
-    cpus: int
-    load: float
-    quick: bool
-    complete: bool
-    features: dict[str, ty.Any] = dataclasses.field(default_factory=dict)
-    points: tuple[ErrorPoint, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class JobOrder(wire.Message):
     """Something an operator wants a host to do, or to stop doing.
 
@@ -457,7 +367,7 @@ class Report(wire.Message):
     usage: tuple[UsageSample, ...] = ()
     events: tuple[Event, ...] = ()
     jobs: tuple[JobReport, ...] = ()
-    error_profiles: tuple[ErrorProfile, ...] = ()
+    error_profiles: tuple[profiles.ErrorProfile, ...] = ()
     host_usage: tuple[HostUsage, ...] = ()
     overhead_profiles: tuple[profiles.OverheadProfile, ...] = ()
 

@@ -20,7 +20,7 @@ nowhere else.
 from collections.abc import Iterable
 from collections.abc import Mapping
 
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.model import error
 from vsched_lib.model import reservation
 
@@ -60,7 +60,7 @@ def certified_trait(backend: str, period_us: int, bound_ppm: int) -> str:
         TRAIT_PREFIX, backend.upper(), period_us, bound)
 
 
-def certified_traits(points: Iterable[messages.ErrorPoint],
+def certified_traits(points: Iterable[profiles.ErrorPoint],
                      confidence: float) -> frozenset[str]:
     """What an error profile certifies.
 
@@ -70,7 +70,7 @@ def certified_traits(points: Iterable[messages.ErrorPoint],
     :param points: of any backends and periods.
     :param confidence: above 0, below 1.
     """
-    groups: dict[tuple[str, int], list[messages.ErrorPoint]] = {}
+    groups: dict[tuple[str, int], list[profiles.ErrorPoint]] = {}
     for point in points:
         if point.contenders > 0:
             groups.setdefault((point.backend, point.period_us), []).append(

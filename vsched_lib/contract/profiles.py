@@ -12,8 +12,8 @@
 
 """What hosts have measured of themselves, as agents tell it.
 
-Messages like those of :mod:`vsched_lib.contract.messages`, which has the
-error profiles.
+Messages of their own, and parts of those of
+:mod:`vsched_lib.contract.messages`.
 """
 
 import dataclasses
@@ -22,6 +22,7 @@ import math
 import typing as ty
 
 from vsched_lib.contract import wire
+from vsched_lib.model import error
 from vsched_lib.model import overhead
 
 
@@ -30,6 +31,102 @@ class ProfileSource(enum.StrEnum):
 
     BENCHMARK = 'benchmark'
     LIVE = 'live'
+
+
+class Probe(enum.StrEnum):
+    """What was given the share."""
+
+    THREAD = 'thread'
+    VCPU = 'vcpu'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Profile(wire.Message):
+    """What every kind of profile says of itself.
+
+    :param version: counts the host's profiles of one kind and source, from
+        1.
+    :param load: what ran meanwhile, as the load average of one minute.
+    :param quick: a short run, whose bounds are wide.
+    :param complete: every point asked for was measured.
+    :param features: what it was measured with, by name.
+    :param notes: what was not measured, and why; one sentence each.
+    """
+
+    uuid: str
+    version: int
+    source: ProfileSource
+    started_at: float
+    finished_at: float
+    kernel: str
+    tick_us: int
+    cpus: int
+    load: float
+    quick: bool
+    complete: bool
+    features: dict[str, ty.Any] = dataclasses.field(
+        default_factory=dict, kw_only=True)
+    notes: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ErrorPoint(wire.Message):
+    """What was found at one share under one backend and period.
+
+    From ``n`` on the fields are those of
+    :class:`vsched_lib.model.error.Statistics`.
+
+    :param share_ppm: what was promised, in ppm of a CPU.
+    :param contenders: hogs outside of the reservation meanwhile.
+    :param probe: what was given the share.
+    :param window_us: the length of one look.
+    """
+
+    backend: str
+    period_us: int
+    share_ppm: int
+    contenders: int
+    probe: Probe
+    window_us: int
+    n: int
+    mean_ppm: int
+    min_ppm: int
+    max_ppm: int
+    quantiles_ppm: tuple[int, ...]
+    abs_p50_ppm: int
+    abs_p95_ppm: int
+    abs_p99_ppm: int
+    long_mean_ppm: int
+    counts: tuple[int, ...]
+    lowest_ppm: tuple[int, ...]
+    largest_ppm: tuple[int, ...]
+
+    @property
+    def statistics(self) -> error.Statistics:
+        """The point as the model sees it."""
+        return error.Statistics(**{
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(error.Statistics)})
+
+    @classmethod
+    def of(cls, found: error.Statistics, **where: ty.Any) -> ty.Self:
+        """A point from what the model made of its samples.
+
+        :param where: the fields before ``n``.
+        """
+        return cls(**where, **{
+            field.name: getattr(found, field.name)
+            for field in dataclasses.fields(found)})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ErrorProfile(Profile):
+    """How wrong one host's CPU allocation was found to be.
+
+    Its features are what the kernel's scheduler can and does.
+    """
+
+    points: tuple[ErrorPoint, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,41 +176,22 @@ class OverheadPoint(wire.Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class OverheadProfile(wire.Message):
+class OverheadProfile(Profile):
     """What a host's work for the I/O of its instances was found to cost.
 
-    :param version: counts the host's profiles of one source, from 1.
-    :param features: what it was measured with, by name.
-    :param load: what ran meanwhile, as the load average of one minute.
-    :param quick: a short run.
-    :param complete: every point asked for was measured.
     :param good: the prices explain what was seen well enough to be used.
     :param r2: the part of the costs' variance that they explain.
     :param residual_ns: the root mean square of what they do not, per
         observation.
     :param n: observations.
-    :param notes: what was not measured, and why; one sentence each.
     """
 
-    uuid: str
-    version: int
-    source: ProfileSource
-    started_at: float
-    finished_at: float
-    kernel: str
-    tick_us: int
-    cpus: int
-    load: float
-    quick: bool
-    complete: bool
     good: bool
     r2: float
     residual_ns: float
     n: int
-    features: dict[str, ty.Any] = dataclasses.field(default_factory=dict)
     prices: tuple[OverheadPrice, ...] = ()
     points: tuple[OverheadPoint, ...] = ()
-    notes: tuple[str, ...] = ()
 
     @property
     def fit(self) -> overhead.Fit:

@@ -22,6 +22,7 @@ import typing as ty
 
 from vsched_lib.contract import certification
 from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
 from vsched_lib.model import certificates
 from vsched_lib.model import fit
@@ -155,7 +156,7 @@ def facts(info: messages.HostInfo) -> Facts:
         tuple(one.name for one in info.backends if one.usable))
 
 
-def certify(profile: messages.ErrorProfile,
+def certify(profile: profiles.ErrorProfile,
             confidence: float) -> tuple[Certificate, ...]:
     """What a host's newest profile by the benchmark says.
 

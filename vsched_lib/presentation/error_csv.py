@@ -15,7 +15,7 @@
 import csv
 import io
 
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.model import error
 
 #: At what confidences, in percent, the size of errors is bounded.
@@ -33,7 +33,7 @@ COLUMNS = (
     *('size_bound_%d_ppm' % one for one in CONFIDENCES_PCT), 'window_us')
 
 
-def render(profile: messages.ErrorProfile) -> str:
+def render(profile: profiles.ErrorProfile) -> str:
     """The points of a profile, one a row, below a row of names.
 
     :returns: :data:`COLUMNS`, separated by commas; lines end with a bare
@@ -55,7 +55,7 @@ def render(profile: messages.ErrorProfile) -> str:
     return text.getvalue()
 
 
-def _bound(point: messages.ErrorPoint, confidence_pct: int) -> int | str:
+def _bound(point: profiles.ErrorPoint, confidence_pct: int) -> int | str:
     if not point.largest_ppm:
         return ''
     bound_ppm = point.statistics.size_ppm(confidence_pct / 100)

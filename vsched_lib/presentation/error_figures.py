@@ -24,7 +24,7 @@ import typing as ty
 from matplotlib import axes as axes_
 from matplotlib import figure as figures
 
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.model import error
 from vsched_lib.presentation import error_page as pages
 from vsched_lib.presentation import error_series
@@ -69,7 +69,7 @@ _P1, _P5, _P50, _P95, _P99 = (
     for part in (10_000, 50_000, 500_000, 950_000, 990_000))
 
 
-def draw(profile: messages.ErrorProfile, name: str,
+def draw(profile: profiles.ErrorProfile, name: str,
          host: str) -> figures.Figure:
     """The figure of this name.
 
@@ -300,7 +300,7 @@ def _names(axes: axes_.Axes, group: Iterable[error_series.Series],
 
 def _line(one: error_series.Series) -> dict[str, ty.Any]:
     return {'color': _COLOURS.get(one.backend, _OTHER),
-            'lw': 1.8 if one.probe is messages.Probe.THREAD else 1.0,
+            'lw': 1.8 if one.probe is profiles.Probe.THREAD else 1.0,
             'ls': '-' if one.contenders else (0, (4, 1.5))}
 
 

@@ -17,7 +17,6 @@ import io
 import threading
 import typing as ty
 
-from vsched_lib.contract import messages
 from vsched_lib.contract import profiles
 
 #: What can be drawn: the error at each share (figure 6), how many errors are
@@ -47,7 +46,7 @@ class Unavailable(Exception):
     """There is nothing to draw with."""
 
 
-def render(profile: messages.ErrorProfile, figure: str, form: str, *,
+def render(profile: profiles.ErrorProfile, figure: str, form: str, *,
            host: str = '') -> bytes:
     """Draw one picture. Safe to call from several threads.
 

@@ -18,7 +18,7 @@ import datetime
 import itertools
 import typing as ty
 
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.model import error
 
 #: From what share on a tick of the scheduler should not be seen any more.
@@ -37,8 +37,8 @@ _FAR_PPM = 10 ** 12
 #: Characters of a text from another process.
 _LONGEST = 48
 
-_PROBES = {messages.Probe.THREAD: 'host threads',
-           messages.Probe.VCPU: 'vCPUs of a VM'}
+_PROBES = {profiles.Probe.THREAD: 'host threads',
+           profiles.Probe.VCPU: 'vCPUs of a VM'}
 
 
 class Series(ty.NamedTuple):
@@ -47,15 +47,15 @@ class Series(ty.NamedTuple):
     backend: str
     period_us: int
     contenders: int
-    probe: messages.Probe
-    points: tuple[messages.ErrorPoint, ...]
+    probe: profiles.Probe
+    points: tuple[profiles.ErrorPoint, ...]
 
     @property
     def beside(self) -> str:
         """What ran meanwhile, and in what the hog ran."""
         text = 'alone' if self.contenders < 1 else 'beside %d hog%s' % (
             self.contenders, 's'[:self.contenders - 1])
-        return text + (' in a VM' if self.probe is messages.Probe.VCPU
+        return text + (' in a VM' if self.probe is profiles.Probe.VCPU
                        else '')
 
     @property
@@ -84,14 +84,14 @@ class Series(ty.NamedTuple):
                 max(point.max_ppm for point in self.points))
 
 
-def series(points: Iterable[messages.ErrorPoint]) -> list[Series]:
+def series(points: Iterable[profiles.ErrorPoint]) -> list[Series]:
     """Points as lines: by backend, period, contention and probe.
 
     What can not be drawn is left out: points without samples or with lists
     of another length than this release makes, and what is beyond
     :data:`ROWS` and :data:`COLUMNS`.
     """
-    def kind(point: messages.ErrorPoint) -> tuple[ty.Any, ...]:
+    def kind(point: profiles.ErrorPoint) -> tuple[ty.Any, ...]:
         return (_rank(point.backend), point.backend, point.period_us,
                 point.contenders, point.probe)
     usable = [
@@ -114,7 +114,7 @@ def _rank(backend: str) -> int:
     return 0 if backend == 'deadline' else 1
 
 
-def beyond(points: Sequence[messages.ErrorPoint], sign: int) -> list[
+def beyond(points: Sequence[profiles.ErrorPoint], sign: int) -> list[
         tuple[float, float]]:
     """How many errors are how large, of all points together.
 
@@ -145,7 +145,7 @@ def beyond(points: Sequence[messages.ErrorPoint], sign: int) -> list[
     return found
 
 
-def subtitles(profile: messages.ErrorProfile, host: str) -> list[str]:
+def subtitles(profile: profiles.ErrorProfile, host: str) -> list[str]:
     """What a picture must say of where its data come from."""
     points = [point for one in series(profile.points) for point in one.points]
     where = ['Linux %s' % clean(profile.kernel),
@@ -154,7 +154,7 @@ def subtitles(profile: messages.ErrorProfile, host: str) -> list[str]:
              'load %.1f' % profile.load,
              '%s no. %d%s' % (
                  'free samples' if
-                 profile.source is messages.ProfileSource.LIVE
+                 profile.source is profiles.ProfileSource.LIVE
                  else 'benchmark', profile.version, _day(profile))]
     if host:
         where.insert(0, clean(host))
@@ -177,7 +177,7 @@ def subtitles(profile: messages.ErrorProfile, host: str) -> list[str]:
     return [' · '.join(where), ' · '.join(what)]
 
 
-def warnings(profile: messages.ErrorProfile) -> list[str]:
+def warnings(profile: profiles.ErrorProfile) -> list[str]:
     """What a reader must not overlook."""
     found = []
     shown = sum(len(one.points) for one in series(profile.points))
@@ -201,7 +201,7 @@ def _range(numbers: Iterable[float]) -> str:
     return text if len(found) == 1 else '%s to %g' % (text, found[-1])
 
 
-def _day(profile: messages.ErrorProfile) -> str:
+def _day(profile: profiles.ErrorProfile) -> str:
     try:
         return datetime.datetime.fromtimestamp(
             profile.finished_at, datetime.UTC).strftime(' of %Y-%m-%d')

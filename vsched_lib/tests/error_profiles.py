@@ -14,7 +14,7 @@
 
 import random
 
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.model import error
 
 TIGHT, LOOSE, STARVED = 'tight', 'loose', 'starved'
@@ -41,17 +41,17 @@ def samples(shape, share_ppm, count, seed=0):
 
 def point(found, **changes):
     """A point from errors in ppm."""
-    return messages.ErrorPoint.of(error.statistics(found), **{
+    return profiles.ErrorPoint.of(error.statistics(found), **{
         'backend': 'deadline', 'period_us': 10_000, 'share_ppm': 200_000,
-        'contenders': 0, 'probe': messages.Probe.THREAD,
+        'contenders': 0, 'probe': profiles.Probe.THREAD,
         'window_us': error.WINDOW_US, **changes})
 
 
 def profile(points, **changes):
     """A profile with these points."""
-    return messages.ErrorProfile(**{
+    return profiles.ErrorProfile(**{
         'uuid': '5ab0c8de-5d3e-4f0e-8c2e-3f8a2a0a6f11', 'version': 3,
-        'source': messages.ProfileSource.BENCHMARK,
+        'source': profiles.ProfileSource.BENCHMARK,
         'started_at': 1_760_000_000.0, 'finished_at': 1_760_012_960.0,
         'kernel': '6.1.0-18-amd64', 'tick_us': 4_000, 'cpus': 2,
         'load': 0.3, 'quick': False, 'complete': True,

@@ -23,9 +23,10 @@ from vsched_agent import costs
 from vsched_agent import profiles as host_profiles
 from vsched_agent.tests import profiles
 from vsched_lib.contract import messages
+from vsched_lib.contract import profiles as contract
 from vsched_lib.tests import overhead_profiles
 
-LIVE = messages.ProfileSource.LIVE
+LIVE = contract.ProfileSource.LIVE
 
 
 class HostCostsTest(base.BaseTestCase):

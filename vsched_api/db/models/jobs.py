@@ -49,7 +49,7 @@ class Job(base.Base):
 
 
 class ErrorProfile(base.Base):
-    """A ``messages.ErrorProfile`` of a host, without its points.
+    """A ``profiles.ErrorProfile`` of a host, without its points.
 
     The newest of a source is the one with the highest ``id``, which was
     stored last: neither the agent's clock nor its count of versions, which
@@ -116,7 +116,7 @@ class OverheadProfile(base.Base):
 
 
 class ErrorPoint(base.Base):
-    """A ``messages.ErrorPoint`` of a profile; ``id`` is in their order."""
+    """A ``profiles.ErrorPoint`` of a profile; ``id`` is in their order."""
 
     __tablename__ = 'error_points'
     __table_args__ = base.with_options(

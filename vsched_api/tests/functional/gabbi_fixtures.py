@@ -28,6 +28,7 @@ from vsched_api.operations import rollups
 from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.contract import rpc
 from vsched_lib.tests import error_profiles
 from vsched_lib.tests import overhead_profiles
@@ -185,7 +186,7 @@ def _fill(collector: endpoint.Collector) -> None:
                 detail='vCPU 0 had policy 0')),
         error_profiles=(
             _profile(1), _profile(2, notes=('cfs: not measured',)),
-            _profile(1, source=messages.ProfileSource.LIVE)),
+            _profile(1, source=profiles.ProfileSource.LIVE)),
         overhead_profiles=(overhead_profiles.profile(),)))
     collector.on_report(messages.Report(
         'node2', 1, base.NOW, host_info=base.host_info(
@@ -199,8 +200,8 @@ def _fill(collector: endpoint.Collector) -> None:
             detail='deadline can not be used'),)))
 
 
-def _profile(version: int, **changes: ty.Any) -> messages.ErrorProfile:
-    source = changes.get('source', messages.ProfileSource.BENCHMARK)
+def _profile(version: int, **changes: ty.Any) -> profiles.ErrorProfile:
+    source = changes.get('source', profiles.ProfileSource.BENCHMARK)
     return error_profiles.full(
         windows=180, shares_ppm=(10_000, 500_000), version=version,
         uuid='%08d-%04d-4000-8000-%012d' % (version, source == 'live', 0),

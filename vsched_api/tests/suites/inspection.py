@@ -20,6 +20,7 @@ from vsched_api.operations import inspection
 from vsched_api.operations import reports
 from vsched_api.tests import base
 from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
 
 _NUMBERS = st.integers(-2**80, 2**80) | st.integers(0, 2000)
@@ -61,14 +62,14 @@ _REPORTS = st.builds(
         st.sampled_from(messages.JobState), _NUMBERS, _TIMES, _TEXTS),
         max_size=3),
     error_profiles=st.lists(st.builds(
-        messages.ErrorProfile, _UUIDS, _NUMBERS,
-        st.sampled_from(messages.ProfileSource), _TIMES, _TIMES, _TEXTS,
-        _NUMBERS, _NUMBERS, _TIMES, st.booleans(), st.booleans(), _FIGURES,
+        profiles.ErrorProfile, _UUIDS, _NUMBERS,
+        st.sampled_from(profiles.ProfileSource), _TIMES, _TIMES, _TEXTS,
+        _NUMBERS, _NUMBERS, _TIMES, st.booleans(), st.booleans(),
         st.lists(st.builds(
-            messages.ErrorPoint, _TEXTS, _NUMBERS, _NUMBERS, _NUMBERS,
-            st.sampled_from(messages.Probe), *[_NUMBERS] * 5, _LISTS,
+            profiles.ErrorPoint, _TEXTS, _NUMBERS, _NUMBERS, _NUMBERS,
+            st.sampled_from(profiles.Probe), *[_NUMBERS] * 5, _LISTS,
             *[_NUMBERS] * 4, _LISTS, _LISTS, _LISTS), max_size=2),
-        st.lists(_TEXTS, max_size=2)), max_size=2))
+        features=_FIGURES, notes=st.lists(_TEXTS, max_size=2)), max_size=2))
 
 
 class Inspection:

@@ -25,13 +25,13 @@ from vsched_api.operations import retention
 from vsched_api.tests import base
 from vsched_api.tests.suites import jobs
 from vsched_lib.contract import errors as contract_errors
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles as contract
 from vsched_lib.presentation import error_plots
 from vsched_lib.tests import error_profiles
 from vsched_lib.tests import overhead_profiles
 
 Code = contract_errors.Code
-LIVE = messages.ProfileSource.LIVE
+LIVE = contract.ProfileSource.LIVE
 
 
 class Profiles:
@@ -114,7 +114,7 @@ class Profiles:
     def test_pages(self):
         told = [dataclasses.replace(
             self.profile(version=number, source=source), points=())
-            for number in (1, 2) for source in messages.ProfileSource]
+            for number in (1, 2) for source in contract.ProfileSource]
         self.send(*told)
         told.reverse()
 

@@ -21,6 +21,7 @@ from vsched_api.operations import snapshot
 from vsched_api.tests import base
 from vsched_lib.contract import certification
 from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.contract import snapshot as contract
 from vsched_lib.model import error
 from vsched_lib.tests import error_profiles
@@ -134,7 +135,7 @@ class Snapshot:
         self.node.send(listed=False, host_info=base.host_info(),
                        error_profiles=(old,))
         self.node.send(listed=False, error_profiles=(new, self.profile(
-            source=messages.ProfileSource.LIVE, backends=('deadline',))))
+            source=profiles.ProfileSource.LIVE, backends=('deadline',))))
         host, = self.get().hosts
         self.assertEqual(
             [(backend, period_us) for backend in ('cfs', 'deadline')

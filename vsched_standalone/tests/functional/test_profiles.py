@@ -25,7 +25,7 @@ from vsched_agent.enforcement import kernel
 from vsched_agent.hypervisor import domain_xml
 from vsched_agent.hypervisor import guest
 from vsched_agent import profiles
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error
 from vsched_lib.tests import error_profiles
 from vsched_lib.tests import requirements
@@ -146,7 +146,7 @@ class TestProfiles(base.BaseTestCase):
                 share_ppm=share_ppm, contenders=2)
              for share_ppm in (200_000, 400_000)],
             uuid='9c3a3f6e-3a55-4d3f-8a39-6e1f0f6d8a01',
-            version=stored.next_version(messages.ProfileSource.BENCHMARK),
+            version=stored.next_version(contract.ProfileSource.BENCHMARK),
             **profiles.facts(kernel.KernelFacts.read())))
         # 6000 us, 2 % of it may be missing: times 0.98 / 0.95.
         self.services.await_state(

@@ -13,7 +13,7 @@
 """Samples of the error, from a guest that burns under a promise."""
 
 from vsched_agent.tests.functional import agent_case
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 
 #: Until threads that were watched are left and a profile is due.
 _PATIENCE_S = 90.0
@@ -36,11 +36,11 @@ class TestLive(agent_case.AgentCase):
             lambda: next((one for report in self.collector.reports[mark:]
                           for one in report.error_profiles), None),
             'a profile from production', _PATIENCE_S)
-        self.assertEqual(messages.ProfileSource.LIVE, profile.source)
+        self.assertEqual(profiles.ProfileSource.LIVE, profile.source)
         # The guest that sleeps wanted nothing, and shows nothing.
         point, = profile.points
         self.assertEqual(
-            ('deadline', 20_000, 600_000, messages.Probe.VCPU),
+            ('deadline', 20_000, 600_000, profiles.Probe.VCPU),
             (point.backend, point.period_us, point.share_ppm, point.probe))
         self.assertGreater(point.n, 5)
         # As this host's benchmark finds as well; the machine may steal.

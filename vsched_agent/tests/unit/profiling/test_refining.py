@@ -19,6 +19,7 @@ from oslotest import base
 from vsched_agent.profiling import refining
 from vsched_agent.tests import profiles
 from vsched_lib.contract import messages
+from vsched_lib.contract import profiles as contract
 from vsched_lib.tests import overhead_profiles
 
 PROFILE = overhead_profiles.profile()
@@ -51,7 +52,7 @@ class LivePricesTest(base.BaseTestCase):
         for number in range(400):
             self.live.look([sample(100 + number % 7 * 150, 64)])
         found = self.profile()
-        self.assertEqual((messages.ProfileSource.LIVE, 2, 400, True), (
+        self.assertEqual((contract.ProfileSource.LIVE, 2, 400, True), (
             found.source, found.version, found.n, found.complete))
         price = found.fit.prices
         self.assertAlmostEqual(

@@ -24,7 +24,7 @@ from vsched_agent.profiling import runner
 from vsched_agent.profiling import sampler
 from vsched_agent.tests import profiles
 from vsched_lib.contract import errors
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles as contract
 from vsched_lib.model import reservation
 
 DEADLINE = reservation.Backend.DEADLINE
@@ -176,7 +176,7 @@ class TestRunner(base.BaseTestCase):
 
     def test_in_a_guest_one_after_the_other(self):
         found = self.run_order(in_guest=True)
-        self.assertEqual({messages.Probe.VCPU},
+        self.assertEqual({contract.Probe.VCPU},
                          {one.probe for one in found.points})
         self.assertEqual(2, sum(
             1 for what, _ in self.clocks.watched if what == 'watch'))

@@ -19,10 +19,10 @@ from oslotest import base
 from vsched_agent.profiling import news
 from vsched_agent.profiling import store
 from vsched_agent.tests import profiles
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles as contract
 
-BENCHMARK = messages.ProfileSource.BENCHMARK
-LIVE = messages.ProfileSource.LIVE
+BENCHMARK = contract.ProfileSource.BENCHMARK
+LIVE = contract.ProfileSource.LIVE
 
 
 class TestStore(base.BaseTestCase):
@@ -32,7 +32,7 @@ class TestStore(base.BaseTestCase):
         self.folder = os.path.join(
             self.useFixture(fixtures.TempDir()).path, 'error')
         self.store = store.Profiles(
-            messages.ErrorProfile, self.folder, keep=3)
+            contract.ErrorProfile, self.folder, keep=3)
 
     def keep(self, version, source=BENCHMARK, samples=(1, 2, 3)):
         found = profiles.profile(

@@ -18,7 +18,7 @@ import io
 
 from oslotest import base
 
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.presentation import error_csv
 from vsched_lib.tests import error_profiles
 
@@ -44,7 +44,7 @@ class RenderTestCase(base.BaseTestCase):
     def test_columns(self):
         text = error_csv.render(error_profiles.profile([error_profiles.point(
             range(-100, 400), backend='cfs', period_us=100_000,
-            share_ppm=15_000, contenders=4, probe=messages.Probe.VCPU)]))
+            share_ppm=15_000, contenders=4, probe=profiles.Probe.VCPU)]))
         self.assertEqual(
             'backend,period_us,share_pct,contenders,probe,n,mean_ppm,min_ppm,'
             'max_ppm,p1_ppm,p5_ppm,p10_ppm,p25_ppm,p50_ppm,p75_ppm,p90_ppm,'

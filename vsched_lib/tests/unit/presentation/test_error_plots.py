@@ -22,7 +22,7 @@ import hypothesis
 from hypothesis import strategies as st
 from oslotest import base
 
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.model import error
 from vsched_lib.presentation import error_page
 from vsched_lib.presentation import error_plots
@@ -72,7 +72,7 @@ class RenderTestCase(base.BaseTestCase):
 
     def test_live(self):
         profile = dataclasses.replace(
-            self.profile, source=messages.ProfileSource.LIVE)
+            self.profile, source=profiles.ProfileSource.LIVE)
         self._assert_says(('free samples no. 3',), texts(profile, 'mean'))
 
     def test_error(self):
@@ -130,7 +130,7 @@ class RenderTestCase(base.BaseTestCase):
 
     def test_probes_are_told_apart(self):
         profile = error_profiles.profile([error_profiles.point(
-            range(9), probe=probe) for probe in messages.Probe])
+            range(9), probe=probe) for probe in profiles.Probe])
         found = texts(profile, 'mean')
         self._assert_says(
             ('host threads and vCPUs of a VM', 'thin: in a VM'), found)
@@ -256,7 +256,7 @@ class OddProfileTestCase(base.BaseTestCase):
         period_us=st.sampled_from((10_000, 100_000)),
         share_ppm=st.integers(1, error.PPM),
         contenders=st.integers(0, 2),
-        probe=st.sampled_from(messages.Probe)), max_size=8),
+        probe=st.sampled_from(profiles.Probe)), max_size=8),
         st.booleans(), st.sampled_from(error_plots.FIGURES))
     def test_any(self, points, quick, figure):
         texts(error_profiles.profile(points, quick=quick), figure)

@@ -18,7 +18,7 @@ import hypothesis
 from hypothesis import strategies as st
 from oslotest import base
 
-from vsched_lib.contract import messages
+from vsched_lib.contract import profiles
 from vsched_lib.model import error
 from vsched_lib.presentation import error_series
 from vsched_lib.tests import error_profiles
@@ -50,7 +50,7 @@ class SeriesTestCase(base.BaseTestCase):
                 (4, 'vcpu', 'cfs beside 4 hogs in a VM')):
             one, = error_series.series([error_profiles.point(
                 [1], backend='cfs', contenders=contenders,
-                probe=messages.Probe(probe))])
+                probe=profiles.Probe(probe))])
             self.assertEqual(name, one.name)
 
     def test_worst(self):
