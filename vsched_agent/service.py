@@ -43,6 +43,7 @@ from vsched_agent import reconciler
 from vsched_agent import reporter
 from vsched_agent import state
 from vsched_lib.contract import messages
+from vsched_lib.contract import placement as names
 from vsched_lib.contract import rpc
 from vsched_lib.model import admission
 from vsched_lib.model import charging as model
@@ -207,7 +208,7 @@ class Agent(service_base.ServiceBase):
         leaked_mcpu = self._capacity.measured().leaked_mcpu
         supports = {name: self._ladder.support(name)
                     for name in self._ladder.backends}
-        placed = messages.PlacementInfo(messages.PlacementState.OFF)
+        placed = names.PlacementInfo(names.PlacementState.OFF)
         if self._keeper is not None:
             self._keeper.want(desired.Desired(
                 placement_conf.compute_name(self._conf),

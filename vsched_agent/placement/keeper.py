@@ -25,12 +25,13 @@ from vsched_agent.placement import desired as desires
 from vsched_agent.placement import sync
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.contract import placement as names
 from vsched_lib.openstack import placement
 from vsched_lib.openstack import session
 
 LOG = logging.getLogger(__name__)
 
-State = messages.PlacementState
+State = names.PlacementState
 Severity = messages.Severity
 
 #: The first pause after a failure, in seconds; it doubles up to the interval.
@@ -56,7 +57,7 @@ class Keeper:
         self._client: placement.Placement | None = None
         self._lock = threading.Lock()
         self._desired: desires.Desired | None = None
-        self._info = messages.PlacementInfo(
+        self._info = names.PlacementInfo(
             State.WAITING, 'the host was not looked at yet')
         # What the last event was about; none tells of the beginning.
         self._said: State | None = None
@@ -90,7 +91,7 @@ class Keeper:
         if news:
             self._wake.set()
 
-    def info(self) -> messages.PlacementInfo:
+    def info(self) -> names.PlacementInfo:
         """How the host stands with placement."""
         with self._lock:
             return self._info
@@ -158,7 +159,7 @@ class Keeper:
                        'offered_mcpu': before.offered_mcpu,
                        'claimed_mcpu': before.claimed_mcpu}
         with self._lock:
-            self._info = messages.PlacementInfo(state, detail, **figures)
+            self._info = names.PlacementInfo(state, detail, **figures)
         if state == self._said:
             return
         self._said = state

@@ -24,6 +24,7 @@ from vsched_api.collector import endpoint
 from vsched_api.db import session
 from vsched_api.tests import databases
 from vsched_lib.contract import messages
+from vsched_lib.contract import placement as names
 
 HOST = 'node1'
 NOW = 1_800_000_000.0
@@ -38,8 +39,8 @@ def host_info(**changes: ty.Any) -> messages.HostInfo:
         'agent_version': '0.1.0', 'kernel': '6.1.0', 'boot_id': 'b',
         'hypervisor': 'qemu', 'cpus': 2, 'tick_us': 4000,
         'capacity_mcpu': 1800, 'admitted_mcpu': 600, 'reserve_mcpu': 0,
-        'backends': BOTH_BACKENDS, 'placement': messages.PlacementInfo(
-            messages.PlacementState.SYNCED, '',
+        'backends': BOTH_BACKENDS, 'placement': names.PlacementInfo(
+            names.PlacementState.SYNCED, '',
             '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b4f', 1800, 600)}
     return messages.HostInfo(**{**values, **changes})
 

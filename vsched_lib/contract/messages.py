@@ -23,6 +23,7 @@ import dataclasses
 import enum
 import typing as ty
 
+from vsched_lib.contract import placement as names
 from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
 
@@ -86,33 +87,6 @@ class BackendInfo(wire.Message):
     reasons: tuple[str, ...] = ()
 
 
-class PlacementState(enum.StrEnum):
-    """How a host stands with placement."""
-
-    OFF = 'off'
-    WAITING = 'waiting'
-    SYNCED = 'synced'
-    FAILED = 'failed'
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class PlacementInfo(wire.Message):
-    """How a host stands with placement.
-
-    :param detail: what it waits for, or why it failed.
-    :param provider_uuid: of the host's own provider; this and the figures
-        are as of the last success.
-    :param offered_mcpu: what instances may claim in total.
-    :param claimed_mcpu: what they claim.
-    """
-
-    state: PlacementState
-    detail: str = ''
-    provider_uuid: str | None = None
-    offered_mcpu: int | None = None
-    claimed_mcpu: int | None = None
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostInfo(wire.Message):
     """What a host is and can promise.
@@ -136,7 +110,7 @@ class HostInfo(wire.Message):
     reserve_mcpu: int
     backends: tuple[BackendInfo, ...] = ()
     leaked_mcpu: int = 0
-    placement: PlacementInfo | None = None
+    placement: names.PlacementInfo | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What placement calls the things that vsched puts there.
+"""What placement calls the things that vsched puts there, and how hosts
+stand with it.
 
 A host has one provider of ours, below that of its compute node. Flavors ask
 of it by a request group of their own, so that the claim falls there and
@@ -19,8 +20,11 @@ nowhere else.
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+import dataclasses
+import enum
 
 from vsched_lib.contract import profiles
+from vsched_lib.contract import wire
 from vsched_lib.model import error
 from vsched_lib.model import reservation
 
@@ -38,6 +42,33 @@ BALLOON_TRAIT = TRAIT_PREFIX + 'BALLOON'
 
 #: A host is certified for these bounds of its error, in ppm.
 BOUNDS_PPM = (5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
+
+
+class PlacementState(enum.StrEnum):
+    """How a host stands with placement."""
+
+    OFF = 'off'
+    WAITING = 'waiting'
+    SYNCED = 'synced'
+    FAILED = 'failed'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlacementInfo(wire.Message):
+    """How a host stands with placement.
+
+    :param detail: what it waits for, or why it failed.
+    :param provider_uuid: of the host's own provider; this and the figures
+        are as of the last success.
+    :param offered_mcpu: what instances may claim in total.
+    :param claimed_mcpu: what they claim.
+    """
+
+    state: PlacementState
+    detail: str = ''
+    provider_uuid: str | None = None
+    offered_mcpu: int | None = None
+    claimed_mcpu: int | None = None
 
 
 def provider_name(compute_name: str) -> str:

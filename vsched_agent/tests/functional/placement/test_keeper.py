@@ -23,11 +23,10 @@ from vsched_agent import conf as agent_conf
 from vsched_agent.placement import desired
 from vsched_agent.placement import factory
 from vsched_lib.contract import errors
-from vsched_lib.contract import messages
 from vsched_lib.contract import placement as names
 from vsched_lib.tests import openstack_services
 
-State = messages.PlacementState
+State = names.PlacementState
 #: Only a hang takes longer.
 PATIENCE_S = 60
 

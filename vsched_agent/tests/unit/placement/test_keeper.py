@@ -20,11 +20,11 @@ from vsched_agent.placement import desired
 from vsched_agent.placement import keeper
 from vsched_agent.placement import sync
 from vsched_lib.contract import errors
-from vsched_lib.contract import messages
+from vsched_lib.contract import placement as names
 from vsched_lib.openstack import placement
 from vsched_lib.openstack import session
 
-State = messages.PlacementState
+State = names.PlacementState
 
 
 class TestKeeper(base.BaseTestCase):
@@ -62,7 +62,7 @@ class TestKeeper(base.BaseTestCase):
         self.keeper.look()
         self.keeper.look()
         self.assertEqual(
-            messages.PlacementInfo(State.SYNCED, '', 'uuid', 900, 0),
+            names.PlacementInfo(State.SYNCED, '', 'uuid', 900, 0),
             self.keeper.info())
         self.assertEqual([errors.Code.PLACEMENT_SYNCED], self.events)
         self.assertEqual(1, self.connected)
@@ -88,7 +88,7 @@ class TestKeeper(base.BaseTestCase):
         self.sync.side_effect = session.Unavailable('away')
         self.keeper.look()
         self.assertEqual(
-            messages.PlacementInfo(State.FAILED, 'away', 'uuid', 900, 300),
+            names.PlacementInfo(State.FAILED, 'away', 'uuid', 900, 300),
             self.keeper.info())
 
     def test_more_claimed_than_there_is_is_told_when_it_begins(self):

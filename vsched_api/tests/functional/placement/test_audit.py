@@ -17,7 +17,6 @@ import uuid as uuids
 from keystoneauth1 import loading
 
 from vsched_api.tests import base
-from vsched_lib.contract import messages
 from vsched_lib.contract import placement as names
 from vsched_lib.openstack import placement
 from vsched_lib.tests import openstack_services
@@ -44,8 +43,8 @@ class TestAudit(base.TestCase):
         self.instance = str(uuids.uuid4())
         self.agent('node1').send(
             self.instance, reservations=(base.reservation(self.instance),),
-            host_info=base.host_info(placement=messages.PlacementInfo(
-                messages.PlacementState.SYNCED, '', own.uuid, 1800, 0)))
+            host_info=base.host_info(placement=names.PlacementInfo(
+                names.PlacementState.SYNCED, '', own.uuid, 1800, 0)))
 
     def claim(self, consumer, mcpu):
         self.service.claim(consumer, self.own,

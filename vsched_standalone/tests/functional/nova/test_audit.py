@@ -56,8 +56,8 @@ class TestAudit(test_claims.Claiming):
             'node1', self.batch, float(self.batch),
             host_info=messages.HostInfo(
                 '1', '6', 'b', 'qemu', 2, 4000, 1900, 300, 0,
-                placement=messages.PlacementInfo(
-                    messages.PlacementState.SYNCED, '', self.own, 1900,
+                placement=names.PlacementInfo(
+                    names.PlacementState.SYNCED, '', self.own, 1900,
                     300)),
             instances=tuple(messages.InstanceInfo(one, 'vm', 1)
                             for one in running),
