@@ -20,6 +20,7 @@ from vsched_api.tests.suites import gathering
 from vsched_api.tests.suites import inspection
 from vsched_api.tests.suites import jobs
 from vsched_api.tests.suites import migrations
+from vsched_api.tests.suites import overrides
 from vsched_api.tests.suites import profiles
 from vsched_api.tests.suites import reports
 from vsched_api.tests.suites import reservations
@@ -49,6 +50,18 @@ class TestReservationsOnPostgreSQL(reservations.Reservations, base.TestCase):
 
 class TestReservationsOnMariaDB(reservations.Reservations, base.TestCase):
     """Changing what instances are promised."""
+
+    kind = databases.MariaDB
+
+
+class TestOverridesOnPostgreSQL(overrides.Overrides, base.TestCase):
+    """How long overrides last."""
+
+    kind = databases.PostgreSQL
+
+
+class TestOverridesOnMariaDB(overrides.Overrides, base.TestCase):
+    """How long overrides last."""
 
     kind = databases.MariaDB
 
