@@ -39,6 +39,7 @@ from vsched_api.operations import snapshot as snapshot_operations
 from vsched_api import policies
 from vsched_api.rest import authentication
 from vsched_api.rest import authorization
+from vsched_api.rest import balloons
 from vsched_api.rest import errors
 from vsched_api.rest import evaluations
 from vsched_api.rest import events
@@ -56,9 +57,8 @@ from vsched_api.rest import usage
 from vsched_api.rest import versions
 
 _BLUEPRINTS = tuple(module.BLUEPRINT for module in (
-    versions, health, metrics, hosts, profiles, instances, reservations, jobs,
-    events, usage, snapshot,
-    evaluations))
+    versions, health, metrics, hosts, profiles, instances, reservations,
+    balloons, jobs, events, usage, snapshot, evaluations))
 
 
 def create_app(conf: cfg.ConfigOpts, transport: ty.Any = None,

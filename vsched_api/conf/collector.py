@@ -45,7 +45,7 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt(
         'event_retention_days',
         default=30, min=1,
-        help='How long events are kept, in days.'),
+        help='How long events, and balloons that ended, are kept, in days.'),
     cfg.IntOpt(
         'instance_retention_days',
         default=30, min=1,

@@ -28,6 +28,7 @@ import uuid
 
 from vsched_api.db import packing
 from vsched_api.db.queries import host_time
+from vsched_lib.contract import balloons
 from vsched_lib.contract import messages
 from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
@@ -57,6 +58,9 @@ class Batch:
     :param reservations: rows by UUID.
     :param profiles: rows of error profiles, with rows of their ``points``.
     :param overhead_profiles: rows.
+    :param balloons: rows by the instance's UUID.
+    :param all_balloons: these are all that there are.
+    :param balloon_changes: rows by UUID.
     """
 
     host: str
@@ -71,6 +75,9 @@ class Batch:
     jobs: list[Row]
     profiles: list[Row]
     overhead_profiles: list[Row]
+    balloons: dict[str, Row]
+    all_balloons: bool
+    balloon_changes: dict[str, Row]
 
     @property
     def plain(self) -> bool:
@@ -78,7 +85,9 @@ class Batch:
         return (self.info is None and self.instances is None and
                 not self.reservations and not self.events and
                 not self.jobs and not self.profiles and
-                not self.overhead_profiles)
+                not self.overhead_profiles and
+                not self.balloons and not self.all_balloons and
+                not self.balloon_changes)
 
 
 def rows(report: messages.Report) -> Batch:
@@ -103,7 +112,10 @@ def rows(report: messages.Report) -> Batch:
         jobs=[_job(job) for job in report.jobs],
         profiles=[_profile(profile) for profile in report.error_profiles],
         overhead_profiles=[_overhead(profile)
-                           for profile in report.overhead_profiles])
+                           for profile in report.overhead_profiles],
+        balloons=dict(map(_balloon, report.balloons)),
+        all_balloons=report.all_balloons,
+        balloon_changes=dict(map(_balloon_change, report.balloon_changes)))
 
 
 def host_name(name: str) -> str:
@@ -305,6 +317,50 @@ def _job(job: messages.JobReport) -> Row:
         'progress_ppm': min(max(job.progress_ppm, 0), error.PPM),
         'detail': sentence(job.detail),
     }
+
+
+def _balloon(report: balloons.BalloonReport) -> tuple[str, Row]:
+    where = 'BalloonReport.'
+    if len(report.cpus) > _MAX_VALUES:
+        raise wire.MalformedMessage('%scpus: more than %d' % (
+            where, _MAX_VALUES))
+    row: Row = {
+        'state': report.state.value,
+        'order_state': report.order_state and report.order_state.value,
+        'cpus': [_count(where + 'cpus', cpu) for cpu in report.cpus],
+        'since': _time(where + 'since', report.since),
+        'not_before': _maybe(_time, where + 'not_before',
+                             report.not_before),
+        'code': _maybe(_word, where + 'code', report.code),
+    }
+    for name in ('vcpus', 'online_vcpus', 'min_vcpus', 'floor_vcpus',
+                 'failures', 'generation'):
+        row[name] = _count(where + name, getattr(report, name))
+    for name in ('auto', 'dry_run', 'pinned', 'guest_answers'):
+        row[name] = getattr(report, name)
+    for name in ('cause', 'detail'):
+        value = getattr(report, name)
+        row[name] = None if value is None else sentence(value)
+    return _uuid(where + 'instance_uuid', report.instance_uuid), row
+
+
+def _balloon_change(change: balloons.BalloonChange) -> tuple[str, Row]:
+    where = 'BalloonChange.'
+    row: Row = {
+        'instance_uuid': _uuid(where + 'instance_uuid',
+                               change.instance_uuid),
+        'started_at': _time(where + 'started_at', change.started_at),
+        'ended_at': _maybe(_time, where + 'ended_at', change.ended_at),
+        'manual': change.manual,
+        'cause': sentence(change.cause),
+        'took_ms': _maybe(_count, where + 'took_ms', change.took_ms),
+        'outcome': change.outcome and change.outcome.value,
+        'detail': None if change.detail is None else sentence(
+            change.detail),
+    }
+    for name in ('vcpus', 'before_vcpus', 'online_vcpus'):
+        row[name] = _count(where + name, getattr(change, name))
+    return _uuid(where + 'uuid', change.uuid), row
 
 
 def _profile(profile: profiles.ErrorProfile) -> Row:

@@ -39,6 +39,8 @@ from oslo_log import log as logging
 
 from vsched_api.db import errors as db_errors
 from vsched_api.db import models
+from vsched_api.db.queries import balloon_changes
+from vsched_api.db.queries import balloons
 from vsched_api.db.queries import counters
 from vsched_api.db.queries import events
 from vsched_api.db.queries import host_time
@@ -160,17 +162,21 @@ def _store(session: ty.Any, batch: inspection.Batch, now: float,
     if batch.info is not None:
         host.info = batch.info
     # Most batches carry samples and no more: they need no look at these.
-    rows = {} if batch.instances is None and not batch.reservations else (
-        instances.of_host(session, host.id))
+    rows = instances.of_host(session, host.id) if (
+        batch.instances is not None or batch.reservations or
+        batch.balloons or batch.all_balloons) else {}
     if batch.instances is not None:
         host.listed_at = now
         # An agent's clock that is ahead must not keep its host in front.
         moved = _list(session, host, rows, batch.instances,
                       min(batch.at, now))
-        if overrides.exist(session, moved):
+        if overrides.exist(session, moved) or (
+                balloons.orders_exist(session, moved)):
             host.overrides_generation = generation
     _reservations(session, host, rows, batch.reservations,
                   min(batch.at, now))
+    _balloons(session, rows, batch)
+    balloon_changes.put(session, host.id, batch.balloon_changes, now)
     usage.add(session, {(host.id, batch.number): batch.usage})
     host_time.add(session, {(host.id, batch.number): batch.host_time})
     events.add(session, [
@@ -223,6 +229,7 @@ def _list(session: ty.Any, host: models.Host,
     session.flush()
     if left:
         reservations.release(session, [row.id for row in left], at)
+        balloons.delete(session, [row.id for row in left])
     return {*came, *(row.uuid for row in left)}
 
 
@@ -248,3 +255,16 @@ def _reservations(session: ty.Any, host: models.Host,
         reservations.put(session, {
             rows[instance_uuid].id: values
             for instance_uuid, values in reports.items()})
+
+
+def _balloons(session: ty.Any, rows: dict[str, models.Instance],
+              batch: inspection.Batch) -> None:
+    # What is told of one that has left says nothing any more.
+    told = {rows[instance_uuid].id: values
+            for instance_uuid, values in batch.balloons.items()
+            if instance_uuid in rows and rows[instance_uuid].present}
+    if batch.all_balloons:
+        balloons.delete(session, [
+            row.id for row in rows.values() if row.id not in told])
+    if told:
+        balloons.put(session, told)

@@ -26,8 +26,6 @@ import typing as ty
 from oslo_log import log as logging
 
 from vsched_api.db.queries import counters
-from vsched_api.db.queries import hosts as host_queries
-from vsched_api.db.queries import instances as instance_queries
 from vsched_api.db.queries import overrides
 from vsched_api.db.queries import reservations as queries
 from vsched_api.db import session as db
@@ -36,6 +34,7 @@ from vsched_api.operations import errors
 from vsched_api.operations import expressibility
 from vsched_api.operations import hosts
 from vsched_api.operations import instances
+from vsched_api.operations import overrides as orders
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
 from vsched_lib.model import reservation as model
@@ -184,7 +183,7 @@ def withdraw(database: db.Database, announcer: announcements.Announcer,
             raise errors.NotFound(
                 'instance %s has no override' % instance_uuid,
                 Code.OVERRIDE_NOT_FOUND)
-        names = _mark_hosts(session, instance_uuid, generation)
+        names = orders.mark_hosts(session, instance_uuid, generation)
         session.expire_all()
         return _known(session, instance_uuid), names, generation
 
@@ -209,7 +208,7 @@ def _set(database: db.Database, announcer: announcements.Announcer,
             session, instance_uuid, generation, promise.runtime_us,
             promise.period_us, promise.mode.value,
             promise.backend and promise.backend.value, now)
-        names = _mark_hosts(session, instance_uuid, generation)
+        names = orders.mark_hosts(session, instance_uuid, generation)
         session.expire_all()
         return _known(session, instance_uuid), names, generation
 
@@ -228,16 +227,6 @@ def _promise(fields: Mapping[str, ty.Any]) -> model.Reservation:
     except model.InvalidReservation as problem:
         raise errors.Invalid(
             str(problem), Code.RESERVATION_INVALID) from None
-
-
-def _mark_hosts(session: ty.Any, instance_uuid: str,
-                generation: int) -> list[str]:
-    rows = instance_queries.of_uuid(session, instance_uuid)
-    # Hosts that it has left too: should it come back to one, the number of
-    # its override must be above whatever that host answered before.
-    host_queries.set_overrides_generation(
-        session, {row.host_id for row in rows}, generation)
-    return sorted(row.host.name for row in rows if row.present)
 
 
 def _known(session: ty.Any, instance_uuid: str) -> queries.Row:

@@ -23,6 +23,8 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from vsched_api.db import models
+from vsched_api.db.queries import balloon_changes
+from vsched_api.db.queries import balloons
 from vsched_api.db.queries import counters
 from vsched_api.db.queries import events
 from vsched_api.db.queries import instances
@@ -67,6 +69,11 @@ def purge(database: db.Database, conf: cfg.ConfigOpts, now: float,
         'events': lambda session, limit: events.delete_before(
             session, now - options.event_retention_days * _SECONDS_PER_DAY,
             limit),
+        'balloon_changes': (
+            lambda session, limit: balloon_changes.delete_before(
+                session,
+                now - options.event_retention_days * _SECONDS_PER_DAY,
+                limit)),
         'instances': lambda session, limit: _instances(
             session, gone_before, limit),
         'jobs': lambda session, limit: jobs.delete_finished(
@@ -83,7 +90,7 @@ def purge(database: db.Database, conf: cfg.ConfigOpts, now: float,
             database, functools.partial(
                 _surplus, kind, options.keep_profiles),
             max(1, options.purge_chunk_rows // _ROWS_PER_PROFILE), stopped)
-    counts['overrides'] = database.write(
+    counts['overrides'], counts['balloon_orders'] = database.write(
         lambda session: _overrides(session, gone_before))
     if any(counts.values()):
         LOG.info('Deleted as too old: %s', ', '.join(
@@ -130,6 +137,7 @@ def _instances(session: ty.Any, before: float, limit: int) -> int:
     return instances.delete_absent(session, before, limit)
 
 
-def _overrides(session: ty.Any, before: float) -> int:
+def _overrides(session: ty.Any, before: float) -> tuple[int, int]:
     counters.next_override_generation(session)
-    return overrides.delete_orphans(session, before)
+    return (overrides.delete_orphans(session, before),
+            balloons.delete_orphaned_orders(session, before))

@@ -14,6 +14,7 @@
 
 from oslo_policy import policy
 
+from vsched_api.policies import balloons
 from vsched_api.policies import base
 from vsched_api.policies import evaluations
 from vsched_api.policies import events
@@ -29,7 +30,7 @@ from vsched_api.policies import usage
 from vsched_api.policies import versions
 
 _MODULES = (base, versions, health, metrics, hosts, profiles, instances,
-            reservations, jobs, events, usage, snapshot,
+            reservations, balloons, jobs, events, usage, snapshot,
             evaluations)
 
 

@@ -58,6 +58,15 @@ class Code(enum.StrEnum):
     PLACEMENT_UNAVAILABLE = 'vsched.placement.unavailable'
     OVERRIDE_NOT_FOUND = 'vsched.reservation.override_not_found'
     RESERVATION_CHANGING = 'vsched.reservation.changing'
+    BALLOON_NOT_FOUND = 'vsched.balloon.not_found'
+    BALLOON_ORDER_NOT_FOUND = 'vsched.balloon.order_not_found'
+
+    # Why an instance is not left with as many vCPUs as ordered
+    BALLOON_EXCLUDED = 'vsched.balloon.excluded'
+    BALLOON_OUT_OF_BOUNDS = 'vsched.balloon.out_of_bounds'
+    BALLOON_DOES_NOT_FIT = 'vsched.balloon.does_not_fit'
+    BALLOON_DRY_RUN = 'vsched.balloon.dry_run'
+    BALLOON_GUEST_MUTE = 'vsched.balloon.guest_mute'
 
     # Why a reservation is not held as written
     EXTRA_SPECS_INVALID = 'vsched.extra_specs.invalid'
@@ -90,6 +99,7 @@ class Code(enum.StrEnum):
     BALLOON_RETURNED = 'vsched.balloon.returned'
     BALLOON_FAILED = 'vsched.balloon.failed'
     BALLOON_PROPOSED = 'vsched.balloon.proposed'
+    BALLOON_REFUSED = 'vsched.balloon.refused'
     AGENT_STARTED = 'vsched.agent.started'
     HYPERVISOR_LOST = 'vsched.hypervisor.lost'
     HYPERVISOR_BACK = 'vsched.hypervisor.back'

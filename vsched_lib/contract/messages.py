@@ -23,6 +23,7 @@ import dataclasses
 import enum
 import typing as ty
 
+from vsched_lib.contract import balloons as balloon_messages
 from vsched_lib.contract import placement as names
 from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
@@ -330,6 +331,9 @@ class Report(wire.Message):
     :param jobs: those that got further.
     :param error_profiles: those that are new; so are overhead profiles.
     :param host_usage: what the host's CPUs did.
+    :param balloons: those whose report changed.
+    :param all_balloons: these are all that there are.
+    :param balloon_changes: those that began, or of which more is known.
     """
 
     host: str
@@ -344,6 +348,9 @@ class Report(wire.Message):
     error_profiles: tuple[profiles.ErrorProfile, ...] = ()
     host_usage: tuple[HostUsage, ...] = ()
     overhead_profiles: tuple[profiles.OverheadProfile, ...] = ()
+    balloons: tuple[balloon_messages.BalloonReport, ...] = ()
+    all_balloons: bool = False
+    balloon_changes: tuple[balloon_messages.BalloonChange, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -378,7 +385,11 @@ class Override(wire.Message):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Overrides(wire.Message):
-    """Every override of one host, and the generation they add up to."""
+    """Every override of one host, and the generation they add up to.
+
+    :param balloons: what operators want of ballooning there.
+    """
 
     generation: int
     overrides: tuple[Override, ...] = ()
+    balloons: tuple[balloon_messages.BalloonOrder, ...] = ()

@@ -21,6 +21,10 @@ collector 1.0  report(report), overrides(host)
           1.1  jobs(host)
 agent     1.0  overrides_changed(generation)
           1.1  jobs_changed(generation)
+
+What messages gained since, such as balloons in reports and in overrides,
+needs no version: readers ignore keys that they do not know, and an agent
+that tells of no balloons is given no orders for them.
 """
 
 import abc

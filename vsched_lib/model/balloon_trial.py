@@ -38,6 +38,8 @@ class Outcome(enum.StrEnum):
     CALM = 'calm'
     FAILED = 'failed'
     UNDONE = 'undone'
+    CHANGED = 'changed'
+    PROPOSED = 'proposed'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -17,6 +17,9 @@ so that they compare alike on every database. Values in microseconds and
 counters are 64 bits wide.
 """
 
+from vsched_api.db.models.balloons import Balloon
+from vsched_api.db.models.balloons import BalloonChange
+from vsched_api.db.models.balloons import BalloonOrder
 from vsched_api.db.models.base import Base
 from vsched_api.db.models.hosts import Counter
 from vsched_api.db.models.hosts import Event
@@ -38,6 +41,9 @@ from vsched_api.db.models.usage import UsageFold
 from vsched_api.db.models.usage import UsageSecond
 
 __all__ = (
+    'Balloon',
+    'BalloonChange',
+    'BalloonOrder',
     'Base',
     'Counter',
     'ErrorPoint',

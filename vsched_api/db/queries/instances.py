@@ -104,6 +104,8 @@ def delete_absent(session: orm.Session, before: float, limit: int) -> int:
         # enforcement would keep the rows.
         session.execute(sa.delete(models.Reservation).where(
             models.Reservation.instance_id.in_(ids)))
+        session.execute(sa.delete(models.Balloon).where(
+            models.Balloon.instance_id.in_(ids)))
         session.execute(sa.delete(_row).where(
             _row.id.in_(ids), _row.present.is_(False)))
     return len(ids)

@@ -27,9 +27,11 @@ from vsched_api.collector import endpoint
 from vsched_api.operations import rollups
 from vsched_api.tests import base
 from vsched_api.tests import databases
+from vsched_lib.contract import balloons
 from vsched_lib.contract import messages
 from vsched_lib.contract import profiles
 from vsched_lib.contract import rpc
+from vsched_lib.tests import balloon_reports
 from vsched_lib.tests import error_profiles
 from vsched_lib.tests import overhead_profiles
 
@@ -37,6 +39,8 @@ PROMISED = '11111111-1111-4111-8111-111111111111'
 PLAIN = '22222222-2222-4222-8222-222222222222'
 REFUSED = '33333333-3333-4333-8333-333333333333'
 ELSEWHERE = '44444444-4444-4444-8444-444444444444'
+ENDED = '55555555-5555-4555-8555-555555555555'
+LASTING = '66666666-6666-4666-8666-666666666666'
 
 _served: ty.Any = None
 
@@ -88,7 +92,26 @@ class Agent(rpc.AgentEndpoint):
         self._applied = set(wanted)
         self._collector.on_report(messages.Report(
             base.HOST, next(self._numbers), base.NOW,
-            reservations=tuple(reports)))
+            reservations=tuple(reports), balloons=tuple(
+                self._balloons(self._collector.on_overrides(
+                    base.HOST).balloons))))
+
+    def _balloons(self, orders: ty.Iterable[balloons.BalloonOrder],
+                  ) -> ty.Iterator[balloons.BalloonReport]:
+        wanted = {one.instance_uuid: one for one in orders}
+        one = wanted.get(PLAIN)
+        if one is None:
+            yield balloon_reports.report(PLAIN, vcpus=2, online_vcpus=2)
+        elif one.target_vcpus is None:
+            yield balloon_reports.report(
+                PLAIN, vcpus=2, online_vcpus=2, generation=one.generation,
+                order_state=balloons.OrderState.APPLIED)
+        else:
+            yield balloon_reports.report(
+                PLAIN, state=balloons.BalloonState.MANUAL, vcpus=2,
+                online_vcpus=one.target_vcpus, generation=one.generation,
+                cause='an operator ordered 1 vCPU',
+                order_state=balloons.OrderState.APPLIED)
 
 
 def _answer(order: messages.JobOrder) -> tuple[ty.Any, ...]:
@@ -187,7 +210,22 @@ def _fill(collector: endpoint.Collector) -> None:
         error_profiles=(
             _profile(1), _profile(2, notes=('cfs: not measured',)),
             _profile(1, source=profiles.ProfileSource.LIVE)),
-        overhead_profiles=(overhead_profiles.profile(),)))
+        overhead_profiles=(overhead_profiles.profile(),),
+        balloons=(
+            balloon_reports.report(PLAIN, vcpus=2, online_vcpus=2),
+            balloon_reports.report(
+                REFUSED, state=balloons.BalloonState.KEPT, online_vcpus=3,
+                min_vcpus=2, floor_vcpus=3, cause='it waited',
+                cpus=(0, 1, 2), not_before=base.NOW + 60)),
+        all_balloons=True, balloon_changes=(
+            balloon_reports.change(
+                PLAIN, uuid=ENDED, started_at=base.NOW - 600,
+                ended_at=base.NOW - 540, vcpus=2, before_vcpus=2,
+                outcome=balloons.Outcome.REVERTED,
+                detail='its progress counter did not grow'),
+            balloon_reports.change(
+                REFUSED, uuid=LASTING, started_at=base.NOW - 60,
+                online_vcpus=3, outcome=balloons.Outcome.KEPT))))
     collector.on_report(messages.Report(
         'node2', 1, base.NOW, host_info=base.host_info(
             backends=(messages.BackendInfo(

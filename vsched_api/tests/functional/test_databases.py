@@ -14,6 +14,7 @@
 
 from vsched_api.tests import base
 from vsched_api.tests import databases
+from vsched_api.tests.suites import balloons
 from vsched_api.tests.suites import concurrency
 from vsched_api.tests.suites import evaluations
 from vsched_api.tests.suites import gathering
@@ -194,5 +195,17 @@ class TestSlowdownsOnPostgreSQL(slowdowns.Slowdowns, base.TestCase):
 
 class TestSlowdownsOnMariaDB(slowdowns.Slowdowns, base.TestCase):
     """Learning what neighbours cost each other."""
+
+    kind = databases.MariaDB
+
+
+class TestBalloonsOnPostgreSQL(balloons.Balloons, base.TestCase):
+    """Balloons told and ordered of."""
+
+    kind = databases.PostgreSQL
+
+
+class TestBalloonsOnMariaDB(balloons.Balloons, base.TestCase):
+    """Balloons told and ordered of."""
 
     kind = databases.MariaDB

@@ -19,6 +19,7 @@ from vsched_api.db.queries import hosts
 from vsched_api.operations import inspection
 from vsched_api.operations import reports
 from vsched_api.tests import base
+from vsched_lib.contract import balloons
 from vsched_lib.contract import messages
 from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
@@ -69,7 +70,21 @@ _REPORTS = st.builds(
             profiles.ErrorPoint, _TEXTS, _NUMBERS, _NUMBERS, _NUMBERS,
             st.sampled_from(profiles.Probe), *[_NUMBERS] * 5, _LISTS,
             *[_NUMBERS] * 4, _LISTS, _LISTS, _LISTS), max_size=2),
-        features=_FIGURES, notes=st.lists(_TEXTS, max_size=2)), max_size=2))
+        features=_FIGURES, notes=st.lists(_TEXTS, max_size=2)), max_size=2),
+    balloons=st.lists(st.builds(
+        balloons.BalloonReport, _UUIDS | _TEXTS,
+        st.sampled_from(balloons.BalloonState), st.booleans(),
+        *[_NUMBERS] * 4, _TIMES, st.booleans(), st.booleans(),
+        st.none() | st.booleans(), _LISTS, st.none() | _TEXTS,
+        st.none() | _TIMES, _NUMBERS, _NUMBERS,
+        st.none() | st.sampled_from(balloons.OrderState),
+        st.none() | _TEXTS, st.none() | _TEXTS), max_size=2),
+    all_balloons=st.booleans(),
+    balloon_changes=st.lists(st.builds(
+        balloons.BalloonChange, _UUIDS | _TEXTS, _UUIDS, _TIMES,
+        *[_NUMBERS] * 3, _TEXTS, st.booleans(), st.none() | _TIMES,
+        st.none() | _NUMBERS, st.none() | st.sampled_from(balloons.Outcome),
+        st.none() | _TEXTS), max_size=2))
 
 
 class Inspection:

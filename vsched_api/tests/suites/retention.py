@@ -28,7 +28,7 @@ NOTHING = dict.fromkeys((
     'usage', 'host_time', 'usage_minutes', 'host_usage_minutes',
     'host_time_minutes', 'usage_hours', 'host_usage_hours',
     'host_time_hours', 'events', 'instances', 'jobs', 'profiles',
-    'overhead_profiles',
+    'overhead_profiles', 'balloon_changes', 'balloon_orders',
     'overrides'), 0)
 
 

@@ -18,6 +18,7 @@ import re
 from oslotest import base
 
 from vsched_api import policies
+from vsched_api.schemas import balloons
 from vsched_api.schemas import evaluations
 from vsched_api.schemas import events
 from vsched_api.schemas import hosts
@@ -56,7 +57,8 @@ class TestApiRef(base.BaseTestCase):
     def test_every_field_is_described(self):
         for module, name in (
                 (hosts, 'hosts'), (instances, 'instances'),
-                (reservations, 'reservations'), (jobs, 'jobs'),
+                (reservations, 'reservations'), (balloons, 'balloons'),
+                (jobs, 'jobs'),
                 (profiles, 'profiles'), (events, 'events'),
                 (usage, 'usage'), (snapshot, 'snapshot'),
                 (evaluations, 'evaluations')):

@@ -1,0 +1,110 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Rows of balloons that were, or are."""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+from collections.abc import Sequence
+import typing as ty
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from vsched_api.db import models
+
+_row = models.BalloonChange
+
+
+class Found(ty.NamedTuple):
+    """A balloon and the host that made it."""
+
+    change: models.BalloonChange
+    host: str
+
+
+def position(session: orm.Session, uuid: str) -> tuple[float, int] | None:
+    """Where in the order one is."""
+    found = session.execute(sa.select(_row.started_at, _row.id).where(
+        _row.uuid == uuid)).first()
+    return None if found is None else (found[0], found[1])
+
+
+def page(session: orm.Session, limit: int,
+         after: tuple[float, int] | None = None,
+         host: str | None = None, instance_uuid: str | None = None,
+         outcomes: Collection[str] = (), start: float | None = None,
+         end: float | None = None) -> Sequence[Found]:
+    """Balloons, newest first.
+
+    :param after: the position of the last one of the page before.
+    :param start: of its begin, in seconds since the epoch, inclusive.
+    :param end: the same, exclusive.
+    """
+    query = sa.select(_row, models.Host.name).join(
+        models.Host, models.Host.id == _row.host_id).order_by(
+            _row.started_at.desc(), _row.id.desc()).limit(limit)
+    if after is not None:
+        at, number = after
+        query = query.where(sa.or_(
+            _row.started_at < at,
+            sa.and_(_row.started_at == at, _row.id < number)))
+    if host is not None:
+        query = query.where(models.Host.name == host)
+    if instance_uuid is not None:
+        query = query.where(_row.instance_uuid == instance_uuid)
+    if outcomes:
+        query = query.where(_row.outcome.in_(outcomes))
+    if start is not None:
+        query = query.where(_row.started_at >= start)
+    if end is not None:
+        query = query.where(_row.started_at < end)
+    return [Found(*row) for row in session.execute(query)]
+
+
+def put(session: orm.Session, host_id: int,
+        changes: Mapping[str, Mapping[str, ty.Any]], now: float) -> None:
+    """Store what a host tells, by UUID, over what it told before.
+
+    What another host told of is not its to change.
+    """
+    if not changes:
+        return
+    rows = {row.uuid: row for row in session.execute(
+        sa.select(_row).where(_row.uuid.in_(changes))).scalars()}
+    added = []
+    for uuid, values in changes.items():
+        row = rows.get(uuid)
+        if row is None:
+            added.append({'uuid': uuid, 'host_id': host_id, 'told_at': now,
+                          **values})
+        elif row.host_id == host_id:
+            row.told_at = now
+            for name, value in values.items():
+                setattr(row, name, value)
+    if added:
+        session.execute(sa.insert(_row), added)
+    session.flush()
+
+
+def delete_before(session: orm.Session, before: float, limit: int) -> int:
+    """Delete those that nothing was told of for longest.
+
+    :returns: how many went; fewer than ``limit`` when none is left.
+    """
+    ids = session.execute(
+        sa.select(_row.id).where(_row.told_at < before).order_by(
+            _row.told_at).limit(limit)).scalars().all()
+    if ids:
+        session.execute(sa.delete(_row).where(_row.id.in_(ids))
+                        .execution_options(synchronize_session=False))
+    return len(ids)

@@ -1,0 +1,251 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How instances stand with ballooning, and having agents change that.
+
+What an operator wants goes to the agent as an override does: stored, given a
+generation, fetched by the agent, and answered in a report. What is known not
+to work is refused here, by the same rules as the agent's; what the agent
+alone can know, it refuses itself.
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
+import dataclasses
+import typing as ty
+
+from oslo_log import log as logging
+
+from vsched_api.db import models
+from vsched_api.db.queries import balloon_changes
+from vsched_api.db.queries import balloons as queries
+from vsched_api.db.queries import counters
+from vsched_api.db import session as db
+from vsched_api.operations import announcements
+from vsched_api.operations import errors
+from vsched_api.operations import instances
+from vsched_api.operations import overrides
+from vsched_lib.contract import balloons as contract
+from vsched_lib.contract import errors as contract_errors
+
+LOG = logging.getLogger(__name__)
+
+Code = contract_errors.Code
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Balloon:
+    """How an instance stands, and what is ordered; times as on the bus.
+
+    :param report: by its agent; None until it has told.
+    :param generation: of the order; 0 without one.
+    :param order_state: a ``balloons.OrderState``; None without an order.
+    :param code: why it is not done as ordered.
+    """
+
+    instance_uuid: str
+    instance_name: str
+    host: str
+    present: bool
+    report: contract.BalloonReport | None
+    generation: int = 0
+    target_vcpus: int | None = None
+    frozen: bool = False
+    order_state: str | None = None
+    code: str | None = None
+    detail: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """A balloon that is or was, see ``balloons.BalloonChange``."""
+
+    uuid: str
+    host: str
+    instance_uuid: str
+    started_at: float
+    ended_at: float | None
+    vcpus: int
+    before_vcpus: int
+    online_vcpus: int
+    manual: bool
+    cause: str
+    took_ms: int | None
+    outcome: str | None
+    detail: str | None
+
+
+def page(database: db.Database, limit: int, marker: str | None = None,
+         host: str | None = None, instance_uuid: str | None = None,
+         states: Collection[str] = ()) -> list[Balloon]:
+    """Instances in the order of their UUIDs, after ``marker``."""
+    return database.read(lambda session: [
+        _view(row) for row in queries.page(
+            session, limit, marker, host, instance_uuid, states)])
+
+
+def get(database: db.Database, instance_uuid: str) -> Balloon:
+    """One instance.
+
+    :raises errors.NotFound: when nothing is told or ordered of it.
+    """
+    def work(session: ty.Any) -> Balloon:
+        row = _known(session, instance_uuid)
+        if row.report is None and row.order is None:
+            raise errors.NotFound(
+                'no agent tells of balloons of instance %s' % instance_uuid,
+                Code.BALLOON_NOT_FOUND)
+        return _view(row)
+
+    return database.read(work)
+
+
+def history(database: db.Database, limit: int, marker: str | None = None,
+            **filters: ty.Any) -> list[Change]:
+    """Balloons, newest first.
+
+    :param marker: UUID of the last one of the page before.
+    :param filters: as
+        :func:`vsched_api.db.queries.balloon_changes.page` takes them.
+    :raises errors.Invalid: when the marker is not a stored one.
+    """
+    def work(session: ty.Any) -> list[Change]:
+        after = None
+        if marker is not None:
+            after = balloon_changes.position(session, marker)
+            if after is None:
+                raise errors.Invalid('marker: no balloon has it')
+        return [_change(found) for found in balloon_changes.page(
+            session, limit, after, **filters)]
+
+    return database.read(work)
+
+
+def order(database: db.Database, announcer: announcements.Announcer,
+          instance_uuid: str, fields: Mapping[str, ty.Any],
+          now: float) -> Balloon:
+    """Have an instance use so many vCPUs, or leave it as it is.
+
+    :param fields: ``target_vcpus``, ``frozen``; what is not given stays as
+        it was ordered.
+    :raises errors.NotFound: when no agent reported the instance.
+    :raises errors.Conflict: when it is known not to work.
+    """
+    def change(session: ty.Any, generation: int) -> None:
+        row = _known(session, instance_uuid)
+        wanted = {
+            'target_vcpus': row.order and row.order.target_vcpus,
+            'frozen': bool(row.order and row.order.frozen), **fields}
+        _check(row, wanted)
+        if wanted == {'target_vcpus': None, 'frozen': False}:
+            queries.delete_order(session, instance_uuid)
+        else:
+            queries.put_order(
+                session, instance_uuid, generation, now=now, **wanted)
+
+    return _do(database, announcer, instance_uuid, change)
+
+
+def withdraw(database: db.Database, announcer: announcements.Announcer,
+             instance_uuid: str) -> Balloon:
+    """Leave an instance to its agent again.
+
+    :raises errors.NotFound: when nothing is ordered, or no instance known.
+    """
+    def change(session: ty.Any, generation: int) -> None:
+        _known(session, instance_uuid)
+        if not queries.delete_order(session, instance_uuid):
+            raise errors.NotFound(
+                'nothing is ordered of the vCPUs of instance %s' %
+                instance_uuid, Code.BALLOON_ORDER_NOT_FOUND)
+
+    return _do(database, announcer, instance_uuid, change)
+
+
+def _do(database: db.Database, announcer: announcements.Announcer,
+        instance_uuid: str, change: Callable[[ty.Any, int], None],
+        ) -> Balloon:
+    def work(session: ty.Any) -> tuple[Balloon, list[str], int]:
+        generation = counters.next_override_generation(session)
+        change(session, generation)
+        names = overrides.mark_hosts(session, instance_uuid, generation)
+        session.expire_all()
+        return _view(_known(session, instance_uuid)), names, generation
+
+    view, names, generation = database.write(work)
+    LOG.info('Instance %s: target %s, frozen %s, wanted with generation %d',
+             instance_uuid, view.target_vcpus, view.frozen, generation)
+    announcer.overrides_changed(names, generation)
+    return view
+
+
+def _check(row: queries.Row, wanted: Mapping[str, ty.Any]) -> None:
+    report = _report(row)
+    if report is None:
+        raise errors.Conflict(
+            'no agent tells of balloons of instance %s: it does not run, or '
+            'its host takes no vCPUs' % row.instance.uuid,
+            Code.BALLOON_NOT_FOUND)
+    if wanted['target_vcpus'] is not None:
+        refused = contract.refusal(wanted['target_vcpus'], report)
+        if refused is not None:
+            raise errors.Conflict('instance %s: %s' % (
+                row.instance.uuid, refused.detail), refused.code)
+
+
+def _known(session: ty.Any, instance_uuid: str) -> queries.Row:
+    row = queries.of_instance(session, instance_uuid)
+    if row is None:
+        raise instances.unknown(instance_uuid)
+    return row
+
+
+def _report(row: queries.Row) -> contract.BalloonReport | None:
+    told = row.report
+    if told is None:
+        return None
+    values = {field.name: getattr(told, field.name)
+              for field in dataclasses.fields(contract.BalloonReport)
+              if field.name != 'instance_uuid'}
+    return contract.BalloonReport(instance_uuid=row.instance.uuid, **{
+        **values, 'cpus': tuple(told.cpus),
+        'state': contract.BalloonState(told.state),
+        'order_state': None if told.order_state is None else (
+            contract.OrderState(told.order_state))})
+
+
+def _view(row: queries.Row) -> Balloon:
+    report, wanted = _report(row), row.order
+    known: dict[str, ty.Any] = {}
+    if wanted is not None:
+        known = {'generation': wanted.generation,
+                 'target_vcpus': wanted.target_vcpus,
+                 'frozen': wanted.frozen}
+    answered = 0 if report is None else report.generation
+    if answered != known.get('generation', 0):
+        # A new order, or one that was withdrawn.
+        known['order_state'] = contract.OrderState.PENDING.value
+    elif wanted is not None and report is not None:
+        known |= {'order_state': report.order_state, 'code': report.code,
+                  'detail': report.detail}
+    return Balloon(
+        instance_uuid=row.instance.uuid, instance_name=row.instance.name,
+        host=row.host.name, present=row.instance.present, report=report,
+        **known)
+
+
+def _change(found: balloon_changes.Found) -> Change:
+    row: models.BalloonChange = found.change
+    return Change(host=found.host, **{
+        field.name: getattr(row, field.name)
+        for field in dataclasses.fields(Change) if field.name != 'host'})
