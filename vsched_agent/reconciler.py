@@ -14,8 +14,8 @@
 
 Once a second, and at once when an instance or an override changes. What an
 instance should have is decided in one place (:mod:`vsched_agent.wanted`),
-what it has in another (:mod:`vsched_agent.enforcer`); this module brings the
-two together and says what came of it.
+and it comes to have it in another (:mod:`vsched_agent.settler`); this module
+says when, and sees to it that it stays so.
 """
 
 from collections.abc import Iterable
@@ -31,6 +31,7 @@ from vsched_agent import charging as chargings
 from vsched_agent import enforcer as enforcers
 from vsched_agent.hypervisor import base
 from vsched_agent import journal as journals
+from vsched_agent import settler as settlers
 from vsched_agent import sources
 from vsched_agent import wanted as wants
 from vsched_lib.contract import errors
@@ -90,12 +91,14 @@ class Reconciler:
         self._on_batch = on_batch
         self._profiles = profiles
         self._costs = costs
-        self._unpriced_told: dict[str, str] = {}
         self._charging = charging or chargings.Charging(
             chargings.Settings(enabled=False), enforcer)
         self._balloons = balloons or sources.NoBalloons()
         self._bulletin = bulletins.Bulletin(
             settings.host, journal, settings.outbox_batches)
+        self._settler = settlers.Settler(
+            enforcer, self._charging, self._balloons, self._bulletin,
+            costs, self._retry_unmet)
 
         self._domains: dict[str, base.Domain] = {}
         self._overrides = {one.instance_uuid: one
@@ -320,65 +323,14 @@ class Reconciler:
                     domain, wanted.io_charging != wants.CHARGE)
         for domain, wanted in todo:
             try:
-                self._balloons.settled(
-                    domain.uuid, self._settle(domain, wanted))
+                settled = self._settler.settle(domain, wanted)
             except Exception:
                 # One instance's trouble is none of the others'.
                 LOG.exception('%s could not be dealt with; it is tried '
                               'again', domain.name)
+                settled = False
+            if not settled:
                 self._pending.add(domain.uuid)
-
-    def _settle(self, domain: base.Domain,
-                wanted: wants.Wanted) -> errors.VschedError | None:
-        """Have an instance hold what it should.
-
-        :returns: why it does not, if so.
-        """
-        shaped, promise = self._balloons.of(domain, wanted.promise)
-        state, cause = messages.State.APPLIED, wanted.problem
-        if wanted.problem is None:
-            charged = self._charging.want(domain, wanted.io_charging)
-        if wanted.problem is not None:
-            state = messages.State.REFUSED
-        elif promise is None:
-            if self._enforcer.release(domain):
-                self._retry_unmet()
-            elif domain.uuid not in self._bulletin.spoken_of:
-                return None
-            state = messages.State.RELEASED
-        else:
-            before = self._enforcer.holding(domain.uuid)
-            try:
-                cause = self._enforcer.hold(
-                    shaped, promise, wanted.bound_ppm, charged,
-                    wanted.rates)
-            except errors.Refused as refusal:
-                cause, state = refusal, messages.State.REFUSED
-                if refusal.code == errors.Code.THREADS_GONE:
-                    state = messages.State.PENDING
-                    self._pending.add(domain.uuid)
-            else:
-                if cause is not None:
-                    state = messages.State.DEGRADED
-            self._unpriced(domain, wanted)
-            held = self._enforcer.holding(domain.uuid)
-            if before is not None and (
-                    held is None or held.bandwidth < before.bandwidth):
-                self._retry_unmet()
-        self._bulletin.reservation(
-            domain, wanted, self._enforcer.holding(domain.uuid), state, cause)
-        return None if state is messages.State.DEGRADED else cause
-
-    def _unpriced(self, domain: base.Domain, wanted: wants.Wanted) -> None:
-        if self._costs is None or not any(
-                dataclasses.astuple(wanted.rates)):
-            return
-        why = self._costs.problem()
-        if why is not None and self._unpriced_told.get(domain.uuid) != why:
-            self._unpriced_told[domain.uuid] = why
-            self._bulletin.event(
-                errors.Code.IO_UNPRICED, messages.Severity.INFO,
-                '%s: %s' % (domain.name, why), domain.uuid)
 
     def _attest(self) -> None:
         drifts, stale = self._enforcer.attest()

@@ -12,7 +12,7 @@
 
 """Extra specs that say nothing enforceable, in a real guest's metadata."""
 
-from vsched_agent.tests.unit import test_reconciler
+from vsched_agent.tests import bad_extra_specs
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 
@@ -25,7 +25,7 @@ class ExtraSpecSuite:
     def test_bad_sets_give_one_event_each_and_change_nothing(self):
         found = self.plain.found()
         self.addCleanup(self.plain.set_extra_specs, {})
-        for specs in test_reconciler.BAD_EXTRA_SPECS:
+        for specs in bad_extra_specs.SETS:
             with self.subTest(specs=specs):
                 mark = self.collector.mark()
                 self.plain.set_extra_specs(specs)

@@ -1,0 +1,130 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Passes of the agent's loop over made-up instances."""
+
+import dataclasses
+from fractions import Fraction
+import os
+import tempfile
+
+from oslotest import base
+
+from vsched_agent import enforcer
+from vsched_agent import journal
+from vsched_agent import reconciler
+from vsched_agent.tests import fakes
+from vsched_lib.contract import messages
+from vsched_lib.model import reservation
+
+DEADLINE = reservation.Backend.DEADLINE
+CFS = reservation.Backend.CFS
+
+
+class Profiles:
+    """Tells what the test says, and margins with it."""
+
+    def __init__(self):
+        self.new = []
+        self.extra_us = 0
+        self.seen = []
+
+    def look(self):
+        found, self.new = self.new, []
+        return found
+
+    def attested(self, holdings):
+        self.seen.append([held.asked.runtime_us for held in holdings
+                          if held.asked is not None])
+
+    def grant(self, promise, backend, bound_ppm):
+        return promise if bound_ppm is None else dataclasses.replace(
+            promise, runtime_us=promise.runtime_us + self.extra_us)
+
+
+class Costs:
+    """Tells what the test says."""
+
+    def __init__(self):
+        self.new = []
+        self.why = 'not measured'
+        self.samples = []
+
+    def look(self):
+        found, self.new = self.new, []
+        return found
+
+    def used(self, samples):
+        self.samples.append(samples)
+
+    def problem(self):
+        return self.why
+
+
+class TestCase(base.BaseTestCase):
+    """A reconciler whose thread is the test's."""
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.journal = journal.Journal(
+            os.path.join(folder.name, 'agent.sqlite'))
+        self.addCleanup(self.journal.close)
+        self.hypervisor = fakes.FakeHypervisor()
+        self.deadline = fakes.FakeBackend(DEADLINE, Fraction(18, 10))
+        self.cfs = fakes.FakeBackend(CFS)
+        self.capacity = fakes.FakeCapacity(Fraction(18, 10))
+        self.degrade = False
+        self.make()
+
+    def make(self, costs=None, **settings):
+        self.profiles = Profiles()
+        backends = {DEADLINE: self.deadline, CFS: self.cfs}
+        self.pokes = []
+        self.reconciler = reconciler.Reconciler(
+            reconciler.Settings('here', report_interval_s=0, **settings),
+            self.hypervisor,
+            enforcer.Enforcer(
+                backends, lambda name: backends[name].supports(),
+                self.capacity, self.journal, degrade=self.degrade,
+                tick_us=4000, margins=self.profiles),
+            self.journal, fakes.FakeMeter(), self.host_info,
+            lambda: self.pokes.append(1), self.profiles, costs=costs)
+        self.hypervisor.start(self.reconciler.changed)
+
+    capacity_mcpu = 1800
+    leaked_mcpu = 0
+
+    def host_info(self):
+        return messages.HostInfo(
+            '1', '6', 'b', 'fake', 2, 4000, self.capacity_mcpu, 0, 0,
+            leaked_mcpu=self.leaked_mcpu)
+
+    def run_(self, *domains, due=True):
+        """One pass; returns what it reported, merged."""
+        for one in domains:
+            self.hypervisor.running[one.uuid] = one
+            self.reconciler.changed(one.uuid)
+        self.reconciler.run_pass(due)
+        merged = []
+        while (report := self.journal.oldest()) is not None:
+            self.journal.confirm(report.batch)
+            merged.append(report)
+        return merged
+
+    def states(self, reports):
+        return [(one.instance_uuid[-1], one.state)
+                for report in reports for one in report.reservations]
+
+    def codes(self, reports):
+        return [one.code for report in reports for one in report.events]
