@@ -155,10 +155,10 @@ def inflated(scene: measurement.ErrorMeasurement, folder: str,
     :returns: the points with margins, the same without, and by share in ppm
         what was granted.
     """
-    policy = margins.Policy(
-        confidence=0.8 if windows >= error.samples_needed(0.8)
+    grants = margins.Margins(
+        lambda: profile, scene.host.facts,
+        0.8 if windows >= error.samples_needed(0.8)
         else 0.9 * (1 - 0.99 ** windows))
-    grants = margins.Margins(lambda: profile, scene.host.facts, policy)
     granted: dict[int, reservation.Reservation] = {}
     raw = []
     for point in certification.contended(profile, 'deadline', PERIOD_US):

@@ -40,17 +40,14 @@ class Host:
     :param needs: by flavor, found out already of the same facts.
     """
 
-    __slots__ = ('_needs', '_policy', 'capacity_mcpu', 'free_mcpu', 'model',
-                 'told')
+    __slots__ = ('_needs', 'capacity_mcpu', 'free_mcpu', 'model', 'told')
 
     def __init__(self, told: snapshot.Host, model: fit.Host,
-                 policy: fit.Policy,
                  needs: dict[asking.Question, fit.Need]) -> None:
         self.told = told
         self.model = model
         self.capacity_mcpu = model.capacity_mcpu
         self.free_mcpu = model.capacity_mcpu - told.admitted_mcpu
-        self._policy = policy
         # Two threads may both add to it: they add the same.
         self._needs = needs
 
@@ -58,7 +55,7 @@ class Host:
         """What an instance takes of this host."""
         found = self._needs.get(question)
         if found is None:
-            found = fit.need(question.ask, self.model, self._policy)
+            found = fit.need(question.ask, self.model)
             if len(self._needs) >= MAX_NEEDS:
                 self._needs.clear()
             self._needs[question] = found
@@ -67,15 +64,15 @@ class Host:
     def changed(self, told: snapshot.Host, policy: fit.Policy) -> 'Host':
         """The host after a change; what it still is, is kept."""
         before = self.told
-        if policy == self._policy and (
+        if policy == self.model.policy and (
                 told.facts, told.certificates, told.prices_ns) == (
                 before.facts, before.certificates, before.prices_ns):
             # As when an instance came or went, which is most of the time.
-            return Host(told, self.model, policy, self._needs)
+            return Host(told, self.model, self._needs)
         # Who changes it has the time to find out anew what is asked of it.
-        model = told.fit()
-        return Host(told, model, policy, {
-            question: fit.need(question.ask, model, policy)
+        model = told.fit(policy)
+        return Host(told, model, {
+            question: fit.need(question.ask, model)
             for question in list(self._needs)})
 
 
@@ -105,7 +102,7 @@ class Hosts(ty.NamedTuple):
             before = self.by_name.get(told.name)
             try:
                 by_name[told.name] = (
-                    Host(told, told.fit(), policy, {}) if before is None
+                    Host(told, told.fit(policy), {}) if before is None
                     else before.changed(told, policy))
             except wire.MalformedMessage as problem:
                 # Of one host nothing is known; that is no reason to know

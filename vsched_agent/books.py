@@ -30,6 +30,7 @@ from vsched_agent import io_threads
 from vsched_agent import limits
 from vsched_lib.contract import errors
 from vsched_lib.model import admission
+from vsched_lib.model import fit
 from vsched_lib.model import reservation
 
 #: How long the room beside all claims counts as taken after the kernel has
@@ -163,31 +164,31 @@ class Books:
                 'capacity_mcpu': capacity.capacity_mcpu,
                 'test': str(verdict.test), 'cpu': verdict.cpu})
 
-    def afford(self, uuid: str, asked: admission.Claim,
-               extra_mcpu: int) -> None:
-        """Refuse what leaves no room for the host's work on its I/O.
+    def afford(self, uuid: str, need: fit.Need) -> None:
+        """Refuse what schedulers would not place here.
 
-        What its I/O threads hold already is part of that room.
+        It is judged by the same whole numbers that they are told, and with
+        what its I/O is foretold to cost; what its I/O threads hold already
+        is part of that.
 
-        :param asked: for its guest.
-        :param extra_mcpu: what that work takes on top.
+        :param need: what it takes of this host.
         :raises errors.Refused: with the figures.
         """
-        if not extra_mcpu:
+        capacity_mcpu = self._capacity.current().capacity_mcpu
+        free_mcpu = capacity_mcpu - math.ceil(
+            reservation.MCPU_PER_CPU * self.claimed(without=uuid))
+        if not fit.lacks(need, free_mcpu):
             return
-        free = self._capacity.current().bound - self.claimed(without=uuid)
-        free_mcpu = math.floor(reservation.MCPU_PER_CPU * free)
-        asked_mcpu = math.ceil(reservation.MCPU_PER_CPU * _sum([asked]))
-        if asked_mcpu + extra_mcpu <= free_mcpu:
-            return
+        overhead_mcpu = need.demand_mcpu - need.guest_mcpu
         raise errors.Refused(
             '%d mcpu asked, and %d for the host\'s work on its I/O at the '
-            'flavor\'s rates; %d are free' % (
-                asked_mcpu, extra_mcpu, free_mcpu),
+            'flavor\'s rates; %d of %d are free' % (
+                need.guest_mcpu, overhead_mcpu, free_mcpu, capacity_mcpu),
             errors.Code.DOES_NOT_FIT, {
-                'asked_mcpu': asked_mcpu, 'overhead_mcpu': extra_mcpu,
-                'needed_mcpu': asked_mcpu + extra_mcpu,
-                'free_mcpu': free_mcpu})
+                'asked_mcpu': need.guest_mcpu,
+                'overhead_mcpu': overhead_mcpu,
+                'needed_mcpu': need.demand_mcpu, 'free_mcpu': free_mcpu,
+                'capacity_mcpu': capacity_mcpu})
 
     def _surplus(self, uuid: str) -> Fraction:
         io = self._io.holding(uuid)

@@ -52,9 +52,7 @@ class HostCosts:
         self._live = refining.LivePrices(conf.profiling.live_vcpus)
         self._interval_s = conf.profiling.live_interval
         self._due_s = time.monotonic() + self._interval_s
-        self.prices = prices.Prices(
-            lambda: self._latest, host,
-            conf.enforcement.unpriced_io == 'refuse')
+        self.prices = prices.Prices(lambda: self._latest, host)
 
     def look(self) -> list[contract.OverheadProfile]:
         """Profiles that were not seen yet."""

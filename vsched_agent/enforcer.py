@@ -15,6 +15,7 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 from fractions import Fraction
 import math
 import typing as ty
@@ -29,14 +30,15 @@ from vsched_agent import io_threads
 from vsched_agent import journal as journals
 from vsched_agent import leavers
 from vsched_agent import limits
+from vsched_agent import verdicts
 from vsched_lib.contract import errors
 from vsched_lib.model import admission
-from vsched_lib.model import overhead
+from vsched_lib.model import fit
 from vsched_lib.model import reservation
 
 LOG = logging.getLogger(__name__)
 
-_NO_IO = overhead.Rates()
+_NO_MORE = fit.Ask(0)
 
 
 class Enforcer:
@@ -52,8 +54,8 @@ class Enforcer:
     :param degrade: whether a reservation that names no backend falls to a
         weaker one when it is refused.
     :param tick_us: the host's scheduler tick.
-    :param margins: what promises with a bound on their error need.
-    :param prices: what the I/O that flavors announce needs.
+    :param measurements: what the host knows of its errors, and of what I/O
+        costs.
     """
 
     def __init__(self, backends: Mapping[reservation.Backend, base.Backend],
@@ -61,16 +63,14 @@ class Enforcer:
                  capacity: limits.Capacities, journal: journals.Journal,
                  test: admission.Test = admission.Test.BANDWIDTH,
                  degrade: bool = False, tick_us: int = 0,
-                 margins: limits.Margins | None = None,
-                 prices: limits.Prices | None = None) -> None:
+                 measurements: limits.Measurements | None = None) -> None:
         self._backends = backends
-        self._support = support
         self.capacity = capacity
         self._journal = journal
         self._degrade = degrade
-        self._tick_us = tick_us
-        self._margins = margins or limits.NoMargins()
-        self._prices = prices or limits.NoPrices()
+        self._verdicts = verdicts.Verdicts(
+            backends, support, capacity,
+            measurements or limits.NoMeasurements(), tick_us)
         self._holdings: dict[str, in_force.Holding] = {}
         #: What holds the threads that serve instances' I/O.
         self.io = io_threads.IoThreads(
@@ -142,18 +142,17 @@ class Enforcer:
 
     def hold(self, domain: hypervisor.Domain,
              promise: reservation.Reservation,
-             bound_ppm: int | None = None,
-             charged: bool = False,
-             rates: overhead.Rates = _NO_IO,
-             ) -> errors.Refused | None:
+             ask: fit.Ask = _NO_MORE,
+             charged: bool = False) -> errors.Refused | None:
         """Put a promise in force, or leave everything as it was.
 
-        :param bound_ppm: what may be missing in one second of a hundred, in
-            ppm of the promise; None when anything may.
+        Whether it may be is judged as schedulers judge it
+        (:mod:`vsched_lib.model.fit`); what only this host knows comes on top.
+
+        :param ask: what is asked besides the promise: its bound on errors,
+            its I/O and who pays for that. Of how many vCPUs is seen.
         :param charged: the guest pays for the host's work with it, and
             holds what :meth:`charge` has left it.
-        :param rates: the I/O that it is said to do, which the host must
-            have room for as well.
         :returns: None when it is held as asked; the cause when it is held
             by a weaker backend.
         :raises errors.Refused: when it is not held; the instance keeps
@@ -162,21 +161,24 @@ class Enforcer:
         targets = in_force.targets_of(domain)
         current = self._current(domain)
         cause: errors.Refused | None = None
+        ask = dataclasses.replace(ask, vcpus=len(targets), promise=promise)
+        host = self._verdicts.host()
         for name in self._candidates(promise):
+            need = fit.need_by(name, ask, promise, host)
             try:
-                granted = self._margins.grant(promise, name, bound_ppm)
+                self._verdicts.on_errors(name, need, ask)
+                granted = dataclasses.replace(
+                    promise, runtime_us=need.runtime_us)
                 holding = in_force.Holding(
                     name, granted, domain.pid, targets, promise)
                 if charged and current is not None:
                     holding = holding.as_before(current)
                 if current is not None and holding.same_as(current):
+                    # Not thrown out by a new price, or a smaller host.
                     self._keep(domain.uuid, holding)
                     return cause
-                if holding.guaranteed:
-                    self._books.afford(
-                        domain.uuid, holding.claim, self._prices.extra_mcpu(
-                            rates, charged, holding.bandwidth))
-                self._apply(domain, holding)
+                self._verdicts.on_all(name, need, ask)
+                self._apply(domain, holding, need)
             except errors.Refused as refusal:
                 cause = cause or refusal
                 continue
@@ -314,32 +316,17 @@ class Enforcer:
         return [name for name in self._backends
                 if self._degrade or name in reservation.GUARANTEES]
 
-    def _apply(self, domain: hypervisor.Domain,
-               holding: in_force.Holding) -> None:
-        name, promise = holding.backend, holding.promise
-        targets = holding.targets
-        backend = self._backends.get(name)
-        if backend is None:
-            raise errors.Refused(
-                'this host has no backend %s; it has %s' % (
-                    name, ', '.join(self._backends)),
-                errors.Code.BACKEND_UNAVAILABLE)
-        support = self._support(name)
-        if not support.usable:
-            raise errors.Refused(
-                'backend %s: %s' % (name, '; '.join(support.reasons)),
-                errors.Code.BACKEND_UNAVAILABLE)
-        problems = promise.problems(name, self._tick_us)
-        if problems:
-            raise errors.Refused(
-                '; '.join(problems), errors.Code.RESERVATION_INVALID)
+    def _apply(self, domain: hypervisor.Domain, holding: in_force.Holding,
+               need: fit.Need) -> None:
+        name, targets = holding.backend, holding.targets
+        backend = self._backends[name]
         if not targets:
             raise errors.Refused('the instance has no vCPU threads',
                                  errors.Code.THREADS_GONE)
         if name in reservation.GUARANTEES:
             io = self.io.holding(domain.uuid)
             kept = io.claims if io is not None and io.on_top else []
-            self._admit(domain.uuid, kept, [holding.claim])
+            self._admit(domain.uuid, kept, [holding.claim], need)
         priors = self._journal.priors(domain.uuid, name)
         unseen = [target for target in targets if target.tid not in priors]
         if unseen:
@@ -359,8 +346,11 @@ class Enforcer:
             raise
 
     def _admit(self, uuid: str, kept: Sequence[admission.Claim],
-               asked: Sequence[admission.Claim]) -> None:
+               asked: Sequence[admission.Claim],
+               need: fit.Need | None = None) -> None:
         self._books.admit(uuid, kept, asked)
+        if need is not None:
+            self._books.afford(uuid, need)
         # What others hold beyond their promises goes, if it is in the way.
         for other in self._books.in_the_way(uuid, [*kept, *asked]):
             io = self.io.holding(other)

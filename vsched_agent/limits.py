@@ -10,14 +10,20 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What holds reservations back on a host: its capacity, and its margins."""
+"""What holds reservations back on a host: capacity, errors, prices."""
 
+from collections.abc import Mapping
 from fractions import Fraction
+import types
 import typing as ty
 
+from vsched_agent.profiling import margins as error_margins
+from vsched_agent.profiling import prices as io_prices
+from vsched_lib.contract import errors
+from vsched_lib.model import certificates
+from vsched_lib.model import fit
 from vsched_lib.model import host
 from vsched_lib.model import overhead
-from vsched_lib.model import reservation
 
 
 class Capacities(ty.Protocol):
@@ -41,37 +47,80 @@ class NoCapacity:
         """Nothing to ask."""
 
 
-class Margins(ty.Protocol):
-    """What a promise needs on this host to keep within a bound."""
+class Measured(ty.NamedTuple):
+    """What is known of a host's errors and prices.
 
-    def grant(self, promise: reservation.Reservation,
-              backend: reservation.Backend,
-              bound_ppm: int | None) -> reservation.Reservation:
-        """The promise with its margin, or errors.Refused."""
+    :param certified: by backend and period in microseconds; empty when
+        nothing is known that is true of this host.
+    :param prices: of I/O; None when there are none that can be used.
+    :param policy: what is made of that.
+    """
 
-
-class NoMargins:
-    """A host that was not asked how wrong it is."""
-
-    def grant(self, promise: reservation.Reservation,
-              backend: reservation.Backend,
-              bound_ppm: int | None) -> reservation.Reservation:
-        """The promise as it is."""
-        return promise
+    certified: Mapping[tuple[str, int], certificates.Certificate]
+    prices: overhead.Fit | None
+    policy: fit.Policy
 
 
-class Prices(ty.Protocol):
-    """What an instance's I/O takes of this host."""
+class Measurements(ty.Protocol):
+    """What a host has measured of itself."""
 
-    def extra_mcpu(self, rates: overhead.Rates, charged: bool,
-                   guest: Fraction) -> int:
-        """What comes on top of its guest's promise, or errors.Refused."""
+    def measured(self) -> Measured:
+        """What is known now."""
+
+    def refusal(self, need: fit.Need, problem: fit.Problem,
+                ask: fit.Ask) -> errors.Refused:
+        """A problem with errors or prices, with the figures behind it."""
 
 
-class NoPrices:
-    """A host that was not asked what I/O costs."""
+class NoMeasurements:
+    """A host that was not asked how wrong it is, or what I/O costs."""
 
-    def extra_mcpu(self, rates: overhead.Rates, charged: bool,
-                   guest: Fraction) -> int:
+    def measured(self) -> Measured:
         """Nothing."""
-        return 0
+        return Measured({}, None, fit.DEFAULT)
+
+    def refusal(self, need: fit.Need, problem: fit.Problem,
+                ask: fit.Ask) -> errors.Refused:
+        """The problem as it is."""
+        return errors.Refused(problem.detail, CODES[problem.cause])
+
+
+class HostMeasurements:
+    """What a host's newest profiles say.
+
+    :param margins: of its errors.
+    :param prices: of I/O.
+    :param policy: what is made of both.
+    """
+
+    def __init__(self, margins: error_margins.Margins,
+                 prices: io_prices.Prices, policy: fit.Policy) -> None:
+        self._margins = margins
+        self._prices = prices
+        self._policy = policy
+
+    def measured(self) -> Measured:
+        """What is known now."""
+        usable = self._prices.usable()
+        return Measured(self._margins.certified(),
+                        None if usable is None else usable.fit, self._policy)
+
+    def refusal(self, need: fit.Need, problem: fit.Problem,
+                ask: fit.Ask) -> errors.Refused:
+        """The problem with the figures of the profile."""
+        if problem.cause is fit.Cause.OVERHEAD:
+            return self._prices.refusal(need, problem)
+        if need.backend is None or ask.promise is None or (
+                ask.bound_ppm is None):
+            return errors.Refused(problem.detail, CODES[problem.cause])
+        return self._margins.refusal(
+            ask.promise, need.backend, ask.bound_ppm, self._policy)
+
+
+#: How a host says no to what speaks against it.
+CODES: Mapping[fit.Cause, errors.Code] = types.MappingProxyType({
+    fit.Cause.BACKEND: errors.Code.BACKEND_UNAVAILABLE,
+    fit.Cause.RESERVATION: errors.Code.RESERVATION_INVALID,
+    fit.Cause.ERROR: errors.Code.NOT_CERTIFIED,
+    fit.Cause.OVERHEAD: errors.Code.DOES_NOT_FIT,
+    fit.Cause.CAPACITY: errors.Code.DOES_NOT_FIT})

@@ -28,6 +28,7 @@ from oslo_log import log as logging
 from vsched_agent import costs
 from vsched_agent.enforcement import kernel
 from vsched_agent import in_force
+from vsched_agent import limits
 from vsched_agent.privileged import switches
 from vsched_agent.profiling import live
 from vsched_agent.profiling import margins
@@ -37,6 +38,7 @@ from vsched_lib.contract import certification
 from vsched_lib.contract import placement
 from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error_change
+from vsched_lib.model import fit
 
 LOG = logging.getLogger(__name__)
 
@@ -103,8 +105,13 @@ class HostProfiles:
         self._due_s = time.monotonic() + self._interval_s
         self.costs = costs.HostCosts(conf, host, overhead_profiles(conf))
         self.margins = margins.Margins(
-            self._news.benchmark, host, margins.Policy(
-                options.confidence, round(options.max_margin_pct * 10_000)))
+            self._news.benchmark, host, options.confidence)
+        #: What decides whether the host can keep a promise.
+        self.measurements = limits.HostMeasurements(
+            self.margins, self.costs.prices, fit.Policy(
+                round(options.max_margin_pct * 10_000),
+                round(conf.enforcement.max_overhead_pct * 10_000),
+                conf.enforcement.unpriced_io == 'refuse'))
 
     def attested(self, holdings: Iterable[in_force.Holding]) -> None:
         """Take samples from what is in force as it should be."""

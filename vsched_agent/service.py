@@ -97,7 +97,7 @@ class Agent(service_base.ServiceBase):
             self._ladder.backends, self._ladder.support, self._capacity,
             self._state.journal, admission.Test(conf.admission_test),
             conf.on_refusal == 'degrade', self._kernel.tick_us,
-            self._profiles.margins, self._profiles.costs.prices)
+            self._profiles.measurements)
         charged = self._conf.charging
         self._charging = charging.Charging(charging.Settings(
             model.IoPolicy(charged.headroom, charged.window,

@@ -75,8 +75,7 @@ class Settler:
             before = self._enforcer.holding(domain.uuid)
             try:
                 cause = self._enforcer.hold(
-                    shaped, promise, wanted.bound_ppm, charged,
-                    wanted.rates)
+                    shaped, promise, wanted.ask, charged)
             except errors.Refused as refusal:
                 cause = refusal
                 state = (State.PENDING
@@ -97,8 +96,8 @@ class Settler:
         return state is not State.PENDING
 
     def _unpriced(self, domain: base.Domain, wanted: wants.Wanted) -> None:
-        if self._costs is None or not any(
-                dataclasses.astuple(wanted.rates)):
+        if self._costs is None or wanted.ask.charged is None or not any(
+                dataclasses.astuple(wanted.ask.rates)):
             return
         why = self._costs.problem()
         if why is not None and self._unpriced_told.get(domain.uuid) != why:

@@ -18,7 +18,7 @@ from vsched_agent.hypervisor import base
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
-from vsched_lib.model import overhead
+from vsched_lib.model import fit
 from vsched_lib.model import reservation
 
 
@@ -32,19 +32,16 @@ class Wanted:
     :param generation: of the override, 0 for metadata.
     :param problem: why what was asked can not be read; the instance then
         keeps what it has.
-    :param bound_ppm: what may be missing in one second of a hundred, in ppm
-        of the promise; None when anything may.
     :param io_charging: who pays for the host's work on its I/O.
-    :param rates: the I/O that it is said to do, if somebody pays for it.
+    :param ask: what its flavor asks of a host besides the promise.
     """
 
     promise: reservation.Reservation | None
     source: messages.Source
     generation: int = 0
     problem: errors.VschedError | None = None
-    bound_ppm: int | None = None
     io_charging: extra_specs.IoCharging = extra_specs.IoCharging.NONE
-    rates: overhead.Rates = overhead.Rates()
+    ask: fit.Ask = fit.Ask(0)
 
 
 CHARGE = extra_specs.IoCharging.CHARGE
@@ -78,13 +75,10 @@ def by_metadata(domain: base.Domain) -> Wanted:
         return Wanted(None, messages.Source.METADATA, problem=problem)
     if spec.reservation is None:
         return NOTHING
-    ask = spec.ask(len(domain.vcpus))
     return Wanted(spec.reservation, messages.Source.METADATA,
-                  bound_ppm=ask.bound_ppm,
                   io_charging=extra_specs.IoCharging(
                       str(spec.values['io_charging'])),
-                  rates=overhead.Rates() if ask.charged is None
-                  else ask.rates)
+                  ask=dataclasses.replace(spec.ask(0), promise=None))
 
 
 def of(domain: base.Domain, override: messages.Override | None) -> Wanted:
@@ -96,8 +90,7 @@ def of(domain: base.Domain, override: messages.Override | None) -> Wanted:
         # Another share is another figure, not another quality.
         own = by_metadata(domain)
         return dataclasses.replace(
-            wanted, bound_ppm=own.bound_ppm, io_charging=own.io_charging,
-            rates=own.rates)
+            wanted, io_charging=own.io_charging, ask=own.ask)
     return by_metadata(domain)
 
 

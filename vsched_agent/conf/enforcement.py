@@ -37,6 +37,13 @@ enforcement_opts: list[cfg.Opt] = [
              'cgroup CPU bandwidth: a cap, no guarantee')]),
         help='The backends this compute node may use, the preferred one '
              'first. A reservation that names no backend gets the first.'),
+    cfg.FloatOpt(
+        'max_overhead_pct',
+        default=50.0, min=0, max=100,
+        help='The largest part of a reservation that may go to this host\'s '
+             'work on its I/O, in percent, where io_charging is charge. At '
+             'the rates that its flavor announces; what would take more is '
+             'refused, and placed elsewhere.'),
     cfg.StrOpt(
         'unpriced_io',
         default='ignore',

@@ -25,20 +25,11 @@ import typing as ty
 from vsched_lib.contract import certification
 from vsched_lib.contract import errors
 from vsched_lib.contract import profiles
+from vsched_lib.contract import snapshot
+from vsched_lib.model import certificates
 from vsched_lib.model import error
+from vsched_lib.model import fit
 from vsched_lib.model import reservation
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Policy:
-    """How sure a host must be.
-
-    :param confidence: with which the measured errors bound those to come.
-    :param most_ppm: the largest margin, of the runtime.
-    """
-
-    confidence: float = 0.8
-    most_ppm: int = 250_000
 
 
 class Margins:
@@ -47,72 +38,103 @@ class Margins:
     :param profile: the host's newest profile by the benchmark, if any.
     :param host: facts of the kernel now, as in a profile; a profile with
         others is about another host.
-    :param policy: how sure to be.
+    :param confidence: with which the measured errors bound those to come.
     """
 
     def __init__(self, profile: Callable[[], profiles.ErrorProfile | None],
                  host: Mapping[str, ty.Any],
-                 policy: Policy = Policy()) -> None:
+                 confidence: float = 0.8) -> None:
         self._profile = profile
         self._host = host
-        self._policy = policy
+        self._confidence = confidence
+        self._certified: tuple[profiles.ErrorProfile, dict[
+            tuple[str, int], certificates.Certificate]] | None = None
+
+    @property
+    def confidence(self) -> float:
+        """How sure a bound must be."""
+        return self._confidence
+
+    def certified(self) -> Mapping[
+            tuple[str, int], certificates.Certificate]:
+        """By backend and period in microseconds, what is known of errors.
+
+        Empty when nothing is, or what there is is of another host.
+        """
+        profile = self._profile()
+        if profile is None or certification.differences(profile, self._host):
+            return {}
+        # Looked at for every instance, made anew a few times a year.
+        if self._certified is None or self._certified[0] is not profile:
+            self._certified = profile, {
+                (one.backend, one.period_us): one.bounds
+                for one in snapshot.certify(profile, self._confidence)}
+        return self._certified[1]
 
     def grant(self, promise: reservation.Reservation,
-              backend: reservation.Backend,
-              bound_ppm: int | None) -> reservation.Reservation:
+              backend: reservation.Backend, bound_ppm: int,
+              policy: fit.Policy = fit.DEFAULT) -> reservation.Reservation:
         """The promise with the runtime it needs.
 
         :param backend: that would hold it.
         :param bound_ppm: what may be missing in one second of a hundred, in
-            ppm of the promise; None when anything may.
+            ppm of the promise.
         :raises errors.Refused: when the host can not show the bound, with
             the measured figures.
         """
-        if bound_ppm is None:
-            return promise
+        # The tick is of no account for errors, nor is there any I/O.
+        need = fit.need_by(
+            backend, fit.Ask(1, promise, bound_ppm), promise, fit.Host(
+                self._host['cpus'], 0, 0, frozenset((backend,)),
+                self.certified(), None, policy))
+        for problem in need.problems:
+            if problem.cause is fit.Cause.ERROR:
+                raise self.refusal(promise, backend, bound_ppm, policy)
+        return dataclasses.replace(promise, runtime_us=need.runtime_us)
+
+    def refusal(self, promise: reservation.Reservation,
+                backend: reservation.Backend, bound_ppm: int,
+                policy: fit.Policy) -> errors.Refused:
+        """Why the bound can not be shown, with the measured figures.
+
+        :param promise: of which that was found.
+        """
         share_ppm = int(promise.utilisation * error.PPM)
         figures: dict[str, ty.Any] = {
             'backend': str(backend), 'period_us': promise.period_us,
             'share_ppm': share_ppm, 'bound_ppm': bound_ppm,
-            'confidence': self._policy.confidence}
+            'confidence': self._confidence}
         profile = self._profile()
         points = [] if profile is None else certification.contended(
             profile, backend, promise.period_us)
         if profile is None or not points:
-            raise _refused(
+            return _refused(
                 'backend %s was not measured under contention at a period '
                 'of %d us; "vsched-agent profile error" measures it' % (
                     backend, promise.period_us), figures)
-        found = error.evidence(points, share_ppm, self._policy.confidence)
+        found = error.evidence(points, share_ppm, self._confidence)
         figures.update(profile_version=profile.version, samples=found.n)
         differ = certification.differences(profile, self._host)
         if differ:
-            raise _refused(
+            return _refused(
                 'profile %d was measured with another %s; "vsched-agent '
                 'profile error" measures this host anew' % (
                     profile.version, ', '.join(differ)), figures)
         if found.lower_ppm is None:
-            needed = error.samples_needed(self._policy.confidence)
-            raise _refused(
+            needed = error.samples_needed(self._confidence)
+            return _refused(
                 'a share of %g %% by %s takes %d samples at each share next '
                 'to it and at one that is not above it; the profile has %d' % (
                     share_ppm / 10_000, backend, needed, found.n),
                 {**figures, 'samples_needed': needed})
-        figures['measured_p99_lower_ppm'] = found.lower_ppm
-        margin_ppm = error.margin_ppm(found.lower_ppm, bound_ppm)
-        runtime_us = None
-        if margin_ppm is not None and margin_ppm <= self._policy.most_ppm:
-            runtime_us = error.inflated_us(
-                promise.runtime_us, promise.period_us, margin_ppm)
-        if runtime_us is None:
-            raise _refused(
-                '%s was measured to fall short by %g %% in one second of a '
-                'hundred at a share of %g %% (profile %d), and %g %% may be '
-                'missing; no margin of at most %g %% makes up for it' % (
-                    backend, -found.lower_ppm / 10_000, share_ppm / 10_000,
-                    profile.version, bound_ppm / 10_000,
-                    self._policy.most_ppm / 10_000), figures)
-        return dataclasses.replace(promise, runtime_us=runtime_us)
+        return _refused(
+            '%s was measured to fall short by %g %% in one second of a '
+            'hundred at a share of %g %% (profile %d), and %g %% may be '
+            'missing; no margin of at most %g %% makes up for it' % (
+                backend, -found.lower_ppm / 10_000, share_ppm / 10_000,
+                profile.version, bound_ppm / 10_000,
+                policy.most_margin_ppm / 10_000),
+            {**figures, 'measured_p99_lower_ppm': found.lower_ppm})
 
 
 def _refused(detail: str, figures: dict[str, ty.Any]) -> errors.Refused:

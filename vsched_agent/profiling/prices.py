@@ -14,13 +14,12 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
-from fractions import Fraction
 import typing as ty
 
 from vsched_lib.contract import certification
 from vsched_lib.contract import errors
 from vsched_lib.contract import profiles
-from vsched_lib.model import overhead
+from vsched_lib.model import fit
 
 
 class Prices:
@@ -29,15 +28,12 @@ class Prices:
     :param profile: the host's newest one by the benchmark, if any.
     :param host: facts of the kernel now, as in a profile; a profile with
         others is about another host.
-    :param refuse: whether I/O that has no price is refused; else it is
-        taken to cost nothing.
     """
 
     def __init__(self, profile: Callable[[], profiles.OverheadProfile | None],
-                 host: Mapping[str, ty.Any], refuse: bool = False) -> None:
+                 host: Mapping[str, ty.Any]) -> None:
         self._profile = profile
         self._host = host
-        self._refuse = refuse
 
     def usable(self) -> profiles.OverheadProfile | None:
         """The profile that prices are taken from."""
@@ -57,32 +53,17 @@ class Prices:
                     'measured' % (found.version, 100 * found.r2))
         return None
 
-    def extra_mcpu(self, rates: overhead.Rates, charged: bool,
-                   guest: Fraction) -> int:
-        """What an instance takes on top of what its vCPUs are promised.
+    def refusal(self, need: fit.Need,
+                problem: fit.Problem) -> errors.Refused:
+        """Why an instance's I/O is not taken, with the figures.
 
-        :param rates: the I/O that its flavor says it does.
-        :param charged: the host's work comes out of its own promise.
-        :param guest: what is promised, in CPUs.
-        :raises errors.Refused: when its I/O would cost more than it is
-            promised, and when it has no price and policy says so.
+        :param problem: with what it would cost, or that nobody knows.
         """
-        if rates == overhead.Rates():
-            return 0
         found = self.usable()
         if found is None:
-            if self._refuse:
-                raise errors.Refused(
-                    self.problem() or '', errors.Code.DOES_NOT_FIT)
-            return 0
-        cost_mcpu = overhead.overhead_mcpu(rates, found.fit)
-        own_mcpu = overhead.demand_mcpu(guest, 0, False)
-        demand_mcpu = overhead.demand_mcpu(guest, cost_mcpu, charged)
-        if charged and cost_mcpu > own_mcpu:
-            raise errors.Refused(
-                'its I/O would cost %d mcpu here, more than the %d mcpu it '
-                'is promised and pays for it with' % (cost_mcpu, own_mcpu),
-                errors.Code.DOES_NOT_FIT, {
-                    'overhead_mcpu': cost_mcpu, 'promised_mcpu': own_mcpu,
-                    'profile_version': found.version})
-        return demand_mcpu - own_mcpu
+            return errors.Refused(
+                self.problem() or problem.detail, errors.Code.DOES_NOT_FIT)
+        return errors.Refused(problem.detail, errors.Code.DOES_NOT_FIT, {
+            'overhead_mcpu': need.overhead_mcpu,
+            'promised_mcpu': need.guest_mcpu,
+            'profile_version': found.version})

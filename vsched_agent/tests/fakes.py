@@ -21,9 +21,13 @@ import typing as ty
 from vsched_agent.accounting import readings
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
+from vsched_agent import limits
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.model import certificates
+from vsched_lib.model import fit
 from vsched_lib.model import host
+from vsched_lib.model import overhead
 from vsched_lib.model import reservation
 
 
@@ -88,6 +92,26 @@ class FakeCapacity:
 
     def invalidate(self) -> None:
         self.invalidated += 1
+
+
+class FakeMeasurements(limits.NoMeasurements):
+    """A host that errs, and has prices, as the test says.
+
+    :ivar lower_ppm: of its errors with backend ``deadline`` at a period of
+        20 ms; None when they were not measured.
+    """
+
+    def __init__(self) -> None:
+        self.lower_ppm: int | None = None
+        self.prices: overhead.Fit | None = None
+        self.policy = fit.Policy()
+
+    def measured(self) -> limits.Measured:
+        return limits.Measured(
+            {} if self.lower_ppm is None else {
+                ('deadline', 20_000): certificates.Certificate(
+                    (10_000, 1_000_000), (self.lower_ppm,) * 2)},
+            self.prices, self.policy)
 
 
 class FakeHypervisor(hypervisor.Hypervisor):

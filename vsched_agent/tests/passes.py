@@ -12,7 +12,6 @@
 
 """Passes of the agent's loop over made-up instances."""
 
-import dataclasses
 from fractions import Fraction
 import os
 import tempfile
@@ -31,11 +30,10 @@ CFS = reservation.Backend.CFS
 
 
 class Profiles:
-    """Tells what the test says, and margins with it."""
+    """Tells what the test says."""
 
     def __init__(self):
         self.new = []
-        self.extra_us = 0
         self.seen = []
 
     def look(self):
@@ -45,10 +43,6 @@ class Profiles:
     def attested(self, holdings):
         self.seen.append([held.asked.runtime_us for held in holdings
                           if held.asked is not None])
-
-    def grant(self, promise, backend, bound_ppm):
-        return promise if bound_ppm is None else dataclasses.replace(
-            promise, runtime_us=promise.runtime_us + self.extra_us)
 
 
 class Costs:
@@ -89,6 +83,7 @@ class TestCase(base.BaseTestCase):
 
     def make(self, costs=None, **settings):
         self.profiles = Profiles()
+        self.measurements = fakes.FakeMeasurements()
         backends = {DEADLINE: self.deadline, CFS: self.cfs}
         self.pokes = []
         self.reconciler = reconciler.Reconciler(
@@ -97,7 +92,7 @@ class TestCase(base.BaseTestCase):
             enforcer.Enforcer(
                 backends, lambda name: backends[name].supports(),
                 self.capacity, self.journal, degrade=self.degrade,
-                tick_us=4000, margins=self.profiles),
+                tick_us=4000, measurements=self.measurements),
             self.journal, fakes.FakeMeter(), self.host_info,
             lambda: self.pokes.append(1), self.profiles, costs=costs)
         self.hypervisor.start(self.reconciler.changed)

@@ -99,8 +99,7 @@ class Evaluations:
                 problem.detail,
                 contract_errors.Code.EXTRA_SPECS_INVALID) from None
         return self._evaluate(
-            lambda host: fit.need(ask, host, self._policy), instances, now,
-            names)
+            lambda host: fit.need(ask, host), instances, now, names)
 
     def demand(self, demand_mcpu: int, instances: int, now: float,
                names: Collection[str] | None = None) -> Evaluation:
@@ -163,7 +162,8 @@ class Evaluations:
                 'certificates': json.loads(
                     row.certificates) if row.certified else [],
                 'prices_ns': json.loads(row.prices_ns or 'null')})
-            known = self._known[row.name] = row.version, told, told.fit()
+            known = self._known[row.name] = (
+                row.version, told, told.fit(self._policy))
         return known[1:]
 
 

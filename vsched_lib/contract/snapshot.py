@@ -84,9 +84,10 @@ class Host(wire.Message):
     certificates: tuple[Certificate, ...] = ()
     prices_ns: dict[str, ty.Any] | None = None
 
-    def fit(self) -> fit.Host:
+    def fit(self, policy: fit.Policy = fit.DEFAULT) -> fit.Host:
         """The host as the model sees it.
 
+        :param policy: what it makes of its measurements.
         :raises wire.MalformedMessage: when it makes no sense.
         """
         return fit.Host(
@@ -94,7 +95,8 @@ class Host(wire.Message):
             frozenset(self.facts.backends),
             {(one.backend, one.period_us): one.bounds
              for one in self.certificates},
-            None if self.prices_ns is None else _prices(self.prices_ns))
+            None if self.prices_ns is None else _prices(self.prices_ns),
+            policy)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -17,7 +17,10 @@ It has two halves: what the flavor takes of this kind of host, which only
 changes when the host is measured anew (:func:`need`), and whether that much
 is left (:func:`judge`), which is one comparison.
 
-Nothing here is more generous than the agent, whose kernel has the last word.
+The agent's admission asks the same of the same facts, and adds what only it
+can know: on which CPUs vCPUs are pinned, what ``gfb`` says of all claims
+together, and what the kernel says. So nothing here is stricter than the agent,
+and where it is more generous the agent still refuses.
 """
 
 from collections.abc import Mapping
@@ -65,15 +68,18 @@ class Ask:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Policy:
-    """How sure a host must be, and how much may be lost to I/O.
+    """What a host makes of what it has measured.
 
     :param most_margin_ppm: the largest margin, of the runtime.
     :param most_overhead_ppm: the largest part of a reservation that may go
         to the host's work on its I/O.
+    :param refuse_unpriced: whether I/O that nobody has measured the cost of
+        is refused; else it is taken to cost nothing.
     """
 
     most_margin_ppm: int = 250_000
     most_overhead_ppm: int = 500_000
+    refuse_unpriced: bool = False
 
 
 DEFAULT = Policy()
@@ -88,6 +94,7 @@ class Host:
     :param certified: by backend and period in microseconds, the errors
         measured under contention.
     :param prices: of I/O; None when they were not measured.
+    :param policy: its agent's own.
     """
 
     cpus: int
@@ -97,6 +104,7 @@ class Host:
     certified: Mapping[tuple[str, int], certificates.Certificate] = (
         dataclasses.field(default_factory=dict))
     prices: overhead.Fit | None = None
+    policy: Policy = DEFAULT
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,13 +119,24 @@ class Problem:
     detail: str
     unknown: bool = False
 
+    @property
+    def tolerated(self) -> bool:
+        """Whether the host takes the instance nevertheless.
+
+        Errors that were not measured it does not promise to keep; of I/O
+        that has no price it may say so.
+        """
+        return self.unknown and self.cause is Cause.OVERHEAD
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Need:
     """What a flavor takes of one host.
 
     :param backend: that would hold the reservation; None without one.
-    :param guest_mcpu: what the vCPUs are given, the margin included.
+    :param runtime_us: what each vCPU is given in every period, the margin
+        included; 0 without a reservation.
+    :param guest_mcpu: likewise all of them.
     :param margin_ppm: of the runtime, for the measured errors.
     :param overhead_mcpu: the host's work on the I/O; None when the host was
         not measured.
@@ -128,6 +147,7 @@ class Need:
     """
 
     backend: reservation.Backend | None = None
+    runtime_us: int = 0
     guest_mcpu: int = 0
     margin_ppm: int = 0
     overhead_mcpu: int | None = None
@@ -135,29 +155,43 @@ class Need:
     error_ppm: int | None = None
     problems: tuple[Problem, ...] = ()
 
+    @property
+    def refusal(self) -> Problem | None:
+        """The first thing for which the host does not take the instance."""
+        for problem in self.problems:
+            if not problem.tolerated:
+                return problem
+        return None
 
-def need(ask: Ask, host: Host, policy: Policy = DEFAULT) -> Need:
+
+def need(ask: Ask, host: Host) -> Need:
     """What an instance takes of this host.
 
     The first backend that does counts, as it does for the agent; when none
     does, the problems are those of the first one that the host has.
     """
-    cost = _overhead_mcpu(ask, host)
     if ask.promise is None:
-        return Need(overhead_mcpu=cost)
+        return Need(overhead_mcpu=_overhead_mcpu(ask, host))
     named = ask.promise.backend
     wanted = (named,) if named is not None else _BY_ITSELF
     usable = [name for name in wanted if name in host.backends]
     if not usable:
-        own = Need(guest_mcpu=ask.promise.bandwidth_mcpu(ask.vcpus),
-                   overhead_mcpu=cost, problems=(Problem(
-                       Cause.BACKEND, 'needs backend %s; the host can use '
-                       '%s' % (' or '.join(wanted), ', '.join(
-                           sorted(host.backends)) or 'none')),))
-        return dataclasses.replace(own, demand_mcpu=own.guest_mcpu)
-    found = [_by(name, ask, ask.promise, host, policy, cost)
-             for name in usable]
-    return next((one for one in found if not one.problems), found[0])
+        own_mcpu = ask.promise.bandwidth_mcpu(ask.vcpus)
+        return Need(
+            runtime_us=ask.promise.runtime_us, guest_mcpu=own_mcpu,
+            overhead_mcpu=_overhead_mcpu(ask, host), demand_mcpu=own_mcpu,
+            problems=(Problem(
+                Cause.BACKEND, 'needs backend %s; the host can use %s' % (
+                    ' or '.join(wanted),
+                    ', '.join(sorted(host.backends)) or 'none')),))
+    first = need_by(usable[0], ask, ask.promise, host)
+    if first.refusal is None:
+        return first
+    for name in usable[1:]:
+        found = need_by(name, ask, ask.promise, host)
+        if found.refusal is None:
+            return found
+    return first
 
 
 #: What a reservation that names no backend may be held by.
@@ -165,22 +199,26 @@ _BY_ITSELF = tuple(
     name for name in reservation.Backend if name in reservation.GUARANTEES)
 
 
-def _by(name: reservation.Backend, ask: Ask,
-        promise: reservation.Reservation, host: Host, policy: Policy,
-        cost: int | None) -> Need:
+def need_by(name: reservation.Backend, ask: Ask,
+            promise: reservation.Reservation, host: Host) -> Need:
+    """What an instance takes of this host when a certain backend holds it.
+
+    :param promise: what is asked, of any backend.
+    """
+    cost = _overhead_mcpu(ask, host)
     problems = [Problem(Cause.RESERVATION, detail)
                 for detail in promise.problems(name, host.tick_us)]
     runtime_us, margin_ppm, error_ppm = promise.runtime_us, 0, None
     certificate = host.certified.get((name, promise.period_us))
     if certificate is not None:
-        # In whole ppm, and down: as the agent looks it up.
+        # In whole ppm, and down.
         share_ppm = int(promise.utilisation * error.PPM)
         error_ppm = certificate.lower_ppm(share_ppm)
     if ask.bound_ppm is not None:
         inflated_us = None
         if error_ppm is not None:
             margin = error.margin_ppm(error_ppm, ask.bound_ppm)
-            if margin is not None and margin <= policy.most_margin_ppm:
+            if margin is not None and margin <= host.policy.most_margin_ppm:
                 margin_ppm = margin
                 inflated_us = error.inflated_us(
                     runtime_us, promise.period_us, margin)
@@ -189,20 +227,22 @@ def _by(name: reservation.Backend, ask: Ask,
                 name, promise, ask.bound_ppm, certificate, error_ppm))
         else:
             runtime_us = inflated_us
-    guest = dataclasses.replace(
-        promise, runtime_us=runtime_us).bandwidth(ask.vcpus)
+    guest = (promise if runtime_us == promise.runtime_us
+             else dataclasses.replace(promise, runtime_us=runtime_us)
+             ).bandwidth(ask.vcpus)
     own_mcpu = math.ceil(guest * reservation.MCPU_PER_CPU)
     demand_mcpu = own_mcpu
     if ask.charged is not None:
         if cost is None:
             problems.append(Problem(
                 Cause.OVERHEAD, 'what I/O costs there was not measured',
-                unknown=True))
+                unknown=not host.policy.refuse_unpriced))
         else:
             demand_mcpu = overhead.demand_mcpu(guest, cost, ask.charged)
-            problems.extend(_too_dear(ask.charged, cost, own_mcpu, policy))
+            problems.extend(_too_dear(
+                ask.charged, cost, own_mcpu, host.policy))
     return Need(
-        name, own_mcpu, margin_ppm, cost,
+        name, runtime_us, own_mcpu, margin_ppm, cost,
         demand_mcpu if name in reservation.GUARANTEES else 0, error_ppm,
         tuple(problems))
 
@@ -271,14 +311,14 @@ class Verdict:
 
     @property
     def fits(self) -> bool:
-        """Whether nothing does."""
-        return not self.need.problems and not lacks(
+        """Whether nothing does for which the host refuses an instance."""
+        return self.need.refusal is None and not lacks(
             self.need, self.free_mcpu, self.instances)
 
     @property
     def room(self) -> int | None:
         """How many such instances fit; None when capacity is no limit."""
-        if self.need.problems:
+        if self.need.refusal is not None:
             return 0
         if not self.need.demand_mcpu:
             return None
@@ -299,12 +339,12 @@ def shortage(wanted_mcpu: int, free_mcpu: int, capacity_mcpu: int) -> Problem:
         wanted_mcpu, free_mcpu, capacity_mcpu))
 
 
-def judge(ask: Ask, host: Host, admitted_mcpu: int, instances: int = 1,
-          policy: Policy = DEFAULT) -> Verdict:
+def judge(ask: Ask, host: Host, admitted_mcpu: int,
+          instances: int = 1) -> Verdict:
     """Whether a host can take some instances.
 
     :param admitted_mcpu: what is in use there.
     :param instances: all of them on this host.
     """
-    return Verdict(need(ask, host, policy), host.capacity_mcpu,
+    return Verdict(need(ask, host), host.capacity_mcpu,
                    host.capacity_mcpu - admitted_mcpu, instances)

@@ -19,9 +19,9 @@ from oslotest import base
 
 from vsched_agent import enforcer
 from vsched_agent import journal
-from vsched_agent import limits
 from vsched_agent.tests import fakes
 from vsched_lib.contract import errors
+from vsched_lib.model import fit
 from vsched_lib.model import overhead
 from vsched_lib.model import reservation
 
@@ -48,8 +48,7 @@ class TestEnforcer(base.BaseTestCase):
         self.deadline = fakes.FakeBackend(DEADLINE, Fraction(18, 10))
         self.cfs = fakes.FakeBackend(CFS)
         self.capacity = fakes.FakeCapacity(Fraction(18, 10))
-        self.margins = limits.NoMargins()
-        self.prices = limits.NoPrices()
+        self.measurements = fakes.FakeMeasurements()
         self.enforcer = self.make()
 
     def make(self):
@@ -57,7 +56,7 @@ class TestEnforcer(base.BaseTestCase):
         return enforcer.Enforcer(
             backends, lambda name: backends[name].supports(), self.capacity,
             self.journal, degrade=self.degrade, tick_us=4000,
-            margins=self.margins, prices=self.prices)
+            measurements=self.measurements)
 
     def test_hold_and_release(self):
         one = fakes.domain(1, vcpus=2)
@@ -106,63 +105,74 @@ class TestEnforcer(base.BaseTestCase):
         self.assertEqual(1, len(self.deadline.applied))
 
     def test_io_that_a_flavor_announces_needs_room_too(self):
-        asked = []
-
-        def extra_mcpu(rates, charged, guest):
-            asked.append((rates, charged, guest))
-            return rates.net_rx_pps
-        self.prices.extra_mcpu = extra_mcpu
+        def on_top(pps):
+            return fit.Ask(1, rates=overhead.Rates(net_rx_pps=pps),
+                           charged=False)
+        # A packet a second is a thousandth of a CPU.
+        self.measurements.prices = overhead.Fit(
+            {'net_rx': overhead.Price(1e6, 0.0)}, 1.0, 0.0, 9)
         one, two = fakes.domain(1), fakes.domain(2)
-        self.enforcer.hold(one, promise(12_000),
-                           rates=overhead.Rates(net_rx_pps=1200))
-        self.assertEqual(
-            [(overhead.Rates(net_rx_pps=1200), False, Fraction(6, 10))],
-            asked)
+        self.enforcer.hold(one, promise(12_000), on_top(1200))
         problem = self.assertRaises(
             errors.Refused, self.enforcer.hold, two, dataclasses.replace(
-                promise(12_000), backend=DEADLINE),
-            rates=overhead.Rates(net_rx_pps=601))
+                promise(12_000), backend=DEADLINE), on_top(601))
         self.assertEqual(errors.Code.DOES_NOT_FIT, problem.code)
         self.assertIn('600 mcpu asked, and 601 for', problem.detail)
         self.assertEqual(
             {'asked_mcpu': 600, 'overhead_mcpu': 601, 'needed_mcpu': 1201,
-             'free_mcpu': 1200}, problem.figures)
+             'free_mcpu': 1200, 'capacity_mcpu': 1800}, problem.figures)
         self.assertIsNone(self.enforcer.holding(two.uuid))
         # What is in force is not thrown out by a new price.
-        self.enforcer.hold(one, promise(12_000),
-                           rates=overhead.Rates(net_rx_pps=9999))
+        self.enforcer.hold(one, promise(12_000), on_top(9999))
+        self.assertIsNotNone(self.enforcer.holding(one.uuid))
+
+    def test_io_that_would_eat_the_guest_is_refused(self):
+        def charged(pps):
+            return fit.Ask(1, rates=overhead.Rates(net_rx_pps=pps),
+                           charged=True)
+        one = fakes.domain(1)
+        self.measurements.policy = fit.Policy(refuse_unpriced=True)
+        refusal = self.assertRaises(
+            errors.Refused, self.enforcer.hold, one, promise(12_000),
+            charged(300))
+        self.assertEqual(errors.Code.DOES_NOT_FIT, refusal.code)
+        self.assertIn('not measured', refusal.detail)
+        self.measurements.prices = overhead.Fit(
+            {'net_rx': overhead.Price(1e6, 0.0)}, 1.0, 0.0, 9)
+        refusal = self.assertRaises(
+            errors.Refused, self.enforcer.hold, one, promise(12_000),
+            charged(301))
+        self.assertEqual(errors.Code.DOES_NOT_FIT, refusal.code)
+        self.assertIn('301 of its 600 mcpu', refusal.detail)
+        self.enforcer.hold(one, promise(12_000), charged(300))
         self.assertIsNotNone(self.enforcer.holding(one.uuid))
 
     def test_a_bound_is_met_with_a_margin(self):
-        def grant(asked, backend, bound_ppm):
-            return dataclasses.replace(
-                asked, runtime_us=asked.runtime_us + bound_ppm)
-        self.margins.grant = grant
+        # 0.95 of what is given is 0.96 of what was asked for.
+        self.measurements.lower_ppm = -50_000
+        ask = fit.Ask(1, bound_ppm=10_400)
         one = fakes.domain(1)
-        self.enforcer.hold(one, promise(12_000), 500)
-        self.assertEqual(12_500, self.deadline.held[101].runtime_us)
+        self.enforcer.hold(one, promise(12_000), ask)
+        self.assertEqual(12_501, self.deadline.held[101].runtime_us)
         held = self.enforcer.holding(one.uuid)
-        self.assertEqual((12_000, 12_500), (
+        self.assertEqual((12_000, 12_501), (
             held.asked.runtime_us, held.promise.runtime_us))
         # Margins take room, and are none of the promise.
-        self.assertEqual(625, self.enforcer.admitted_mcpu())
+        self.assertEqual(626, self.enforcer.admitted_mcpu())
         self.assertEqual(
             {one.uuid: Fraction(6, 10)}, self.enforcer.promised())
         self.assertEqual([], self.enforcer.attest()[0])
         # Another profile, another margin.
-        self.enforcer.hold(one, promise(12_000), 100)
-        self.assertEqual(12_100, self.deadline.held[101].runtime_us)
+        self.measurements.lower_ppm = -20_000
+        self.enforcer.hold(one, promise(12_000), ask)
+        self.assertEqual(12_118, self.deadline.held[101].runtime_us)
 
     def test_a_bound_that_can_not_be_shown_is_refused(self):
-        def grant(asked, backend, bound_ppm):
-            if bound_ppm is not None:
-                raise errors.Refused('no', errors.Code.NOT_CERTIFIED)
-            return asked
-        self.margins.grant = grant
         one = fakes.domain(1)
         self.enforcer.hold(one, promise(6_000))
         refusal = self.assertRaises(
-            errors.Refused, self.enforcer.hold, one, promise(12_000), 500)
+            errors.Refused, self.enforcer.hold, one, promise(12_000),
+            fit.Ask(1, bound_ppm=500))
         self.assertEqual(errors.Code.NOT_CERTIFIED, refusal.code)
         self.assertEqual(6_000, self.deadline.held[101].runtime_us)
 

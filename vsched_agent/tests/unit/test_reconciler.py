@@ -29,13 +29,14 @@ class TestReconciler(passes.TestCase):
     def test_a_new_profile_is_told_and_changes_margins(self):
         bounded = fakes.domain(
             1, cpu_runtime_us=12_000, max_alloc_error_pct='2')
+        self.measurements.lower_ppm = 0
         self.run_(bounded, fakes.domain(2, cpu_runtime_us=3_000))
         self.assertEqual([12_000, 3_000], self.profiles.seen[-1])
         before = profiles.profile(profiles.point([0] * 200))
         after = profiles.profile(profiles.point([-30_000] * 200), version=2)
         self.profiles.new = [(after, error_change.changes(
             before.points, after.points))]
-        self.profiles.extra_us = 150
+        self.measurements.lower_ppm = -30_000
         reports = self.run_()
         self.assertEqual([after], [one for report in reports
                                    for one in report.error_profiles])
@@ -43,7 +44,7 @@ class TestReconciler(passes.TestCase):
                           errors.Code.RESERVATION_APPLIED],
                          self.codes(reports))
         self.assertEqual(
-            [('1', 12_000, 12_150)],
+            [('1', 12_000, 12_124)],
             [(one.instance_uuid[-1], one.runtime_us,
               one.enforced_runtime_us)
              for report in reports for one in report.reservations])

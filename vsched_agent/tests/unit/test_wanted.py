@@ -84,18 +84,18 @@ class TestBound(base.BaseTestCase):
 
     def test_the_flavors_bound(self):
         one = fakes.domain(1, cpu_runtime_us=5000, max_alloc_error_pct='2.5')
-        self.assertEqual(25_000, wanted.of(one, None).bound_ppm)
+        self.assertEqual(25_000, wanted.of(one, None).ask.bound_ppm)
 
     def test_it_holds_for_an_override_as_well(self):
         one = fakes.domain(1, cpu_runtime_us=5000, max_alloc_error_pct='2')
         found = wanted.of(one, messages.Override(
             one.uuid, 3, 6_000, 20_000, 'capped'))
         self.assertEqual((6_000, 20_000, 3), (
-            found.promise.runtime_us, found.bound_ppm, found.generation))
+            found.promise.runtime_us, found.ask.bound_ppm, found.generation))
 
     def test_without_one_anything_may_be_missing(self):
         self.assertIsNone(wanted.of(
-            fakes.domain(1, cpu_runtime_us=5000), None).bound_ppm)
+            fakes.domain(1, cpu_runtime_us=5000), None).ask.bound_ppm)
 
 
 class TestIoCharging(base.BaseTestCase):
@@ -115,14 +115,16 @@ class TestIoCharging(base.BaseTestCase):
 class TestRates(base.BaseTestCase):
 
     def test_io_that_somebody_pays_for(self):
-        for charging, pps in (('charge', 500), ('overprovision', 500),
-                              ('none', 0)):
+        for charging, charged in (('charge', True), ('none', None),
+                                  ('overprovision', False)):
             one = fakes.domain(1, cpu_runtime_us=5000, net_rx_pps=500,
                                io_charging=charging)
-            rates = overhead.Rates(net_rx_pps=pps)
-            self.assertEqual(rates, wanted.of(one, None).rates)
-            self.assertEqual(rates, wanted.of(one, messages.Override(
-                one.uuid, 3, 6_000, 20_000, 'capped')).rates)
+            rates = overhead.Rates(net_rx_pps=500)
+            for found in (wanted.of(one, None), wanted.of(
+                    one, messages.Override(
+                        one.uuid, 3, 6_000, 20_000, 'capped'))):
+                self.assertEqual((rates, charged), (
+                    found.ask.rates, found.ask.charged))
 
     def test_workload_class(self):
         for text, found in (('web', 'web'), ('games', None), (None, None)):

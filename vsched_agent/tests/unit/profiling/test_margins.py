@@ -26,17 +26,14 @@ PROMISE = reservation.Reservation(1_000, 10_000)
 class TestMargins(base.BaseTestCase):
 
     def grant(self, *points, bound_ppm=20_000, promise=PROMISE,
-              backend=DEADLINE, host=profiles.FACTS, **policy):
+              backend=DEADLINE, host=profiles.FACTS, confidence=0.8):
         found = profiles.profile(*points, version=7) if points else None
         return margins.Margins(
-            lambda: found, host, margins.Policy(**policy)).grant(
+            lambda: found, host, confidence).grant(
                 promise, backend, bound_ppm)
 
     def refused(self, *points, **how):
         return self.assertRaises(errors.Refused, self.grant, *points, **how)
-
-    def test_who_asks_for_no_bound_gets_what_was_asked(self):
-        self.assertIs(PROMISE, self.grant(bound_ppm=None))
 
     def test_who_errs_within_the_bound_needs_no_margin(self):
         self.assertEqual(
