@@ -62,11 +62,15 @@ class Host:
         return found
 
     def changed(self, told: snapshot.Host, policy: fit.Policy) -> 'Host':
-        """The host after a change; what it still is, is kept."""
+        """The host after a change; what it still is, is kept.
+
+        :param policy: what counts if its agent does not tell.
+        """
         before = self.told
-        if policy == self.model.policy and (
-                told.facts, told.certificates, told.prices_ns) == (
-                before.facts, before.certificates, before.prices_ns):
+        if (told.facts, told.certificates, told.prices_ns) == (
+                before.facts, before.certificates, before.prices_ns) and (
+                told.facts.policy is not None or
+                policy == self.model.policy):
             # As when an instance came or went, which is most of the time.
             return Host(told, self.model, self._needs)
         # Who changes it has the time to find out anew what is asked of it.

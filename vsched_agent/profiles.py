@@ -36,9 +36,9 @@ from vsched_agent.profiling import news
 from vsched_agent.profiling import store
 from vsched_lib.contract import certification
 from vsched_lib.contract import placement
+from vsched_lib.contract import policy as policies
 from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error_change
-from vsched_lib.model import fit
 
 LOG = logging.getLogger(__name__)
 
@@ -106,12 +106,14 @@ class HostProfiles:
         self.costs = costs.HostCosts(conf, host, overhead_profiles(conf))
         self.margins = margins.Margins(
             self._news.benchmark, host, options.confidence)
+        #: What is made of that, as others are told.
+        self.policy = policies.HostPolicy(
+            options.confidence, round(options.max_margin_pct * 10_000),
+            round(conf.enforcement.max_overhead_pct * 10_000),
+            conf.enforcement.unpriced_io == 'refuse')
         #: What decides whether the host can keep a promise.
         self.measurements = limits.HostMeasurements(
-            self.margins, self.costs.prices, fit.Policy(
-                round(options.max_margin_pct * 10_000),
-                round(conf.enforcement.max_overhead_pct * 10_000),
-                conf.enforcement.unpriced_io == 'refuse'))
+            self.margins, self.costs.prices, self.policy.fit)
 
     def attested(self, holdings: Iterable[in_force.Holding]) -> None:
         """Take samples from what is in force as it should be."""

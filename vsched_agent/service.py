@@ -232,4 +232,4 @@ class Agent(service_base.ServiceBase):
                 messages.BackendInfo(
                     str(name), support.usable, tuple(support.reasons))
                 for name, support in supports.items()),
-            placement=placed)
+            placement=placed, policy=self._profiles.policy)

@@ -84,6 +84,26 @@ class Checks(upgradecheck.UpgradeCommands):
         return Result(Code.WARNING, '%d hosts don\'t report: %s' % (
             len(down), _some(down)))
 
+    def _policies(self) -> Result:
+        if migration.version(self.conf) != migration.newest():
+            return Result(Code.WARNING, 'nothing is known before the tables '
+                          'are upgraded')
+        database = db.Database(self.conf)
+        try:
+            silent = [host.name for host in _hosts(
+                database, self.conf.api.host_down_after_s)
+                if host.info is not None and host.info.policy is None]
+        finally:
+            database.dispose()
+        if not silent:
+            return Result(Code.SUCCESS)
+        return Result(Code.WARNING, '%d agents don\'t tell what they go by: '
+                      '%s; until they are upgraded, schedulers go by '
+                      '[snapshot] confidence, max_margin_pct and '
+                      'max_overhead_pct, which must be as in their '
+                      '[profiling] and [enforcement]' % (
+                          len(silent), _some(silent)))
+
     def _placement(self) -> Result:
         conf = _read(self.conf.placement_conf, 'placement', [
             cfg.IntOpt('allocation_conflict_retry_count', default=10)])
@@ -141,6 +161,7 @@ class Checks(upgradecheck.UpgradeCommands):
     _upgrade_checks = (
         ('Database', _database),
         ('Agents', _agents),
+        ('What agents go by', _policies),
         ('Claims at the same moment', _placement),
         ('Filters', _filters),
         ('Flavors', _flavors),

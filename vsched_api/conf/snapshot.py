@@ -19,26 +19,32 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup(
     'snapshot', title='What schedulers are told of hosts')
 
+_TOLD = ('Agents tell what they go by, in [profiling] and [enforcement] of '
+         'their own configuration, and that is what counts. This is for '
+         'agents of earlier releases.')
+
 OPTS: list[cfg.Opt] = [
     cfg.FloatOpt(
         'confidence',
         default=0.8, min=0.5, max=0.999,
+        deprecated_for_removal=True, deprecated_reason=_TOLD,
         help='How sure it must be that errors to come keep within those '
-             'that a host has measured. What [profiling] confidence is to '
-             'the agents; a lower one here places instances where they are '
-             'refused.'),
+             'that a host has measured, where its agent does not tell.'),
     cfg.FloatOpt(
         'max_margin_pct',
         default=25.0, min=0, max=1000,
+        deprecated_for_removal=True, deprecated_reason=_TOLD,
         help='The largest part by which the runtime of a reservation is '
-             'raised to make up for measured errors, in percent: what '
-             '[profiling] max_margin_pct is to the agents.'),
+             'raised to make up for measured errors, in percent, where an '
+             'agent does not tell.'),
     cfg.FloatOpt(
         'max_overhead_pct',
         default=50.0, min=0, max=100,
+        deprecated_for_removal=True, deprecated_reason=_TOLD,
         help='The largest part of a reservation that may go to its host\'s '
-             'work on its I/O, in percent, where io_charging is charge. A '
-             'host on which it would be more is not used.'),
+             'work on its I/O, in percent, where io_charging is charge and '
+             'an agent does not tell. A host on which it would be more is '
+             'not used.'),
     cfg.IntOpt(
         'delta_hosts',
         default=1000, min=1,

@@ -30,6 +30,7 @@ from vsched_api.db import packing
 from vsched_api.db.queries import host_time
 from vsched_lib.contract import balloons
 from vsched_lib.contract import messages
+from vsched_lib.contract import policy as policies
 from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
 from vsched_lib.model import error
@@ -226,7 +227,18 @@ def _info(info: messages.HostInfo) -> Row:
             value = getattr(info.placement, name)
             if value is not None:
                 _integer('PlacementInfo.' + name, value)
+    if info.policy is not None:
+        _policy(info.policy)
     return _object('HostInfo', info.to_dict())
+
+
+def _policy(policy: policies.HostPolicy) -> None:
+    if not 0 < policy.confidence < 1:
+        raise wire.MalformedMessage(
+            'HostPolicy.confidence: %r is not between 0 and 1'
+            % policy.confidence)
+    for name in ('max_margin_ppm', 'max_overhead_ppm'):
+        _count('HostPolicy.' + name, getattr(policy, name))
 
 
 def _instance(instance: messages.InstanceInfo) -> Row:

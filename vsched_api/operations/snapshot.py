@@ -40,6 +40,7 @@ from vsched_api.db import session as db
 from vsched_api.operations import hosts
 from vsched_api.operations import profiles
 from vsched_lib.contract import certification
+from vsched_lib.contract import messages
 from vsched_lib.contract import profiles as contract
 from vsched_lib.contract import snapshot
 
@@ -59,25 +60,36 @@ def update(session: ty.Any, host: models.Host, version: int,
 
     :param host: locked, with the counter of versions before it.
     :param version: for this host only.
-    :param confidence: that its certificates are to hold with.
+    :param confidence: that its certificates are to hold with if its agent
+        does not tell.
     :param measured: it may have a new profile.
     :returns: whether there was something new.
     """
     info = hosts.known_info(host)
     if info is None:
         return False
+    if info.policy is not None:
+        confidence = info.policy.confidence
     row = queries.of_host(session, host.id)
     values: dict[str, ty.Any] = {
         'name': host.name, 'removed': False,
         'admitted_mcpu': info.admitted_mcpu,
         'facts': _text(snapshot.facts(info).to_dict())}
-    if row is None or measured or row.confidence != confidence:
-        values.update(confidence=confidence,
-                      prices_ns=_prices(session, host.id),
-                      **_certificates(session, host.id, confidence))
-    facts = values.get('measured', None if row is None else row.measured)
-    values['certified'] = facts is not None and all(
-        facts[name] == getattr(info, name) for name in certification.FACTS)
+    known = None if row is None else row.measured
+    if measured or row is None or known is None or _ERRORS not in known or (
+            row.confidence != confidence):
+        certificates, errors = _certificates(session, host.id, confidence)
+        prices, io = _prices(session, host.id)
+        known = {_ERRORS: errors, _IO: io}
+        values.update(confidence=confidence, certificates=certificates,
+                      measured=known)
+    elif row.prices_ns is None and _true_of(known[_IO], info):
+        # As when the host is back at the kernel that it was measured with.
+        prices, _ = _prices(session, host.id)
+    else:
+        prices = row.prices_ns
+    values['certified'] = _true_of(known[_ERRORS], info)
+    values['prices_ns'] = prices if _true_of(known[_IO], info) else None
     if row is None:
         session.add(models.SnapshotHost(
             host_id=host.id, version=version, **values))
@@ -91,30 +103,45 @@ def update(session: ty.Any, host: models.Host, version: int,
     return True
 
 
+# What profiles were measured with; see models.SnapshotHost.measured.
+_ERRORS = 'errors'
+_IO = 'io'
+
+_Facts = dict[str, ty.Any]
+
+
+def _true_of(facts: _Facts | None, info: messages.HostInfo) -> bool:
+    """Whether a host is still the one that was measured."""
+    return facts is not None and all(
+        facts[name] == getattr(info, name) for name in certification.FACTS)
+
+
+def _facts(row: ty.Any) -> _Facts:
+    return {name: getattr(row, name) for name in certification.FACTS}
+
+
 def _certificates(session: ty.Any, host_id: int,
-                  confidence: float) -> dict[str, ty.Any]:
+                  confidence: float) -> tuple[str, _Facts | None]:
     rows = profile_queries.newest(
         session, models.ErrorProfile, host_id,
         contract.ProfileSource.BENCHMARK.value)
     if not rows:
-        return {'certificates': '[]', 'measured': None}
+        return '[]', None
     row, = rows
     points = profile_queries.points(session, [row.id])[row.id]
-    return {
-        'certificates': _text([one.to_dict() for one in snapshot.certify(
-            profiles.from_row(row, points), confidence)]),
-        'measured': {name: getattr(row, name)
-                     for name in certification.FACTS}}
+    return _text([one.to_dict() for one in snapshot.certify(
+        profiles.from_row(row, points), confidence)]), _facts(row)
 
 
-def _prices(session: ty.Any, host_id: int) -> str | None:
+def _prices(session: ty.Any,
+            host_id: int) -> tuple[str | None, _Facts | None]:
     rows = profile_queries.newest(
         session, models.OverheadProfile, host_id,
         contract.ProfileSource.BENCHMARK.value)
     if not rows or not rows[0].good:
-        return None
+        return None, None
     return _text({price['term']: price['cost_ns']
-                  for price in rows[0].prices})
+                  for price in rows[0].prices}), _facts(rows[0])
 
 
 def _text(value: ty.Any) -> str:

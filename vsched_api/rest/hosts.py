@@ -90,4 +90,6 @@ def _view(host: hosts.Host) -> dict[str, ty.Any]:
          'reasons': list(one.reasons)} for one in info.backends]
     view['placement'] = (None if info is None or info.placement is None
                          else info.placement.to_dict())
+    view['policy'] = (None if info is None or info.policy is None
+                      else info.policy.to_dict())
     return view

@@ -25,6 +25,7 @@ from vsched_api.db import session
 from vsched_api.tests import databases
 from vsched_lib.contract import messages
 from vsched_lib.contract import placement as names
+from vsched_lib.contract import policy as policies
 
 HOST = 'node1'
 NOW = 1_800_000_000.0
@@ -41,7 +42,8 @@ def host_info(**changes: ty.Any) -> messages.HostInfo:
         'capacity_mcpu': 1800, 'admitted_mcpu': 600, 'reserve_mcpu': 0,
         'backends': BOTH_BACKENDS, 'placement': names.PlacementInfo(
             names.PlacementState.SYNCED, '',
-            '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b4f', 1800, 600)}
+            '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b4f', 1800, 600),
+        'policy': policies.HostPolicy(0.8, 250_000, 500_000, False)}
     return messages.HostInfo(**{**values, **changes})
 
 

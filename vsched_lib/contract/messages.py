@@ -25,6 +25,7 @@ import typing as ty
 
 from vsched_lib.contract import balloons as balloon_messages
 from vsched_lib.contract import placement as names
+from vsched_lib.contract import policy as policies
 from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
 
@@ -98,6 +99,7 @@ class HostInfo(wire.Message):
     :param leaked_mcpu: what the kernel counts as taken and nobody holds.
     :param placement: how it stands with placement; None from an agent that
         does not tell.
+    :param policy: what its agent makes of what it has measured; likewise.
     """
 
     agent_version: str
@@ -112,6 +114,7 @@ class HostInfo(wire.Message):
     backends: tuple[BackendInfo, ...] = ()
     leaked_mcpu: int = 0
     placement: names.PlacementInfo | None = None
+    policy: policies.HostPolicy | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ import typing as ty
 
 from vsched_lib.contract import certification
 from vsched_lib.contract import messages
+from vsched_lib.contract import policy as policies
 from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
 from vsched_lib.model import certificates
@@ -58,12 +59,15 @@ class Facts(wire.Message):
     """What a host is, but for what is in use there.
 
     :param backends: that it can use.
+    :param policy: what its agent makes of what it has measured; None when
+        that does not tell.
     """
 
     cpus: int
     tick_us: int
     capacity_mcpu: int
     backends: tuple[str, ...]
+    policy: policies.HostPolicy | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,10 +88,11 @@ class Host(wire.Message):
     certificates: tuple[Certificate, ...] = ()
     prices_ns: dict[str, ty.Any] | None = None
 
-    def fit(self, policy: fit.Policy = fit.DEFAULT) -> fit.Host:
+    def fit(self, default: fit.Policy = fit.DEFAULT) -> fit.Host:
         """The host as the model sees it.
 
-        :param policy: what it makes of its measurements.
+        :param default: what it makes of its measurements if its agent does
+            not tell.
         :raises wire.MalformedMessage: when it makes no sense.
         """
         return fit.Host(
@@ -96,7 +101,8 @@ class Host(wire.Message):
             {(one.backend, one.period_us): one.bounds
              for one in self.certificates},
             None if self.prices_ns is None else _prices(self.prices_ns),
-            policy)
+            default if self.facts.policy is None
+            else self.facts.policy.fit)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,8 +126,8 @@ class Snapshot(wire.Message):
     :param version: what to ask for changes since, next time.
     :param full: hosts that are not in it are not there any more.
     :param more: there are further changes: ask again at once.
-    :param max_margin_ppm: and the next: see
-        :class:`vsched_lib.model.fit.Policy`.
+    :param max_margin_ppm: and the next: of hosts whose agents do not tell,
+        see :class:`vsched_lib.model.fit.Policy`.
     :param removed: names of hosts that are not there any more.
     :param down: names of all hosts whose agent does not report.
     :param slowdowns: that were measured; none of pairs that were not.
@@ -147,7 +153,7 @@ class Snapshot(wire.Message):
 
     @property
     def policy(self) -> fit.Policy:
-        """How sure a host must be."""
+        """What hosts make of measurements whose agents do not tell."""
         return fit.Policy(self.max_margin_ppm, self.max_overhead_ppm)
 
 
@@ -155,7 +161,8 @@ def facts(info: messages.HostInfo) -> Facts:
     """What a host's own words say."""
     return Facts(
         info.cpus, info.tick_us, info.capacity_mcpu,
-        tuple(one.name for one in info.backends if one.usable))
+        tuple(one.name for one in info.backends if one.usable),
+        info.policy)
 
 
 def certify(profile: profiles.ErrorProfile,

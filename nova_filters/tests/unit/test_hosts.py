@@ -12,6 +12,7 @@
 
 """What is known of all hosts at one moment."""
 
+import dataclasses
 from unittest import mock
 
 from hypothesis import given
@@ -21,6 +22,7 @@ from oslotest import base
 from nova_filters import asking
 from nova_filters import hosts
 from nova_filters.tests import told
+from vsched_lib.contract import policy as policies
 from vsched_lib.contract import snapshot
 from vsched_lib.model import fit
 from vsched_lib.model import interference
@@ -77,6 +79,29 @@ class TestHosts(base.BaseTestCase):
                 self.assertEqual(fit.need(QUESTION.ask, host.model),
                                  host.need(QUESTION))
                 self.assertEqual(2, need.call_count)
+
+    def test_a_host_goes_by_what_its_agent_goes_by(self):
+        strict = policies.HostPolicy(0.8, 0, 500_000, False)
+        hurt = (told.certificate(-50_000),)
+        known = hosts.NOTHING.after(told.answer(
+            told.host(certificates=hurt),
+            told.host('node2', 2, certificates=hurt, policy=strict)), 'a')
+        self.assertEqual([True, False], [
+            host.need(QUESTION).refusal is None
+            for host in known.by_name.values()])
+        # The answer's own is for those who don't tell.
+        later = known.after(told.answer(
+            told.host(version=3, certificates=hurt),
+            told.host('node2', 4, certificates=hurt, policy=strict),
+            full=False, max_margin_ppm=1), 'b')
+        self.assertIs(known.by_name['node2'].model,
+                      later.by_name['node2'].model)
+        self.assertIsNotNone(
+            later.by_name['node1'].need(QUESTION).refusal)
+        mild = dataclasses.replace(strict, max_margin_ppm=250_000)
+        later = later.after(told.answer(told.host(
+            'node2', 5, certificates=hurt, policy=mild), full=False), 'c')
+        self.assertIsNone(later.by_name['node2'].need(QUESTION).refusal)
 
     def test_what_is_remembered_is_bounded(self):
         host = hosts.NOTHING.after(

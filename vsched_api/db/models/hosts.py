@@ -65,9 +65,11 @@ class SnapshotHost(base.Base):
 
     ``version`` is that of its last change; there are no two of one version.
     The texts are JSON as it is sent: ``facts`` and ``certificates`` of
-    :mod:`vsched_lib.contract.snapshot`, and ``prices_ns``. The certificates
-    are of the host while it has the facts in ``measured``; ``certified``
-    says whether it has them. They hold with ``confidence``.
+    :mod:`vsched_lib.contract.snapshot`, and ``prices_ns``. Profiles are of
+    the host while it has the facts in ``measured``: those that its errors
+    were measured with, and those of its I/O. ``certified`` says whether it
+    has the former; without the latter there are no prices. The certificates
+    hold with ``confidence``.
     """
 
     __tablename__ = 'snapshot_hosts'

@@ -38,6 +38,9 @@ class Row(ty.NamedTuple):
     prices_ns: str | None
 
 
+# In the facts of hosts whose agents tell.
+_OWN_POLICY = '"policy":{'
+
 # As many values as every database takes in one statement.
 _AT_ONCE = 500
 
@@ -88,8 +91,8 @@ def missing(session: orm.Session, confidence: float, after: float,
             beyond: int, limit: int) -> Sequence[tuple[int, str]]:
     """Hosts that are to be told of anew.
 
-    They are not told of, or with another confidence, or are removed and
-    report again.
+    They are not told of, or are removed and report again, or their
+    certificates hold with another confidence that is not their agents' own.
 
     :param after: their last report came at this time or later.
     :param beyond: only those with a higher id.
@@ -101,7 +104,8 @@ def missing(session: orm.Session, confidence: float, after: float,
                 _host.id > beyond, _host.info.is_not(None),
                 ~_silent(after), sa.or_(
                     _row.host_id.is_(None), _row.removed.is_(True),
-                    _row.confidence != confidence)).order_by(
+                    sa.and_(_row.confidence != confidence,
+                            ~_row.facts.contains(_OWN_POLICY)))).order_by(
                         _host.id).limit(limit))]
 
 

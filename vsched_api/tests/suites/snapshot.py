@@ -21,6 +21,7 @@ from vsched_api.operations import snapshot
 from vsched_api.tests import base
 from vsched_lib.contract import certification
 from vsched_lib.contract import messages
+from vsched_lib.contract import policy as policies
 from vsched_lib.contract import profiles
 from vsched_lib.contract import snapshot as contract
 from vsched_lib.model import error
@@ -28,6 +29,7 @@ from vsched_lib.tests import error_profiles
 from vsched_lib.tests import overhead_profiles
 
 DAY_S = 86_400
+POLICY = policies.HostPolicy(0.8, 250_000, 500_000, False)
 
 
 class Snapshot:
@@ -76,20 +78,32 @@ class Snapshot:
         self.assertEqual(found.version, host.version)
         self.assertEqual((base.HOST, 600), (host.name, host.admitted_mcpu))
         self.assertEqual(
-            contract.Facts(2, 4000, 1800, ('deadline',)), host.facts)
+            contract.Facts(2, 4000, 1800, ('deadline',), POLICY), host.facts)
         self.assertEqual(((), None), (host.certificates, host.prices_ns))
         self.assertEqual((250_000, 500_000), (
             found.max_margin_ppm, found.max_overhead_ppm))
-        self.assertEqual(1800, host.fit().capacity_mcpu)
+        self.assertEqual((1800, POLICY.fit), (
+            host.fit().capacity_mcpu, host.fit().policy))
 
     def test_what_io_costs_there(self):
         self.info()
-        told = overhead_profiles.profile()
+        told = overhead_profiles.profile(kernel='6.1.0')
         self.node.send(listed=False, overhead_profiles=(told,))
         found = self.get()
         self.assertEqual(overhead_profiles.PRICES, found.hosts[0].prices_ns)
         self.node.send(listed=False, overhead_profiles=(dataclasses.replace(
             told, uuid=base.uuids(1)[0], good=False),))
+        self.assertIsNone(self.get(found.version).hosts[0].prices_ns)
+
+    def test_prices_of_another_kernel(self):
+        self.node.send(
+            listed=False, host_info=base.host_info(kernel='6.2.0'),
+            overhead_profiles=(overhead_profiles.profile(kernel='6.1.0'),))
+        self.assertIsNone(self.get().hosts[0].prices_ns)
+        self.info(kernel='6.1.0')
+        found = self.get()
+        self.assertEqual(overhead_profiles.PRICES, found.hosts[0].prices_ns)
+        self.info(kernel='6.2.0')
         self.assertIsNone(self.get(found.version).hosts[0].prices_ns)
 
     def test_only_what_changed(self):
@@ -190,6 +204,21 @@ class Snapshot:
 
     def test_another_confidence(self):
         self.node.send(listed=False, host_info=base.host_info(),
+                       error_profiles=(self.profile(),))
+        before, = self.get().hosts
+        self.assertEqual((0, 0), self.tend())
+        self.info(policy=dataclasses.replace(POLICY, confidence=0.5))
+        after, = self.get(since=before.version).hosts
+        self.assertEqual(0.5, after.facts.policy.confidence)
+        self.assertGreater(after.certificates[1].lowers_ppm,
+                           before.certificates[1].lowers_ppm)
+        # Theirs is what counts.
+        self.assertEqual((0, 0), self.tend())
+        self.conf.set_override('confidence', 0.9, 'snapshot')
+        self.assertEqual((0, 0), self.tend())
+
+    def test_another_confidence_where_agents_do_not_tell(self):
+        self.node.send(listed=False, host_info=base.host_info(policy=None),
                        error_profiles=(self.profile(),))
         before, = self.get().hosts
         self.conf.set_override('confidence', 0.5, 'snapshot')

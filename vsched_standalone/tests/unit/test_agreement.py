@@ -37,6 +37,7 @@ from vsched_agent.tests import profiles
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
+from vsched_lib.contract import policy as policies
 from vsched_lib.contract import snapshot
 from vsched_lib.model import fit
 from vsched_lib.model import reservation
@@ -125,7 +126,11 @@ class Host:
             '1', '6.18.0', 'b', 'fake', current.cpus, 4_000,
             current.capacity_mcpu, self.enforcer.admitted_mcpu(), 0,
             tuple(messages.BackendInfo(str(name), backend.usable)
-                  for name, backend in self.backends.items()))
+                  for name, backend in self.backends.items()),
+            policy=policies.HostPolicy(
+                0.8, self.policy.most_margin_ppm,
+                self.policy.most_overhead_ppm,
+                self.policy.refuse_unpriced))
         return snapshot.Host.from_dict(json.loads(json.dumps(snapshot.Host(
             'node1', 1, info.admitted_mcpu, snapshot.facts(info),
             () if self.errors is None else snapshot.certify(
@@ -135,12 +140,9 @@ class Host:
         ).to_dict())))
 
 
-def filtered(host, specs, vcpus, policy):
+def filtered(host, specs, vcpus):
     """The cause for which a filter refuses the host; None when none does."""
-    news = tellers.answer(
-        host, max_margin_ppm=policy.most_margin_ppm,
-        max_overhead_ppm=policy.most_overhead_ppm)
-    known = cache.Known(hosts.NOTHING.after(news, 'a'), 0.0)
+    known = cache.Known(hosts.NOTHING.after(tellers.answer(host), 'a'), 0.0)
     for judge, missing in ((judging.reservation, False),
                            (judging.allocation_error, False),
                            (judging.io_overhead, True)):
@@ -171,14 +173,13 @@ class TestAgreement(base.BaseTestCase):
                 host.hold(number, other, size)
             told = host.told()
             verdict = fit.judge(
-                extra_specs.parse(specs).ask(vcpus), told.fit(policy),
+                extra_specs.parse(specs).ask(vcpus), told.fit(),
                 told.admitted_mcpu)
-            found = filtered(told, specs, vcpus, policy)
+            found = filtered(told, specs, vcpus)
             code = host.hold(1, specs, vcpus)
             host.journal.close()
         self.assertEqual(verdict.fits, code is None, (code, verdict))
-        if not policy.refuse_unpriced:
-            self.assertEqual(found is None, code is None, (code, found))
+        self.assertEqual(found is None, code is None, (code, found))
         if code is not None:
             self.assertEqual(limits.CODES[next(
                 one.cause for one in verdict.problems
@@ -198,7 +199,7 @@ class TestAgreement(base.BaseTestCase):
             told = host.told()
             self.assertEqual(1_267, told.admitted_mcpu)
             self.assertIn('634 mcpu needed, 633 of 1900', filtered(
-                told, specs, 1, fit.DEFAULT))
+                told, specs, 1))
             self.assertEqual(errors.Code.DOES_NOT_FIT,
                              host.hold(3, specs, 1))
             host.journal.close()

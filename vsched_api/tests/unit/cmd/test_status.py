@@ -24,6 +24,7 @@ from vsched_api.cmd import flavor
 from vsched_api.cmd import status
 from vsched_api.db import session as db
 from vsched_api.operations import reports
+from vsched_api.tests import base as tests
 from vsched_api.tests import databases
 from vsched_lib.contract import messages
 from vsched_lib.openstack import compute
@@ -93,6 +94,18 @@ class TestStatus(base.BaseTestCase):
         self.assertEqual(1, result)
         self.assertIn('7 hosts', details)
         self.assertIn('node4 and 2 more', details)
+
+    def test_agents_that_do_not_tell_what_they_go_by(self):
+        database = db.Database(databases.configuration(self.url))
+        self.addCleanup(database.dispose)
+        reports.store(database, messages.Report(
+            'node1', 1, 1.0, tests.host_info()), 1.0)
+        self.assertEqual(0, self.check('What agents go by')[0])
+        reports.store(database, messages.Report(
+            'node2', 1, 1.0, tests.host_info(policy=None)), 1.0)
+        result, details, _ = self.check('What agents go by')
+        self.assertEqual(1, result)
+        self.assertIn("1 agents don't tell what they go by: node2;", details)
 
     def test_claims_at_the_same_moment(self):
         self.write('placement', '[placement]\n')
