@@ -28,10 +28,10 @@ from vsched_api.db.models.hosts import Instance
 from vsched_api.db.models.hosts import Override
 from vsched_api.db.models.hosts import Reservation
 from vsched_api.db.models.hosts import SnapshotHost
-from vsched_api.db.models.jobs import ErrorPoint
-from vsched_api.db.models.jobs import ErrorProfile
 from vsched_api.db.models.jobs import Job
-from vsched_api.db.models.jobs import OverheadProfile
+from vsched_api.db.models.profiles import ErrorPoint
+from vsched_api.db.models.profiles import ErrorProfile
+from vsched_api.db.models.profiles import OverheadProfile
 from vsched_api.db.models.usage import HostTimeBucket
 from vsched_api.db.models.usage import HostTimeSample
 from vsched_api.db.models.usage import HostUsageBucket

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Tables of what hosts are asked to do, and of what they measured."""
+"""Tables of what hosts are asked to do."""
 
 import typing as ty
 
@@ -46,101 +46,3 @@ class Job(base.Base):
     detail: orm.Mapped[str] = orm.mapped_column(sa.Text)
     created_at: orm.Mapped[float]
     updated_at: orm.Mapped[float]
-
-
-class ErrorProfile(base.Base):
-    """A ``profiles.ErrorProfile`` of a host, without its points.
-
-    The newest of a source is the one with the highest ``id``, which was
-    stored last: neither the agent's clock nor its count of versions, which
-    begins anew with its journal, can hide a later one.
-    """
-
-    __tablename__ = 'error_profiles'
-    __table_args__ = base.with_options(
-        sa.UniqueConstraint('uuid', name='uniq_error_profiles0uuid'),
-        sa.Index('error_profiles_host_id_idx', 'host_id', 'source', 'id'))
-
-    id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
-    uuid: orm.Mapped[str] = orm.mapped_column(sa.String(base.UUID_CHARS))
-    host_id: orm.Mapped[int] = orm.mapped_column(
-        sa.ForeignKey('hosts.id', name='error_profiles_host_id_fk'))
-    version: orm.Mapped[int]
-    source: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))
-    started_at: orm.Mapped[float]
-    finished_at: orm.Mapped[float]
-    kernel: orm.Mapped[str] = orm.mapped_column(sa.String(base.NAME_CHARS))
-    tick_us: orm.Mapped[int]
-    cpus: orm.Mapped[int]
-    load: orm.Mapped[float]
-    quick: orm.Mapped[bool]
-    complete: orm.Mapped[bool]
-    features: orm.Mapped[dict[str, ty.Any]]
-    notes: orm.Mapped[list[ty.Any]]
-
-
-class OverheadProfile(base.Base):
-    """A ``profiles.OverheadProfile`` of a host, whole.
-
-    The newest of a source is the one with the highest ``id``. Nothing is
-    asked of its prices and points one by one.
-    """
-
-    __tablename__ = 'overhead_profiles'
-    __table_args__ = base.with_options(
-        sa.UniqueConstraint('uuid', name='uniq_overhead_profiles0uuid'),
-        sa.Index('overhead_profiles_host_id_idx', 'host_id', 'source', 'id'))
-
-    id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
-    uuid: orm.Mapped[str] = orm.mapped_column(sa.String(base.UUID_CHARS))
-    host_id: orm.Mapped[int] = orm.mapped_column(
-        sa.ForeignKey('hosts.id', name='overhead_profiles_host_id_fk'))
-    version: orm.Mapped[int]
-    source: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))
-    started_at: orm.Mapped[float]
-    finished_at: orm.Mapped[float]
-    kernel: orm.Mapped[str] = orm.mapped_column(sa.String(base.NAME_CHARS))
-    tick_us: orm.Mapped[int]
-    cpus: orm.Mapped[int]
-    load: orm.Mapped[float]
-    quick: orm.Mapped[bool]
-    complete: orm.Mapped[bool]
-    good: orm.Mapped[bool]
-    r2: orm.Mapped[float]
-    residual_ns: orm.Mapped[float]
-    n: orm.Mapped[int]
-    features: orm.Mapped[dict[str, ty.Any]]
-    prices: orm.Mapped[list[ty.Any]]
-    points: orm.Mapped[list[ty.Any]]
-    notes: orm.Mapped[list[ty.Any]]
-
-
-class ErrorPoint(base.Base):
-    """A ``profiles.ErrorPoint`` of a profile; ``id`` is in their order."""
-
-    __tablename__ = 'error_points'
-    __table_args__ = base.with_options(
-        sa.Index('error_points_profile_id_idx', 'profile_id', 'id'))
-
-    id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
-    profile_id: orm.Mapped[int] = orm.mapped_column(
-        sa.ForeignKey('error_profiles.id', name='error_points_profile_id_fk',
-                      ondelete='CASCADE'))
-    backend: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))
-    period_us: orm.Mapped[int]
-    share_ppm: orm.Mapped[int]
-    contenders: orm.Mapped[int]
-    probe: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))
-    window_us: orm.Mapped[int]
-    n: orm.Mapped[int]
-    mean_ppm: orm.Mapped[int]
-    min_ppm: orm.Mapped[int]
-    max_ppm: orm.Mapped[int]
-    quantiles_ppm: orm.Mapped[list[ty.Any]]
-    abs_p50_ppm: orm.Mapped[int]
-    abs_p95_ppm: orm.Mapped[int]
-    abs_p99_ppm: orm.Mapped[int]
-    long_mean_ppm: orm.Mapped[int]
-    counts: orm.Mapped[list[ty.Any]]
-    lowest_ppm: orm.Mapped[list[ty.Any]]
-    largest_ppm: orm.Mapped[list[ty.Any]]

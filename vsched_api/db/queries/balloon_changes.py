@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from vsched_api.db import models
+from vsched_api.db.queries import series
 
 _row = models.BalloonChange
 
@@ -32,7 +33,7 @@ class Found(ty.NamedTuple):
     host: str
 
 
-def position(session: orm.Session, uuid: str) -> tuple[float, int] | None:
+def position(session: orm.Session, uuid: str) -> series.Position | None:
     """Where in the order one is."""
     found = session.execute(sa.select(_row.started_at, _row.id).where(
         _row.uuid == uuid)).first()
@@ -40,7 +41,7 @@ def position(session: orm.Session, uuid: str) -> tuple[float, int] | None:
 
 
 def page(session: orm.Session, limit: int,
-         after: tuple[float, int] | None = None,
+         after: series.Position | None = None,
          host: str | None = None, instance_uuid: str | None = None,
          outcomes: Collection[str] = (), start: float | None = None,
          end: float | None = None) -> Sequence[Found]:
@@ -50,24 +51,13 @@ def page(session: orm.Session, limit: int,
     :param start: of its begin, in seconds since the epoch, inclusive.
     :param end: the same, exclusive.
     """
-    query = sa.select(_row, models.Host.name).join(
-        models.Host, models.Host.id == _row.host_id).order_by(
-            _row.started_at.desc(), _row.id.desc()).limit(limit)
-    if after is not None:
-        at, number = after
-        query = query.where(sa.or_(
-            _row.started_at < at,
-            sa.and_(_row.started_at == at, _row.id < number)))
-    if host is not None:
-        query = query.where(models.Host.name == host)
+    query = series.happened(
+        series.page(_row, _row.started_at, limit, after, True, host),
+        _row.started_at, start, end)
     if instance_uuid is not None:
         query = query.where(_row.instance_uuid == instance_uuid)
     if outcomes:
         query = query.where(_row.outcome.in_(outcomes))
-    if start is not None:
-        query = query.where(_row.started_at >= start)
-    if end is not None:
-        query = query.where(_row.started_at < end)
     return [Found(*row) for row in session.execute(query)]
 
 

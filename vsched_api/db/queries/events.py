@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from vsched_api.db import models
+from vsched_api.db.queries import series
 
 _row = models.Event
 
@@ -31,7 +32,7 @@ class Found(ty.NamedTuple):
     host: str
 
 
-def position(session: orm.Session, uuid: str) -> tuple[float, int] | None:
+def position(session: orm.Session, uuid: str) -> series.Position | None:
     """Where in the order an event is."""
     found = session.execute(
         sa.select(_row.at, _row.id).where(_row.uuid == uuid)).first()
@@ -39,7 +40,7 @@ def position(session: orm.Session, uuid: str) -> tuple[float, int] | None:
 
 
 def page(session: orm.Session, limit: int,
-         after: tuple[float, int] | None = None,
+         after: series.Position | None = None,
          host: str | None = None, instance_uuid: str | None = None,
          severity: str | None = None, code: str | None = None,
          start: float | None = None, end: float | None = None,
@@ -50,25 +51,15 @@ def page(session: orm.Session, limit: int,
     :param start: seconds since the epoch, inclusive.
     :param end: seconds since the epoch, exclusive.
     """
-    query = sa.select(_row, models.Host.name).join(
-        models.Host, models.Host.id == _row.host_id).order_by(
-            _row.at.desc(), _row.id.desc()).limit(limit)
-    if after is not None:
-        at, number = after
-        query = query.where(sa.or_(
-            _row.at < at, sa.and_(_row.at == at, _row.id < number)))
-    if host is not None:
-        query = query.where(models.Host.name == host)
+    query = series.happened(
+        series.page(_row, _row.at, limit, after, True, host),
+        _row.at, start, end)
     if instance_uuid is not None:
         query = query.where(_row.instance_uuid == instance_uuid)
     if severity is not None:
         query = query.where(_row.severity == severity)
     if code is not None:
         query = query.where(_row.code == code)
-    if start is not None:
-        query = query.where(_row.at >= start)
-    if end is not None:
-        query = query.where(_row.at < end)
     return [Found(*row) for row in session.execute(query)]
 
 

@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from vsched_api.db import models
+from vsched_api.db.queries import series
 
 _row = models.HostTimeSample
 _table = ty.cast(sa.Table, _row.__table__)
@@ -49,7 +50,7 @@ class Found(ty.NamedTuple):
 
 
 def page(session: orm.Session, limit: int,
-         after: tuple[float, int] | None = None, newest_first: bool = False,
+         after: series.Position | None = None, newest_first: bool = False,
          host: str | None = None, start: float | None = None,
          end: float | None = None) -> Sequence[Found]:
     """Samples in the order of time.
@@ -59,28 +60,13 @@ def page(session: orm.Session, limit: int,
         interval ends after it.
     :param end: seconds since the epoch, inclusive.
     """
-    query = sa.select(_row, models.Host.name).join(
-        models.Host, models.Host.id == _row.host_id).limit(limit)
-    if newest_first:
-        query = query.order_by(_row.at.desc(), _row.id.desc())
-    else:
-        query = query.order_by(_row.at, _row.id)
-    if after is not None:
-        at, number = after
-        query = query.where(
-            sa.or_(_row.at < at, sa.and_(_row.at == at, _row.id < number))
-            if newest_first else
-            sa.or_(_row.at > at, sa.and_(_row.at == at, _row.id > number)))
-    if host is not None:
-        query = query.where(models.Host.name == host)
-    if start is not None:
-        query = query.where(_row.at > start)
-    if end is not None:
-        query = query.where(_row.at <= end)
+    query = series.ended(
+        series.page(_row, _row.at, limit, after, newest_first, host),
+        _row.at, start, end)
     return [Found(*row) for row in session.execute(query)]
 
 
-def position(session: orm.Session, number: int) -> tuple[float, int] | None:
+def position(session: orm.Session, number: int) -> series.Position | None:
     """Where in the order a sample is."""
     found = session.execute(
         sa.select(_row.at, _row.id).where(_row.id == number)).first()

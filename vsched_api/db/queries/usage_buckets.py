@@ -25,6 +25,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy import orm
 
 from vsched_api.db import models
+from vsched_api.db.queries import series
 
 _row = models.UsageBucket
 
@@ -92,7 +93,7 @@ class Found(ty.NamedTuple):
 
 
 def page(session: orm.Session, kind: Kind, length_s: int, limit: int,
-         after: tuple[float, int] | None = None, newest_first: bool = False,
+         after: series.Position | None = None, newest_first: bool = False,
          host: str | None = None, instance_uuid: str | None = None,
          start: float | None = None, end: float | None = None,
          ) -> Sequence[Found]:
@@ -105,32 +106,16 @@ def page(session: orm.Session, kind: Kind, length_s: int, limit: int,
     :param end: seconds since the epoch, inclusive.
     """
     row: ty.Any = kind
-    query = sa.select(row, models.Host.name).join(
-        models.Host, models.Host.id == row.host_id).where(
-            row.length_s == length_s).limit(limit)
-    if newest_first:
-        query = query.order_by(row.at.desc(), row.id.desc())
-    else:
-        query = query.order_by(row.at, row.id)
-    if after is not None:
-        at, number = after
-        query = query.where(
-            sa.or_(row.at < at, sa.and_(row.at == at, row.id < number))
-            if newest_first else
-            sa.or_(row.at > at, sa.and_(row.at == at, row.id > number)))
-    if host is not None:
-        query = query.where(models.Host.name == host)
+    query = series.ended(
+        series.page(row, row.at, limit, after, newest_first, host),
+        row.at, start, end).where(row.length_s == length_s)
     if instance_uuid is not None:
         query = query.where(row.instance_uuid == instance_uuid)
-    if start is not None:
-        query = query.where(row.at > start)
-    if end is not None:
-        query = query.where(row.at <= end)
     return [Found(*found) for found in session.execute(query)]
 
 
 def position(session: orm.Session, kind: Kind, number: int, length_s: int,
-             instance_uuid: str | None = None) -> tuple[float, int] | None:
+             instance_uuid: str | None = None) -> series.Position | None:
     """Where in the order of its series a bucket is."""
     row: ty.Any = kind
     query = sa.select(row.at, row.id).where(
