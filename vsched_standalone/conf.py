@@ -52,8 +52,21 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The options, for the generated sample."""
-    return [(standalone_group, standalone_opts)]
+    """The options of all three parts, for the generated sample.
+
+    A group that several parts have, such as ``placement``, is listed once:
+    it is one group of the one configuration.
+    """
+    groups: dict[str, cfg.OptGroup] = {}
+    found: dict[str, dict[str, cfg.Opt]] = {}
+    for group, options in (*agent_conf.list_opts(), *api_conf.list_opts(),
+                           (standalone_group, standalone_opts)):
+        groups.setdefault(group.name, group)
+        listed = found.setdefault(group.name, {})
+        for option in options:
+            listed.setdefault(option.name, option)
+    return [(groups[name], list(listed.values()))
+            for name, listed in found.items()]
 
 
 def set_defaults(conf: cfg.ConfigOpts, state_path: str) -> None:
