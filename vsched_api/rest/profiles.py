@@ -13,11 +13,13 @@
 """``/v1/hosts/{name}/profiles``: what hosts have measured of themselves.
 
 ``error`` says how wrong CPU allocation is there, ``overhead`` what the host's
-work for the I/O of instances costs.
+work for the I/O of instances costs. Both are asked for alike.
 
 Measuring takes a while: it is a job, accepted once it is stored.
 """
 
+from collections.abc import Callable
+import dataclasses
 import typing as ty
 import urllib.parse
 
@@ -44,52 +46,52 @@ _OVERHEAD = '/v1/hosts/<name>/profiles/overhead'
 
 _TYPES = {'svg': 'image/svg+xml', 'png': 'image/png'}
 
+View = dict[str, ty.Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of profiles, and what answers for it.
+
+    :param listed: what a list of them is called.
+    :param body: what a request to measure may say.
+    :param summary: what a list tells of one, beside what all have.
+    :param detail: what else is told of one that is shown.
+    """
+
+    name: str
+    listed: str
+    create_policy: str
+    show_policy: str
+    list_policy: str
+    body: fields.Schema
+    measure: Callable[..., ty.Any]
+    newest: Callable[..., ty.Any]
+    page: Callable[..., ty.Any]
+    csv: Callable[..., str]
+    summary: Callable[[ty.Any], View]
+    detail: Callable[[ty.Any], View]
+
+    def view(self, host: str, one: contract.Profile) -> View:
+        return {**_view(host, self.name, one), **self.summary(one)}
+
 
 @BLUEPRINT.post(_ERROR)
 def create(name: str) -> ty.Any:
     """Have a host measure its error profile."""
-    authorization.enforce(policies.CREATE)
-    validation.query(fields.NOTHING)
-    host = validation.name('name', name)
-    own = services.current()
-    view = jobs.view(profiles.measure(
-        own.database, own.announcer, host,
-        validation.body(schemas.CREATE), own.now()))
-    return {'job': view}, 202, {'Location': view['links'][0]['href']}
+    return _create(_ERRORS, name)
 
 
 @BLUEPRINT.get(_ERROR)
 def show(name: str) -> ty.Any:
     """The newest error profile of each source, or one of them as CSV."""
-    authorization.enforce(policies.SHOW)
-    query = validation.query(schemas.SHOW_QUERY)
-    host = validation.name('name', name)
-    database = services.current().database
-    if query.get('format') == 'csv':
-        return flask.Response(
-            profiles.csv(database, host, _source(query),
-                         query.get('version')), mimetype='text/csv')
-    return {'error_profiles': [
-        {**_view(host, 'error', one), 'edges_ppm': list(error.EDGES_PPM),
-         'quantile_parts_ppm': list(error.QUANTILES_PPM),
-         'points': [_point(point) for point in one.points]}
-        for one in profiles.newest(database, host, query.get('source'),
-                                   query.get('version'))]}
+    return _show(_ERRORS, name)
 
 
 @BLUEPRINT.get(_ERROR + '/versions')
-def index(name: str) -> dict[str, ty.Any]:
+def index(name: str) -> View:
     """A page of all error profiles that are kept, newest first."""
-    authorization.enforce(policies.LIST)
-    query = validation.query(schemas.VERSIONS_QUERY)
-    host = validation.name('name', name)
-    size = pagination.limit(query)
-    found = profiles.page(
-        services.current().database, host, size + 1, query.get('marker'),
-        query.get('source'))
-    page, links = pagination.split(found, size, lambda one: one.uuid)
-    return {'error_profiles': [_view(host, 'error', one) for one in page],
-            'links': links}
+    return _index(_ERRORS, name)
 
 
 @BLUEPRINT.get(_ERROR + '/plots/<figure>')
@@ -108,63 +110,65 @@ def plot(name: str, figure: str) -> flask.Response:
 @BLUEPRINT.post(_OVERHEAD)
 def create_overhead(name: str) -> ty.Any:
     """Have a host measure its overhead profile."""
-    authorization.enforce(policies.CREATE_OVERHEAD)
-    validation.query(fields.NOTHING)
-    host = validation.name('name', name)
-    own = services.current()
-    view = jobs.view(profiles.measure_overhead(
-        own.database, own.announcer, host,
-        validation.body(schemas.CREATE_OVERHEAD), own.now()))
-    return {'job': view}, 202, {'Location': view['links'][0]['href']}
+    return _create(_OVERHEADS, name)
 
 
 @BLUEPRINT.get(_OVERHEAD)
 def show_overhead(name: str) -> ty.Any:
     """The newest overhead profile of each source, or one of them as CSV."""
-    authorization.enforce(policies.SHOW_OVERHEAD)
+    return _show(_OVERHEADS, name)
+
+
+@BLUEPRINT.get(_OVERHEAD + '/versions')
+def index_overhead(name: str) -> View:
+    """A page of all overhead profiles that are kept, newest first."""
+    return _index(_OVERHEADS, name)
+
+
+def _create(kind: _Kind, name: str) -> ty.Any:
+    authorization.enforce(kind.create_policy)
+    validation.query(fields.NOTHING)
+    host = validation.name('name', name)
+    own = services.current()
+    view = jobs.view(kind.measure(
+        own.database, own.announcer, host, validation.body(kind.body),
+        own.now()))
+    return {'job': view}, 202, {'Location': view['links'][0]['href']}
+
+
+def _show(kind: _Kind, name: str) -> ty.Any:
+    authorization.enforce(kind.show_policy)
     query = validation.query(schemas.SHOW_QUERY)
     host = validation.name('name', name)
     database = services.current().database
     if query.get('format') == 'csv':
         return flask.Response(
-            profiles.overhead_table(database, host, _source(query),
-                                    query.get('version')),
+            kind.csv(database, host, _source(query), query.get('version')),
             mimetype='text/csv')
-    return {'overhead_profiles': [
-        {**_overhead(host, one),
-         'points': [point.to_dict() for point in one.points]}
-        for one in profiles.newest_overhead(
+    return {kind.listed: [
+        {**kind.view(host, one), **kind.detail(one)}
+        for one in kind.newest(
             database, host, query.get('source'), query.get('version'))]}
 
 
-@BLUEPRINT.get(_OVERHEAD + '/versions')
-def index_overhead(name: str) -> dict[str, ty.Any]:
-    """A page of all overhead profiles that are kept, newest first."""
-    authorization.enforce(policies.LIST_OVERHEAD)
+def _index(kind: _Kind, name: str) -> View:
+    authorization.enforce(kind.list_policy)
     query = validation.query(schemas.VERSIONS_QUERY)
     host = validation.name('name', name)
     size = pagination.limit(query)
-    found = profiles.page_overhead(
+    found = kind.page(
         services.current().database, host, size + 1, query.get('marker'),
         query.get('source'))
     page, links = pagination.split(found, size, lambda one: one.uuid)
-    return {'overhead_profiles': [_overhead(host, one) for one in page],
+    return {kind.listed: [kind.view(host, one) for one in page],
             'links': links}
-
-
-def _overhead(host: str, one: contract.OverheadProfile) -> dict[str, ty.Any]:
-    return {**_view(host, 'overhead', one), 'good': one.good, 'r2': one.r2,
-            'residual_ns': one.residual_ns, 'n': one.n,
-            'prices': [price.to_dict() for price in one.prices]}
 
 
 def _source(query: dict[str, ty.Any]) -> str:
     return str(query.get('source', contract.ProfileSource.BENCHMARK))
 
 
-def _view(host: str, kind: str, one: (
-        contract.ErrorProfile | contract.OverheadProfile),
-        ) -> dict[str, ty.Any]:
+def _view(host: str, kind: str, one: contract.Profile) -> View:
     address = pagination.href(
         '/v1/hosts/%s/profiles/%s' % (host, kind), urllib.parse.urlencode(
             {'source': one.source, 'version': one.version}))
@@ -187,10 +191,42 @@ def _view(host: str, kind: str, one: (
     }
 
 
-def _point(point: contract.ErrorPoint) -> dict[str, ty.Any]:
+def _point(point: contract.ErrorPoint) -> View:
     found = point.statistics
     return {**point.to_dict(), 'bounds': [
         {'confidence_pct': confidence_pct,
          'lower_ppm': found.lower_ppm(confidence_pct / 100),
          'size_ppm': found.size_ppm(confidence_pct / 100)}
         for confidence_pct in error_csv.CONFIDENCES_PCT]}
+
+
+def _error_detail(one: contract.ErrorProfile) -> View:
+    return {'edges_ppm': list(error.EDGES_PPM),
+            'quantile_parts_ppm': list(error.QUANTILES_PPM),
+            'points': [_point(point) for point in one.points]}
+
+
+def _overhead_summary(one: contract.OverheadProfile) -> View:
+    return {'good': one.good, 'r2': one.r2, 'residual_ns': one.residual_ns,
+            'n': one.n, 'prices': [price.to_dict() for price in one.prices]}
+
+
+def _overhead_detail(one: contract.OverheadProfile) -> View:
+    return {'points': [point.to_dict() for point in one.points]}
+
+
+_ERRORS = _Kind(
+    name='error', listed='error_profiles',
+    create_policy=policies.CREATE, show_policy=policies.SHOW,
+    list_policy=policies.LIST, body=schemas.CREATE,
+    measure=profiles.measure, newest=profiles.newest, page=profiles.page,
+    csv=profiles.csv, summary=lambda one: {}, detail=_error_detail)
+
+_OVERHEADS = _Kind(
+    name='overhead', listed='overhead_profiles',
+    create_policy=policies.CREATE_OVERHEAD,
+    show_policy=policies.SHOW_OVERHEAD,
+    list_policy=policies.LIST_OVERHEAD, body=schemas.CREATE_OVERHEAD,
+    measure=profiles.measure_overhead, newest=profiles.newest_overhead,
+    page=profiles.page_overhead, csv=profiles.overhead_table,
+    summary=_overhead_summary, detail=_overhead_detail)
