@@ -36,6 +36,7 @@ from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor import channel as channels
 from vsched_agent import journal as journals
 from vsched_agent import shapes as shapes_of
+from vsched_lib.contract import balloons as contract
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.model import balloon_trial
@@ -78,16 +79,18 @@ class Balloons:
     :param journal: the agent's memory.
     :param meter: whose readings tell what vCPUs do.
     :param tell: where events go.
+    :param publish: where it is told how instances stand.
     :param changed: has the reconciler look at an instance.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, channel: channels.VcpuChannel,
                  journal: journals.Journal, meter: Meter,
-                 tell: ballooning.Tell,
+                 tell: ballooning.Tell, publish: ballooning.Publish,
                  changed: ty.Callable[[str], None]) -> None:
         self._settings = settings(conf)
         self._channel = channel
         self._meter = meter
+        self._journal = journal
         self.shapes = shapes_of.Shapes(changed)
         self._wishes: dict[str, tuple[
             Mapping[str, str], ballooning.Wishes]] = {}
@@ -96,7 +99,7 @@ class Balloons:
             self._settings, channel,
             steps.Steps(channel, _Hands(self.shapes), journal,
                         self._settings),
-            tell, topology.ordered_cpus)
+            tell, topology.ordered_cpus, publish)
 
     def start(self) -> None:
         """Take up what an earlier agent left, and begin.
@@ -107,6 +110,8 @@ class Balloons:
             self.shapes.expect(record.instance_uuid, _shape(record))
             self._watch()
         self._controller.start()
+        # As last heard; the collector may be away.
+        self.order(self._journal.overrides().balloons)
 
     def stop(self) -> None:
         """Give all vCPUs back; the reconciler still has to run."""
@@ -130,6 +135,10 @@ class Balloons:
                 problem: errors.VschedError | None) -> None:
         """See :meth:`shapes.Shapes.settled`."""
         self.shapes.settled(uuid, problem)
+
+    def order(self, orders: Iterable[contract.BalloonOrder]) -> None:
+        """These are all that operators want of this host."""
+        self._controller.order(orders)
 
     def changed(self, uuid: str | None) -> None:
         """The hypervisor says that an instance changed."""

@@ -30,6 +30,7 @@ from vsched_agent.hypervisor import base
 from vsched_agent import in_force
 from vsched_agent import journal as journals
 from vsched_agent import wanted as wants
+from vsched_lib.contract import balloons
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import profiles as contract
@@ -59,11 +60,14 @@ _MOST_JOBS = 1000
 _TOLD_ANEW = _ABOUT_THE_TEXT | {errors.Code.NOT_CERTIFIED}
 
 
+Balloon = balloons.BalloonReport | balloons.BalloonChange
+
+
 class Bulletin:
     """Reports, events and samples on their way to the journal.
 
-    Not thread-safe but for :meth:`resync`, :meth:`job` and :meth:`event`:
-    the reconciler's thread is its only caller.
+    Not thread-safe but for :meth:`resync`, :meth:`job`, :meth:`balloon` and
+    :meth:`event`: the reconciler's thread is its only caller.
 
     :param host: this host's name.
     :param journal: where the batches wait.
@@ -86,6 +90,9 @@ class Bulletin:
             collections.deque())
         self._jobs: collections.deque[messages.JobReport] = (
             collections.deque(maxlen=_MOST_JOBS))
+        self._balloons: collections.deque[Balloon] = collections.deque()
+        # By instance, what was last said.
+        self._balloons_said: dict[str, balloons.BalloonReport] = {}
         self._profiles: list[contract.ErrorProfile] = []
         self._overheads: list[contract.OverheadProfile] = []
         self._full = True
@@ -109,6 +116,7 @@ class Bulletin:
         """The instance is gone."""
         self._said.pop(uuid, None)
         self._changed.pop(uuid, None)
+        self._balloons_said.pop(uuid, None)
         self._journal.note_reservations((), (uuid,))
 
     # What is new
@@ -117,12 +125,13 @@ class Bulletin:
     def urgent(self) -> bool:
         """Whether there is more to tell than samples."""
         return bool(self._events or self._changed or self._full or
-                    self._jobs or self._profiles or self._overheads)
+                    self._jobs or self._profiles or self._overheads or
+                    self._balloons)
 
     @property
     def eventful(self) -> bool:
         """Whether there are events to tell."""
-        return bool(self._events)
+        return bool(self._events or self._balloons)
 
     def resync(self) -> None:
         """The next batch should tell everything. Safe from any thread."""
@@ -131,6 +140,13 @@ class Bulletin:
     def job(self, report: messages.JobReport) -> None:
         """A job got further. Safe from any thread."""
         self._jobs.append(report)
+
+    def balloon(self, told: Balloon) -> None:
+        """How an instance stands, or what was done to it.
+
+        Safe from any thread.
+        """
+        self._balloons.append(told)
 
     def profile(self, profile: contract.ErrorProfile,
                 changes: ty.Sequence[error_change.Change]) -> None:
@@ -266,6 +282,14 @@ class Bulletin:
         changed = self._said if full else self._changed
         jobs = [self._jobs.popleft() for _ in range(len(self._jobs))]
         events = [self._events.popleft() for _ in range(len(self._events))]
+        told = [self._balloons.popleft()
+                for _ in range(len(self._balloons))]
+        stand = {one.instance_uuid: one for one in told
+                 if isinstance(one, balloons.BalloonReport)}
+        self._balloons_said |= stand
+        if full and domains is not None:
+            stand = {one.uuid: self._balloons_said[one.uuid]
+                     for one in domains if one.uuid in self._balloons_said}
         self._journal.note_reservations(self._changed.values())
         self._journal.post(lambda batch: messages.Report(
             host=self._host, batch=batch, at=time.time(),
@@ -276,7 +300,11 @@ class Bulletin:
             usage=tuple(self._usage), events=tuple(events),
             jobs=tuple(jobs), error_profiles=tuple(self._profiles),
             overhead_profiles=tuple(self._overheads),
-            host_usage=tuple(self._host_usage)))
+            host_usage=tuple(self._host_usage),
+            balloons=tuple(stand.values()), all_balloons=full,
+            balloon_changes=tuple(balloons.whole(
+                one for one in told
+                if isinstance(one, balloons.BalloonChange)))))
         self._sent_info, self._sent_instances = info, instances
         self._usage, self._changed = [], {}
         self._profiles, self._overheads, self._host_usage = [], [], []

@@ -30,6 +30,7 @@ import threading
 import time
 import typing as ty
 
+from vsched_lib.contract import balloons
 from vsched_lib.contract import messages
 
 _SCHEMA = """
@@ -38,6 +39,8 @@ CREATE TABLE IF NOT EXISTS prior (
     instance_uuid TEXT, backend TEXT, pid INTEGER, tid INTEGER, found TEXT,
     PRIMARY KEY (instance_uuid, backend, tid));
 CREATE TABLE IF NOT EXISTS override (
+    instance_uuid TEXT PRIMARY KEY, body TEXT);
+CREATE TABLE IF NOT EXISTS balloon_order (
     instance_uuid TEXT PRIMARY KEY, body TEXT);
 CREATE TABLE IF NOT EXISTS reservation (
     instance_uuid TEXT PRIMARY KEY, body TEXT);
@@ -177,7 +180,10 @@ class Journal:
             return messages.Overrides(
                 self.overrides_generation(),
                 tuple(messages.Override.from_dict(json.loads(body))
-                      for body, in self._rows('SELECT body FROM override')))
+                      for body, in self._rows('SELECT body FROM override')),
+                tuple(balloons.BalloonOrder.from_dict(json.loads(body))
+                      for body, in self._rows(
+                          'SELECT body FROM balloon_order')))
 
     def overrides_generation(self) -> int:
         """The generation of the overrides as last heard."""
@@ -190,6 +196,10 @@ class Journal:
             db.executemany('INSERT INTO override VALUES (?, ?)', [
                 (one.instance_uuid, json.dumps(one.to_dict()))
                 for one in overrides.overrides])
+            db.execute('DELETE FROM balloon_order')
+            db.executemany('INSERT INTO balloon_order VALUES (?, ?)', [
+                (one.instance_uuid, json.dumps(one.to_dict()))
+                for one in overrides.balloons])
             self._set_number('overrides_generation', overrides.generation)
 
     # Reports

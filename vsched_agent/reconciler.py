@@ -158,6 +158,11 @@ class Reconciler:
         self._bulletin.job(report)
         self._wake.set()
 
+    def balloon(self, told: bulletins.Balloon) -> None:
+        """An instance has other vCPUs, or stands differently."""
+        self._bulletin.balloon(told)
+        self._wake.set()
+
     def event(self, code: str, severity: messages.Severity, detail: str,
               instance_uuid: str | None = None,
               figures: dict[str, ty.Any] | None = None) -> None:
@@ -193,6 +198,9 @@ class Reconciler:
                 LOG.exception('a pass failed')
             self._wake.wait(max(0.0, tick - time.monotonic()))
             self._wake.clear()
+        # What was said last is for the collector as well.
+        if self._bulletin.eventful:
+            self._report()
 
     def run_pass(self, due: bool = True) -> None:
         """One pass.

@@ -120,7 +120,7 @@ class Agent(service_base.ServiceBase):
             self._reconciler.job)
         self._reporter = reporter.Reporter(
             conf.host, self._state.journal, rpc.CollectorClient(transport),
-            self._reconciler.set_overrides, self._reconciler.resync,
+            self._ordered, self._reconciler.resync,
             self._jobs.take)
         self._server = rpc.get_server(
             transport, rpc.AGENT_TOPIC, conf.host,
@@ -169,7 +169,13 @@ class Agent(service_base.ServiceBase):
         return balloons.Balloons(
             self._conf, channel, self._state.journal, self._meter,
             lambda *told: self._reconciler.event(*told),
+            lambda told: self._reconciler.balloon(told),
             lambda uuid: self._reconciler.changed(uuid))
+
+    def _ordered(self, overrides: messages.Overrides) -> None:
+        self._reconciler.set_overrides(overrides)
+        if self._balloons is not None:
+            self._balloons.order(overrides.balloons)
 
     def _changed(self, uuid: str | None) -> None:
         self._reconciler.changed(uuid)

@@ -18,12 +18,14 @@ by the thread that decides, so that only one thread ever changes anything.
 
 from collections.abc import Callable
 import concurrent.futures
+import dataclasses
 import math
 import time
 
 from oslo_log import log as logging
 
 from vsched_agent.ballooning import base
+from vsched_agent.ballooning import chronicle as chronicles
 from vsched_agent.ballooning import instance as instances
 from vsched_agent.ballooning import steps as steps_of
 from vsched_agent.hypervisor import channel as channels
@@ -57,18 +59,21 @@ class Acts:
     :param channel: the way to the guests.
     :param steps: what is done to one instance.
     :param tell: where events go.
+    :param chronicle: where balloons are told of.
     :param clock: seconds that only grow.
     :param post: has the thread that decides call something.
     """
 
     def __init__(self, settings: base.Settings,
                  channel: channels.VcpuChannel, steps: steps_of.Steps,
-                 tell: base.Tell, clock: Callable[[], float],
+                 tell: base.Tell, chronicle: chronicles.Chronicle,
+                 clock: Callable[[], float],
                  post: Callable[[Callable[[], None]], None]) -> None:
         self._settings = settings
         self._channel = channel
         self._steps = steps
         self._tell = tell
+        self._chronicle = chronicle
         self._clock = clock
         self._post = post
         self._pool = concurrent.futures.ThreadPoolExecutor(
@@ -128,6 +133,8 @@ class Acts:
         one.busy = False
         one.met = offline is not None
         one.greetings += 1
+        if one.met:
+            one.obey_s = 0.0
         # It boots, or has no agent at all.
         one.retry_s = None if one.met else self._clock() + min(
             _RETRY_MAX_S, RETRY_S * 2 ** (one.greetings // 4))
@@ -172,16 +179,37 @@ class Acts:
             one.counter_s = at_s + _COUNTER_S
             one.counter.append((at_s, value))
 
-    def shrink(self, one: Instance, part: balloon.Part,
-               now_s: float) -> None:
-        """Leave it with its part, or say that it would be."""
+    def misplaced(self, one: Instance, part: balloon.Part) -> bool:
+        """Whether it should be bound to other CPUs than it is."""
+        record = one.record
+        return (self._settings.bind and one.bindable and
+                record is not None and part.vcpus == one.online and
+                bool(part.cpus) and
+                set(part.cpus) != set(record.pins.values()))
+
+    def refuse(self, one: Instance, refused: errors.Refused) -> None:
+        """What an operator ordered is not done, for the time being."""
+        before, one.refused = one.refused, refused
+        if before is None or before.code != refused.code:
+            self.say(one, errors.Code.BALLOON_REFUSED,
+                     messages.Severity.WARNING, refused.detail, None,
+                     {**refused.figures, 'cause': str(refused.code)})
+
+    def shrink(self, one: Instance, part: balloon.Part, now_s: float,
+               manual: bool = False) -> None:
+        """Leave it with its part, or say that it would be.
+
+        :param manual: whether an operator ordered that.
+        """
         pace = self._settings.pace
         work = one.work(one.window, one.seen_since_s(now_s))
         online = balloon.kept_online(
             (vcpu.index for vcpu in one.domain.vcpus), part.vcpus)
         cause = ('it gets CPUs of its own' if part.vcpus == one.online
                  else 'others need more CPUs, or fewer')
-        if one.record is None:
+        if manual:
+            cause = 'an operator ordered %d vCPUs' % part.vcpus
+        elif one.record is None:
             cause = ('its vCPUs waited %d %% of the time that they could '
                      'run' % (100 * work.wait_share))
         if self._settings.dry_run:
@@ -190,9 +218,11 @@ class Acts:
                  messages.Severity.INFO,
                       'it would be left with %d of %d vCPUs: %s' % (
                           part.vcpus, one.vcpus, cause), None)
+            self._chronicle.nothing(one, chronicles.Wanted(
+                part.vcpus, cause, manual), Outcome.PROPOSED)
             return
         keep = steps_of.Keep(online, dict(zip(
-            sorted(online), part.cpus, strict=False)), cause)
+            sorted(online), part.cpus, strict=False)), cause, manual)
         previous, domain = one.record, one.domain
         one.busy = True
 
@@ -201,11 +231,11 @@ class Acts:
                 taken = self._steps.shrink(domain, keep, previous)
             except steps_of.StepFailed as failure:
                 error = failure
-                self._post(lambda: self._not_shrunk(one, error))
+                self._post(lambda: self._not_shrunk(one, keep, error))
             except Exception as failure:
                 LOG.exception('%s', domain.name)
                 other = steps_of.StepFailed(repr(failure), True)
-                self._post(lambda: self._not_shrunk(one, other))
+                self._post(lambda: self._not_shrunk(one, keep, other))
             else:
                 self._post(lambda: self._shrunk(one, work, taken))
 
@@ -213,15 +243,24 @@ class Acts:
 
     def _shrunk(self, one: Instance, before: contention.Work,
                 taken: steps_of.Taken) -> None:
-        now_s, first = self._clock(), one.record is None
-        one.busy, one.record = False, taken.record
+        now_s, previous, before_vcpus = (
+            self._clock(), one.record, one.online)
+        if previous is not None:
+            self._chronicle.ended(
+                previous, Outcome.CHANGED, taken.record.cause)
+        one.busy, one.record = False, self._chronicle.taken(
+            one, taken.record, before_vcpus, taken.offline_s)
         one.begin()
         one.bindable = not taken.unbindable
         one.standing = one.standing.shrunk(
             now_s, before, self._settings.pace)
-        if not first:
-            # What it was worth is known.
+        if previous is not None or taken.record.manual:
+            # What it was worth is known, or nobody asks.
             one.standing = one.standing.kept(now_s)
+        if previous is not None and not taken.record.manual:
+            one.record = self._chronicle.kept(
+                one.record, taken.record.cause)
+        self._steps.note(one.record)
         self.say(one, errors.Code.BALLOON_TAKEN,
                  messages.Severity.INFO,
                   'it is left with %d of %d vCPUs: %s' % (
@@ -229,10 +268,26 @@ class Acts:
                   {'offline_s': round(taken.offline_s, 3),
                    'cpus': sorted(taken.record.pins.values())})
 
-    def _not_shrunk(self, one: Instance,
+    def kept(self, one: Instance, reason: str, now_s: float) -> None:
+        """Its balloon pays."""
+        assert one.record is not None
+        one.standing = one.standing.kept(now_s)
+        one.record = self._chronicle.kept(one.record, reason)
+        self._steps.note(one.record)
+        self.say(one, errors.Code.BALLOON_KEPT, messages.Severity.INFO,
+                 'it keeps %d of %d vCPUs: %s' % (
+                     one.online, one.vcpus, reason), Outcome.KEPT)
+
+    def _not_shrunk(self, one: Instance, keep: steps_of.Keep,
                     failure: steps_of.StepFailed) -> None:
         one.busy = False
         now_s = self._clock()
+        if one.record is not None:
+            self._chronicle.ended(one.record, Outcome.FAILED, str(failure))
+        told = self._chronicle.nothing(
+            one, chronicles.Wanted(len(keep.online), keep.cause,
+                                   keep.manual),
+            Outcome.FAILED, str(failure))
         one.begin()
         one.standing = one.standing.full(
             now_s, Outcome.FAILED, self._settings.pace)
@@ -240,9 +295,19 @@ class Acts:
         self.say(one, errors.Code.BALLOON_FAILED,
                  messages.Severity.WARNING,
                   'vCPUs can not be taken: %s' % failure, Outcome.FAILED)
+        one.obey_s = one.standing.not_before_s
+        if failure.code is errors.Code.BALLOON_GUEST_MUTE:
+            # It is asked again until it answers.
+            one.met, one.greetings = False, 1
+            one.retry_s = now_s + RETRY_S
+        if keep.manual:
+            self.refuse(one, errors.Refused(
+                'it can not be left with %d vCPUs: %s' % (
+                    len(keep.online), failure), failure.code))
         if failure.stuck:
             one.record = next((
-                record for record in self._steps.records()
+                dataclasses.replace(record, change=told)
+                for record in self._steps.records()
                 if record.instance_uuid == one.uuid), None)
             one.leave, one.outcome = str(failure), Outcome.FAILED
             one.retry_s = now_s + RETRY_S
@@ -280,11 +345,14 @@ class Acts:
             return
         outcome, cause = one.outcome, one.leave
         since = one.record.at if one.record else time.time()
+        if one.record is not None:
+            self._chronicle.ended(one.record, outcome, str(cause))
         one.record = one.retry_s = one.leave = None
         one.outcome, one.strayed, one.met = Outcome.UNDONE, False, True
         one.begin()
         one.standing = one.standing.full(
             now_s, outcome, self._settings.pace)
+        one.obey_s = one.standing.not_before_s
         self.say(one, errors.Code.BALLOON_RETURNED,
                  messages.Severity.INFO,
                   'it has all %d vCPUs again: %s' % (one.vcpus, cause),

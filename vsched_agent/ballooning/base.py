@@ -16,12 +16,14 @@ It knows neither the accounting nor the enforcement: whoever composes the
 agent passes in what is behind these.
 """
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import typing as ty
 
 from vsched_agent.hypervisor import base
+from vsched_lib.contract import balloons
 from vsched_lib.contract import messages
 from vsched_lib.model import balloon_trial
 from vsched_lib.model import contention
@@ -71,6 +73,9 @@ class Record:
         binds knows the words.
     :param cause: why.
     :param at: since when, in seconds since the epoch.
+    :param manual: whether an operator ordered it.
+    :param change: what was told of it, a ``balloons.BalloonChange``; None
+        until the last step is done.
     """
 
     instance_uuid: str
@@ -81,6 +86,8 @@ class Record:
     found: Sequence[Mapping[str, ty.Any]]
     cause: str
     at: float
+    manual: bool = False
+    change: Mapping[str, ty.Any] | None = None
 
     def to_dict(self) -> dict[str, ty.Any]:
         """In JSON's types; from_dict's inverse."""
@@ -147,6 +154,10 @@ class Tell(ty.Protocol):
     def __call__(self, code: str, severity: messages.Severity, detail: str,
                  instance_uuid: str | None = None,
                  figures: dict[str, ty.Any] | None = None) -> None: ...
+
+
+#: Takes what is to be known beyond this host.
+Publish = Callable[[balloons.BalloonReport | balloons.BalloonChange], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ guest that takes its time delays neither.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 import queue
 import threading
@@ -26,11 +27,12 @@ from oslo_log import log as logging
 
 from vsched_agent.ballooning import acts
 from vsched_agent.ballooning import base
+from vsched_agent.ballooning import chronicle as chronicles
 from vsched_agent.ballooning import instance as instances
+from vsched_agent.ballooning import ordered
 from vsched_agent.ballooning import steps as steps_of
 from vsched_agent.hypervisor import channel as channels
-from vsched_lib.contract import errors
-from vsched_lib.contract import messages
+from vsched_lib.contract import balloons
 from vsched_lib.model import balloon
 from vsched_lib.model import balloon_trial
 from vsched_lib.model import contention
@@ -56,12 +58,14 @@ class Controller:
     :param steps: what is done to one instance.
     :param tell: where events go.
     :param cpus: the host's CPUs, those close to each other side by side.
+    :param publish: where it is told how instances stand.
     :param clock: seconds that only grow.
     """
 
     def __init__(self, settings: base.Settings,
                  channel: channels.VcpuChannel, steps: steps_of.Steps,
                  tell: base.Tell, cpus: Callable[[], Sequence[int]],
+                 publish: base.Publish,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._channel = channel
@@ -71,13 +75,17 @@ class Controller:
         self._instances: dict[str, Instance] = {}
         # By an earlier agent's word, of instances not seen yet.
         self._inherited: dict[str, base.Record] = {}
+        self._orders: dict[str, balloons.BalloonOrder] = {}
         self._yields_s = 0.0
         self._closing = False
         self.posted: queue.SimpleQueue[Callable[[], None] | None] = (
             queue.SimpleQueue())
         self._idle = threading.Event()
+        self._chronicle = chronicles.Chronicle(settings, publish, clock)
         self._acts = acts.Acts(
-            settings, channel, steps, tell, clock, self.posted.put)
+            settings, channel, steps, tell, self._chronicle, clock,
+            self.posted.put)
+        self._ordered = ordered.Ordered(self._acts, self._chronicle)
         self._thread = threading.Thread(
             target=self._run, name='vsched-ballooning', daemon=True)
 
@@ -128,6 +136,11 @@ class Controller:
         if uuid is not None:
             self.posted.put(lambda: self._suspect(uuid))
 
+    def order(self, orders: Iterable[balloons.BalloonOrder]) -> None:
+        """These are all that operators want of this host."""
+        found = {one.instance_uuid: one for one in orders}
+        self.posted.put(lambda: self._take_orders(found))
+
     def instances(self) -> list[Instance]:
         """Those that run; to be looked at only."""
         return list(self._instances.values())
@@ -145,6 +158,7 @@ class Controller:
                 LOG.exception('ballooning stumbled')
             if self._closing:
                 self._give_all_back()
+            self._tell_standings()
 
     def see(self, samples: Sequence[base.Sample]) -> None:
         """Take in what was seen, and decide; called by the thread."""
@@ -156,6 +170,22 @@ class Controller:
                 self._acts.read_counter(one, now_s)
         if not self._closing:
             self._decide(now_s)
+        self._tell_standings()
+
+    def _tell_standings(self) -> None:
+        for one in self._instances.values():
+            self._chronicle.look(one)
+
+    def _take_orders(
+            self, orders: dict[str, balloons.BalloonOrder]) -> None:
+        self._orders = orders
+        for one in self._instances.values():
+            order = orders.get(one.uuid)
+            if one.order != order:
+                # What was said of another one is settled.
+                one.order, one.refused, one.obey_s = order, None, 0.0
+        if not self._closing:
+            self._decide(self._clock())
 
     def _take_in(self, samples: Sequence[base.Sample],
                  now_s: float) -> None:
@@ -173,8 +203,7 @@ class Controller:
         for uuid in self._instances.keys() - seen:
             self._lose(self._instances.pop(uuid))
         for uuid in self._inherited.keys() - seen:
-            del self._inherited[uuid]
-            self._steps.forget(uuid)
+            self._over(self._inherited.pop(uuid))
 
     def _meet(self, sample: base.Sample, before: Instance | None) -> None:
         if before is not None:
@@ -187,11 +216,20 @@ class Controller:
             one.record = record
             one.leave = 'the agent was started anew'
         elif record is not None:
-            self._steps.forget(uuid)
+            self._over(record)
+        one.order = self._orders.get(uuid)
 
     def _lose(self, one: Instance) -> None:
-        if one.record is not None or one.busy:
+        self._chronicle.forget(one.uuid)
+        if one.record is not None:
+            self._over(one.record)
+        elif one.busy:
             self._steps.forget(one.uuid)
+
+    def _over(self, record: base.Record) -> None:
+        self._chronicle.ended(
+            record, Outcome.UNDONE, 'the instance does not run any more')
+        self._steps.forget(record.instance_uuid)
 
     def _yields(self, samples: Sequence[base.Sample], now_s: float,
                 ) -> dict[str, dict[int, int]]:
@@ -233,7 +271,8 @@ class Controller:
         active = [one for one in self._instances.values()
                   if self._active(one)]
         parts = balloon.divide(
-            [one.share(one.uuid in ready) for one in active], self._cpus())
+            [one.share(one.uuid in ready or one.target_vcpus is not None)
+             for one in active], self._cpus())
         triggered = any(
             self._contended(one, active) for one in active
             if one.uuid in ready)
@@ -241,7 +280,14 @@ class Controller:
             if one.busy:
                 continue
             part = parts.get(one.uuid)
-            if one.record is not None:
+            if one.record is not None and self._leaves(one, now_s):
+                continue
+            if one.order is not None and (
+                    one.order.target_vcpus is not None):
+                self._ordered.obey(one, part, now_s)
+            elif one.frozen:
+                continue
+            elif one.record is not None:
                 self._watch(one, part, triggered, now_s)
             elif triggered and part is not None and (
                     part.vcpus < one.vcpus and
@@ -250,7 +296,10 @@ class Controller:
                 self._acts.shrink(one, part, now_s)
 
     def _ready(self, one: Instance, now_s: float) -> bool:
-        return one.wishes.auto and one.vcpus > 1 and not one.pinned and (
+        free = one.order is None or not (
+            one.frozen or one.order.target_vcpus is not None)
+        return free and one.wishes.auto and one.vcpus > 1 and (
+            not one.pinned) and (
             one.record is not None or
             one.met and one.standing.may_shrink(now_s))
 
@@ -273,12 +322,13 @@ class Controller:
              if (host if other.cpus is None else other.cpus) <= room),
             len(room))
 
-    def _watch(self, one: Instance, part: balloon.Part | None,
-               triggered: bool, now_s: float) -> None:
-        record, pace = one.record, self._settings.pace
+    def _leaves(self, one: Instance, now_s: float) -> bool:
+        """Whether it has to have all of its vCPUs back; then it gets them.
+        """
+        record = one.record
         assert record is not None
         if one.retry_s is not None and now_s < one.retry_s:
-            return
+            return True
         if one.leave is None and one.strayed:
             one.leave = 'its guest uses vCPUs that were taken'
         elif one.leave is None and not one.wishes.auto:
@@ -286,9 +336,17 @@ class Controller:
         elif one.leave is None and record.configured != tuple(
                 vcpu.index for vcpu in one.domain.vcpus):
             one.leave = 'it has got other vCPUs'
+        elif one.leave is None and record.manual and not one.frozen and (
+                one.order is None or one.order.target_vcpus is None):
+            one.leave = 'what an operator ordered was withdrawn'
         if one.leave is not None:
             self._acts.give_back(one, one.leave, one.outcome)
-        elif one.standing.phase is balloon_trial.Phase.TRIAL:
+        return one.leave is not None
+
+    def _watch(self, one: Instance, part: balloon.Part | None,
+               triggered: bool, now_s: float) -> None:
+        pace = self._settings.pace
+        if one.standing.phase is balloon_trial.Phase.TRIAL:
             if one.standing.due(now_s, pace):
                 self._judge(one, now_s)
         else:
@@ -298,7 +356,7 @@ class Controller:
                     part.vcpus < one.online and
                     one.standing.may_shrink(now_s)):
                 self._acts.shrink(one, part, now_s)
-            elif part is not None and self._misplaced(one, part) and (
+            elif part is not None and self._acts.misplaced(one, part) and (
                     one.standing.may_shrink(now_s)):
                 self._acts.shrink(one, part, now_s)
             elif one.standing.may_grow(now_s, pace):
@@ -307,14 +365,6 @@ class Controller:
                         one, 'the CPUs are not short any more', Outcome.CALM)
                 else:
                     self._acts.shrink(one, part, now_s)
-
-    def _misplaced(self, one: Instance, part: balloon.Part) -> bool:
-        """Whether it should be bound to other CPUs than it is."""
-        record = one.record
-        return (self._settings.bind and one.bindable and
-                record is not None and part.vcpus == one.online and
-                bool(part.cpus) and
-                set(part.cpus) != set(record.pins.values()))
 
     def _judge(self, one: Instance, now_s: float) -> None:
         before = one.standing.before
@@ -326,7 +376,4 @@ class Controller:
         if not verdict.pays:
             self._acts.give_back(one, verdict.reason, Outcome.REVERTED)
             return
-        one.standing = one.standing.kept(now_s)
-        self._acts.say(one, errors.Code.BALLOON_KEPT, messages.Severity.INFO,
-                  'it keeps %d of %d vCPUs: %s' % (
-                      one.online, one.vcpus, verdict.reason), Outcome.KEPT)
+        self._acts.kept(one, verdict.reason, now_s)

@@ -18,6 +18,8 @@ import dataclasses
 import math
 
 from vsched_agent.ballooning import base
+from vsched_lib.contract import balloons
+from vsched_lib.contract import errors
 from vsched_lib.model import balloon
 from vsched_lib.model import balloon_trial
 from vsched_lib.model import contention
@@ -66,6 +68,12 @@ class Instance:
         #: It has to have all of its vCPUs again, and why.
         self.leave: str | None = None
         self.outcome = balloon_trial.Outcome.UNDONE
+        #: What an operator wants of it.
+        self.order: balloons.BalloonOrder | None = None
+        #: Why that is not done, if so.
+        self.refused: errors.Refused | None = None
+        #: When it is tried again.
+        self.obey_s = 0.0
         self._yields: Mapping[int, int] = {}
 
     @property
@@ -96,6 +104,34 @@ class Instance:
         """Whether its vCPUs have places of their own."""
         return len({vcpu.pinned_cpus for vcpu in self.domain.vcpus}) > 1 or (
             len(self.cpus or ()) == 1)
+
+    @property
+    def floor(self) -> int:
+        """The fewest vCPUs that can also use up what it was promised."""
+        least = min(self.wishes.min_vcpus, self.vcpus)
+        if self.promise is None:
+            return least
+        return max(least, min(
+            self.vcpus, balloon.fewest(self.promise, self.vcpus)))
+
+    @property
+    def answers(self) -> bool | None:
+        """Whether its guest can be told; None while nobody has tried."""
+        if self.met:
+            return True
+        return False if self.greetings else None
+
+    @property
+    def target_vcpus(self) -> int | None:
+        """How many vCPUs an operator wants it to use, if that can be."""
+        if self.order is None or self.refused is not None:
+            return None
+        return self.order.target_vcpus
+
+    @property
+    def frozen(self) -> bool:
+        """Whether an operator wants it left as it is."""
+        return self.order is not None and self.order.frozen
 
     def add(self, sample: base.Sample, yields: Mapping[int, int] | None,
             settled: bool) -> None:
@@ -159,11 +195,18 @@ class Instance:
 
     def share(self, takes_part: bool) -> balloon.Share:
         """What it wants when CPUs are divided."""
-        least = self.wishes.min_vcpus
-        if self.promise is not None:
-            # With fewer it could not use what it was promised.
-            least = max(least, balloon.fewest(self.promise, self.vcpus))
+        target_vcpus = self.target_vcpus
+        if takes_part and target_vcpus is not None:
+            return balloon.Share(
+                self.uuid, target_vcpus, self.wishes.weight, target_vcpus,
+                self.cpus)
+        if not takes_part and self.record is not None and self.record.pins:
+            # Nobody may move it.
+            return balloon.Share(
+                self.uuid, self.online, self.wishes.weight, self.online,
+                frozenset(self.record.pins.values()),
+                len(self.record.pins))
         return balloon.Share(
-            self.uuid, self.vcpus, self.wishes.weight, least, self.cpus,
+            self.uuid, self.vcpus, self.wishes.weight, self.floor, self.cpus,
             None if takes_part else math.ceil(
-                min(self.window.work().runnable, self.vcpus)))
+                min(self.window.work().runnable, self.online)))

@@ -37,11 +37,21 @@ class StepFailed(Exception):
     """A balloon did not get where it should.
 
     :ivar stuck: whether something is left that has to be put back later.
+    :ivar code: what kind of failure it was.
     """
 
-    def __init__(self, detail: str, stuck: bool) -> None:
+    def __init__(self, detail: str, stuck: bool,
+                 code: errors.Code = errors.Code.BALLOON_FAILED) -> None:
         super().__init__(detail)
         self.stuck = stuck
+        self.code = code
+
+    @classmethod
+    def of(cls, failure: channels.ChannelFailed, stuck: bool) -> ty.Self:
+        """A guest did not do what it was told."""
+        return cls(str(failure), stuck, errors.Code.BALLOON_GUEST_MUTE
+                   if isinstance(failure, channels.GuestMute)
+                   else errors.Code.BALLOON_FAILED)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,11 +61,13 @@ class Keep:
     :param online: its vCPUs.
     :param pins: CPU by vCPU; empty binds none.
     :param cause: why.
+    :param manual: whether an operator ordered it.
     """
 
     online: frozenset[int]
     pins: Mapping[int, int]
     cause: str
+    manual: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,7 +123,7 @@ class Steps:
             domain.uuid, domain.pid,
             tuple(vcpu.index for vcpu in domain.vcpus),
             tuple(sorted(part.online)), pins, found, part.cause,
-            previous.at if previous else time.time())
+            previous.at if previous else time.time(), part.manual)
         self._memory.note_balloon(domain.uuid, record.to_dict())
         began_s = time.monotonic()
         try:
@@ -120,10 +132,10 @@ class Steps:
         except channels.ChannelFailed as failure:
             if previous is not None:
                 # One way or the other it is not what either record says.
-                raise StepFailed(str(failure), True) from failure
+                raise StepFailed.of(failure, True) from failure
             if failure.undone:
                 self._memory.forget_balloon(domain.uuid)
-            raise StepFailed(str(failure), not failure.undone) from failure
+            raise StepFailed.of(failure, not failure.undone) from failure
         offline_s = time.monotonic() - began_s
         try:
             if previous is not None and not pins:
@@ -134,7 +146,8 @@ class Steps:
                 self._hands.bind(domain, pins)
         except errors.Refused as refusal:
             raise StepFailed(
-                refusal.detail, not self._gave_back(record)) from refusal
+                refusal.detail, not self._gave_back(record),
+                refusal.code) from refusal
         return Taken(record, offline_s, bool(
             part.pins and self._settings.bind and not pins))
 
@@ -167,7 +180,7 @@ class Steps:
             self._channel.set_online(
                 record.instance_uuid, guest.all, timeout_s)
         except channels.ChannelFailed as failure:
-            raise StepFailed(str(failure), True) from failure
+            raise StepFailed.of(failure, True) from failure
         if not strayed:
             self._release(record)
         self._memory.forget_balloon(record.instance_uuid)
@@ -195,6 +208,10 @@ class Steps:
         return self._channel.ask(
             record.instance_uuid, self._settings.guest_timeout_s,
         ).online != frozenset(record.online)
+
+    def note(self, record: base.Record) -> None:
+        """More is known of a balloon that is in force."""
+        self._memory.note_balloon(record.instance_uuid, record.to_dict())
 
     def forget(self, uuid: str) -> None:
         """The process is gone, and everything that was done to it."""

@@ -24,6 +24,7 @@ from vsched_agent.ballooning import controller
 from vsched_agent.ballooning import steps
 from vsched_agent.hypervisor import simulated_guests
 from vsched_agent.tests import fakes
+from vsched_lib.contract import balloons
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import contention
@@ -97,6 +98,8 @@ class Host:
         self.memory = memory or Memory()
         self.hands = Hands()
         self.events: list[tuple[ty.Any, ...]] = []
+        self.told: list[
+            balloons.BalloonReport | balloons.BalloonChange] = []
         self.settings = settings or base.Settings(guest_timeout_s=0.3)
         self.domains: dict[str, ty.Any] = {}
         self.wishes: dict[str, base.Wishes] = {}
@@ -107,12 +110,26 @@ class Host:
             self.settings, self.guests,
             steps.Steps(self.guests, self.hands, self.memory,
                         self.settings),
-            self.tell, lambda: range(cpus), lambda: self.now_s)
+            self.tell, lambda: range(cpus), self.told.append,
+            lambda: self.now_s)
 
     def tell(self, code: str, severity: messages.Severity, detail: str,
              instance_uuid: str | None = None,
              figures: dict[str, ty.Any] | None = None) -> None:
         self.events.append((code, instance_uuid, detail, figures))
+
+    def stands(self, uuid: str) -> balloons.BalloonReport:
+        """What was last told of how an instance stands."""
+        return [one for one in self.told
+                if isinstance(one, balloons.BalloonReport) and
+                one.instance_uuid == uuid][-1]
+
+    def history(self, uuid: str) -> list[balloons.BalloonChange]:
+        """What was told of its balloons, the last word on each."""
+        return balloons.whole(
+            one for one in self.told
+            if isinstance(one, balloons.BalloonChange) and
+            one.instance_uuid == uuid)
 
     def codes(self) -> list[str]:
         """The kinds of events so far, without their common part."""

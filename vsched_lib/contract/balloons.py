@@ -36,6 +36,7 @@ class BalloonState(enum.StrEnum):
     TRIAL = 'trial'
     KEPT = 'kept'
     MANUAL = 'manual'
+    RETURNING = 'returning'
 
 
 class OrderState(enum.StrEnum):

@@ -26,6 +26,7 @@ from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
 from vsched_lib.model import reservation
+from vsched_lib.tests import balloon_reports
 
 State = messages.State
 
@@ -112,6 +113,34 @@ class TestBulletin(base.BaseTestCase):
         report = self.post([self.domain])
         self.assertEqual([None], [one.io for one in report.reservations])
         self.assertEqual((), report.events)
+
+    def test_balloons(self):
+        self.bulletin.balloon(balloon_reports.report(self.domain.uuid))
+        self.assertTrue(self.bulletin.urgent)
+        report = self.post([self.domain])
+        self.assertTrue(report.all_balloons)
+        self.assertFalse(self.bulletin.urgent)
+        last = balloon_reports.report(self.domain.uuid, online_vcpus=1)
+        begun = balloon_reports.change(self.domain.uuid)
+        for told in (balloon_reports.report(self.domain.uuid,
+                                            online_vcpus=2),
+                     begun, last, dataclasses.replace(begun, took_ms=7)):
+            self.bulletin.balloon(told)
+        report = self.post([self.domain])
+        self.assertEqual((False, (last,), (7,)), (
+            report.all_balloons, report.balloons,
+            tuple(one.took_ms for one in report.balloon_changes)))
+        report = self.post([self.domain])
+        self.assertEqual(((), ()), (report.balloons, report.balloon_changes))
+        # A full report tells of all that run.
+        self.bulletin.balloon(balloon_reports.report('gone'))
+        self.bulletin.resync()
+        report = self.post([self.domain])
+        self.assertEqual((True, (last,)),
+                         (report.all_balloons, report.balloons))
+        self.bulletin.forget(self.domain.uuid)
+        self.bulletin.resync()
+        self.assertEqual((), self.post([self.domain]).balloons)
 
     def test_nobody_knows_what_runs(self):
         self.bulletin.event('vsched.agent.started',

@@ -16,6 +16,7 @@ import tempfile
 from oslotest import base
 
 from vsched_agent import journal
+from vsched_lib.contract import balloons
 from vsched_lib.contract import messages
 
 
@@ -64,9 +65,10 @@ class TestJournal(base.BaseTestCase):
 
     def test_overrides_are_replaced_whole(self):
         one = messages.Override('u', 3, 1000, 2000, 'capped')
-        self.journal.replace_overrides(messages.Overrides(3, (one,)))
+        two = balloons.BalloonOrder('u', 2, 1, True)
+        self.journal.replace_overrides(messages.Overrides(3, (one,), (two,)))
         self.reopen()
-        self.assertEqual(messages.Overrides(3, (one,)),
+        self.assertEqual(messages.Overrides(3, (one,), (two,)),
                          self.journal.overrides())
         self.journal.replace_overrides(messages.Overrides(4))
         self.assertEqual(messages.Overrides(4), self.journal.overrides())

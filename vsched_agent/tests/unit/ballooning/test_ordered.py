@@ -1,0 +1,405 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+
+from oslotest import base as test_base
+
+from vsched_agent.ballooning import base
+from vsched_agent.tests import ballooning_host
+from vsched_lib.contract import balloons
+from vsched_lib.contract import errors
+from vsched_lib.model import reservation
+
+Code = errors.Code
+Outcome = balloons.Outcome
+State = balloons.BalloonState
+APPLIED = balloons.OrderState.APPLIED
+PENDING = balloons.OrderState.PENDING
+REFUSED = balloons.OrderState.REFUSED
+
+
+class OrderedCase(test_base.BaseTestCase):
+    """Orders, and what is told of them."""
+
+    generation = 0
+
+    def make_host(self, **fields):
+        host = ballooning_host.Host(**fields)
+        self.addCleanup(host.controller.stop, 0.1)
+        return host
+
+    def one(self, run=0.1, wait=0.0, **fields):
+        """An instance that nothing has to be done about."""
+        host = self.make_host(**fields)
+        uuid = host.add(1, run=run, wait=wait)
+        host.pass_time(4)
+        return host, uuid
+
+    def order(self, host, uuid=None, target_vcpus=None, frozen=False):
+        self.generation += 1
+        host.controller.order([] if uuid is None else [
+            balloons.BalloonOrder(
+                uuid, self.generation, target_vcpus, frozen)])
+        host.settle()
+        host.pass_time(1)
+
+    def assert_answer(self, host, uuid, state, code=None):
+        found = host.stands(uuid)
+        self.assertEqual(
+            (self.generation, state, code),
+            (found.generation, found.order_state, found.code))
+        return found.detail
+
+
+class TargetTest(OrderedCase):
+
+    def test_it_is_left_with_what_was_ordered(self):
+        host, uuid = self.one()
+        self.order(host, uuid, 2)
+        self.assertEqual({0, 1}, host.guests.online(uuid))
+        self.assert_answer(host, uuid, APPLIED)
+        stands = host.stands(uuid)
+        self.assertEqual((State.MANUAL, 4, 2, 'an operator ordered 2 vCPUs'),
+                         (stands.state, stands.vcpus, stands.online_vcpus,
+                          stands.cause))
+        change, = host.history(uuid)
+        self.assertEqual((True, 4, 2, None, None), (
+            change.manual, change.before_vcpus, change.online_vcpus,
+            change.ended_at, change.outcome))
+        self.assertIsNotNone(change.took_ms)
+
+    def test_nothing_else_happens_to_it(self):
+        host, uuid = self.one()
+        self.order(host, uuid, 3)
+        host.add(2)
+        for busy in ((0.25, 0.75), (0.0, 0.0)):
+            host.busy[uuid] = busy
+            host.pass_time(100)
+            self.assertEqual({0, 1, 2}, host.guests.online(uuid))
+
+    def test_all_of_them_is_a_target_too(self):
+        host, uuid = self.one()
+        self.order(host, uuid, 4)
+        self.assert_answer(host, uuid, APPLIED)
+        host.busy[uuid] = (0.25, 0.75)
+        other = host.add(2)
+        host.pass_time(10)
+        self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
+        self.assertLess(len(host.guests.online(other)), 4)
+
+    def test_another_target(self):
+        host, uuid = self.one()
+        for target_vcpus in (1, 3, 2):
+            self.order(host, uuid, target_vcpus)
+            self.assertEqual(target_vcpus, len(host.guests.online(uuid)))
+            self.assert_answer(host, uuid, APPLIED)
+        self.order(host, uuid, 4)
+        self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
+        self.assertEqual([Outcome.CHANGED] * 2 + [Outcome.UNDONE], [
+            change.outcome for change in host.history(uuid)])
+        self.assertEqual([(4, 1), (1, 3), (3, 2)], [
+            (change.before_vcpus, change.online_vcpus)
+            for change in host.history(uuid)])
+
+    def test_instead_of_what_the_agent_chose(self):
+        host = self.make_host()
+        uuid = host.add(1)
+        host.add(2)
+        host.pass_time(4)
+        self.assertEqual({0}, host.guests.online(uuid))
+        self.order(host, uuid, 1)
+        self.assert_answer(host, uuid, APPLIED)
+        self.assertEqual(State.MANUAL, host.stands(uuid).state)
+
+    def test_it_is_withdrawn(self):
+        host, uuid = self.one()
+        self.order(host, uuid, 2)
+        self.order(host)
+        self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
+        self.assertEqual({}, host.memory.rows)
+        stands = host.stands(uuid)
+        self.assertEqual((State.FULL, 0, None), (
+            stands.state, stands.generation, stands.order_state))
+        self.assertIn('withdrawn', host.history(uuid)[-1].detail)
+
+    def test_bound_where_there_is_room(self):
+        host = self.make_host(cpus=4)
+        uuid = host.add(1, run=0.5, wait=0.0)
+        host.pass_time(4)
+        self.order(host, uuid, 2)
+        self.assertEqual({0, 1}, set(host.hands.pins[uuid]))
+        self.assertEqual(2, len(host.stands(uuid).cpus))
+
+    def test_after_a_reboot_once_more(self):
+        host, uuid = self.one()
+        self.order(host, uuid, 2)
+        host.restart(uuid)
+        host.guests.boot(uuid, 4)
+        host.pass_time(2)
+        self.assertEqual({0, 1}, host.guests.online(uuid))
+        first, second = host.history(uuid)
+        self.assertEqual(Outcome.UNDONE, first.outcome)
+        self.assertIsNone(second.outcome)
+
+    def test_by_the_next_agent(self):
+        host, uuid = self.one()
+        self.order(host, uuid, 2)
+        heir = self.make_host(memory=host.memory, guests=host.guests)
+        heir.domains, heir.wishes = host.domains, host.wishes
+        heir.busy = host.busy
+        heir.controller.recover()
+        self.generation -= 1
+        self.order(heir, uuid, 2)
+        # First all of them are back, as always.
+        self.assertEqual({0, 1, 2, 3}, heir.guests.online(uuid))
+        self.assert_answer(heir, uuid, PENDING)
+        # It ends what its predecessor began.
+        begun, = host.history(uuid)
+        ended, = heir.history(uuid)
+        self.assertEqual(begun.uuid, ended.uuid)
+        self.assertEqual(Outcome.UNDONE, ended.outcome)
+        heir.pass_time(40)
+        self.assertEqual({0, 1}, heir.guests.online(uuid))
+        self.assert_answer(heir, uuid, APPLIED)
+
+
+class RefusalTest(OrderedCase):
+
+    def test_floor_and_ceiling(self):
+        host = self.make_host()
+        uuid = host.add(1, run=0.1, wait=0.0, min_vcpus=2)
+        host.pass_time(2)
+        for target_vcpus in (1, 5):
+            self.order(host, uuid, target_vcpus)
+            self.assert_answer(
+                host, uuid, REFUSED, Code.BALLOON_OUT_OF_BOUNDS)
+        self.assertEqual(['refused'] * 2, host.codes())
+        self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
+        # Said once.
+        host.pass_time(20)
+        self.assertEqual(2, len(host.events))
+
+    def test_what_is_reserved_does_not_fit(self):
+        host = self.make_host()
+        uuid = host.add(1, run=0.1, wait=0.0,
+                        promise=reservation.Reservation(8000, 20000))
+        host.pass_time(2)
+        self.order(host, uuid, 1)
+        self.assert_answer(host, uuid, REFUSED, Code.BALLOON_DOES_NOT_FIT)
+        self.assertEqual(2, host.stands(uuid).floor_vcpus)
+        # 1.6 CPUs need two vCPUs.
+        self.order(host, uuid, 2)
+        self.assert_answer(host, uuid, APPLIED)
+        # Nobody asked before more was promised.
+        host.promises[uuid] = reservation.Reservation(12000, 20000)
+        host.pass_time(2)
+        self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
+        self.assert_answer(host, uuid, REFUSED, Code.BALLOON_DOES_NOT_FIT)
+
+    def test_the_kernel_has_no_room(self):
+        host, uuid = self.one()
+        host.hands.refuse = errors.Refused('no room', Code.KERNEL_REFUSED)
+        self.order(host, uuid, 1)
+        self.assertIn('no room', self.assert_answer(
+            host, uuid, REFUSED, Code.KERNEL_REFUSED))
+        self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
+        change, = host.history(uuid)
+        self.assertEqual((Outcome.FAILED, True),
+                         (change.outcome, change.manual))
+        host.hands.refuse = None
+        host.pass_time(310)
+        self.assert_answer(host, uuid, APPLIED)
+
+    def test_a_mute_guest(self):
+        host = self.make_host()
+        uuid = host.add(1, run=0.1, wait=0.0)
+        host.guests.mute.add(uuid)
+        host.pass_time(2)
+        self.assertIs(False, host.stands(uuid).guest_answers)
+        self.order(host, uuid, 2)
+        self.assert_answer(host, uuid, REFUSED, Code.BALLOON_GUEST_MUTE)
+        host.guests.mute.clear()
+        host.pass_time(10)
+        self.assertEqual({0, 1}, host.guests.online(uuid))
+        self.assert_answer(host, uuid, APPLIED)
+
+    def test_a_guest_that_becomes_mute(self):
+        host, uuid = self.one()
+        host.guests.mute.add(uuid)
+        self.order(host, uuid, 2)
+        self.assert_answer(host, uuid, REFUSED, Code.BALLOON_GUEST_MUTE)
+        self.assertIs(False, host.stands(uuid).guest_answers)
+        self.assertEqual({}, host.memory.rows)
+        host.guests.mute.clear()
+        host.pass_time(10)
+        self.assert_answer(host, uuid, APPLIED)
+
+    def test_a_guest_that_ignores_it(self):
+        host, uuid = self.one()
+        host.guests.ignoring.add(uuid)
+        self.order(host, uuid, 2)
+        self.assert_answer(host, uuid, REFUSED, Code.BALLOON_FAILED)
+        # Not all the time.
+        tried = len(host.guests.told)
+        host.pass_time(60)
+        self.assertEqual(tried, len(host.guests.told))
+
+    def test_a_flavor_that_does_not_allow_it(self):
+        host, uuid = self.one()
+        self.order(host, uuid, 2)
+        host.wishes[uuid] = base.Wishes()
+        host.pass_time(2)
+        self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
+        self.assert_answer(host, uuid, REFUSED, Code.BALLOON_EXCLUDED)
+
+    def test_pinned_vcpus(self):
+        host = self.make_host()
+        uuid = host.add(1, run=0.1, wait=0.0)
+        host.domains[uuid] = dataclasses.replace(
+            host.domains[uuid], vcpus=tuple(
+                dataclasses.replace(vcpu, pinned_cpus=frozenset(
+                    (vcpu.index % 2,)))
+                for vcpu in host.domains[uuid].vcpus))
+        host.pass_time(2)
+        self.order(host, uuid, 2)
+        self.assert_answer(host, uuid, REFUSED, Code.BALLOON_EXCLUDED)
+
+    def test_a_dry_run(self):
+        host = self.make_host(settings=base.Settings(
+            dry_run=True, guest_timeout_s=0.3))
+        uuid = host.add(1)
+        host.add(2)
+        host.pass_time(4)
+        change, = host.history(uuid)
+        self.assertEqual((Outcome.PROPOSED, 1), (
+            change.outcome, change.online_vcpus))
+        self.assertIsNotNone(change.ended_at)
+        self.assertTrue(host.stands(uuid).dry_run)
+        self.order(host, uuid, 2)
+        self.assert_answer(host, uuid, REFUSED, Code.BALLOON_DRY_RUN)
+        self.assertEqual([], host.guests.told)
+
+
+class FreezeTest(OrderedCase):
+
+    def test_none_are_taken(self):
+        host, uuid = self.one()
+        self.order(host, uuid, frozen=True)
+        self.assert_answer(host, uuid, APPLIED)
+        host.busy[uuid] = (0.25, 0.75)
+        host.add(2)
+        host.pass_time(60)
+        self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
+        self.order(host)
+        host.pass_time(4)
+        self.assertEqual({0}, host.guests.online(uuid))
+
+    def test_none_are_given_back(self):
+        host = self.make_host()
+        one, two = host.add(1), host.add(2)
+        host.pass_time(12)
+        self.order(host, one, frozen=True)
+        for uuid in (one, two):
+            host.busy[uuid] = (0.0, 0.0)
+        host.pass_time(60)
+        self.assertEqual({0}, host.guests.online(one))
+        self.assertEqual({0, 1, 2, 3}, host.guests.online(two))
+        self.order(host)
+        host.pass_time(60)
+        self.assertEqual({0, 1, 2, 3}, host.guests.online(one))
+
+    def test_a_target_that_is_withdrawn_stays_frozen(self):
+        host, uuid = self.one()
+        self.order(host, uuid, 2, frozen=True)
+        self.assertEqual({0, 1}, host.guests.online(uuid))
+        self.order(host, uuid, frozen=True)
+        host.pass_time(20)
+        self.assertEqual({0, 1}, host.guests.online(uuid))
+        self.order(host)
+        host.pass_time(1)
+        self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
+
+    def test_a_reboot_is_stronger(self):
+        host, uuid = self.one()
+        self.order(host, uuid, 2, frozen=True)
+        self.order(host, uuid, frozen=True)
+        host.guests.boot(uuid, 4)
+        host.busy[uuid] = (0.5, 0.0)
+        host.strays.add(uuid)
+        host.pass_time(4)
+        self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
+        self.assertEqual({}, host.memory.rows)
+
+
+class StandingTest(OrderedCase):
+
+    def test_from_trial_to_kept_to_calm(self):
+        host = self.make_host(cpus=4)
+        one, two = host.add(1), host.add(2)
+        host.pass_time(4)
+        found = host.stands(one)
+        self.assertEqual((State.TRIAL, 2), (found.state, found.online_vcpus))
+        self.assertIsNotNone(found.not_before)
+        self.assertIn('75 %', found.cause)
+        host.pass_time(12)
+        self.assertEqual(State.KEPT, host.stands(one).state)
+        self.assertEqual(Outcome.KEPT, host.history(one)[-1].outcome)
+        host.busy[two] = (0.0, 0.0)
+        host.pass_time(20)
+        self.assertEqual(State.FULL, host.stands(one).state)
+        change, = host.history(one)
+        self.assertEqual(Outcome.CALM, change.outcome)
+        self.assertIn('not short', change.detail)
+
+    def test_nothing_is_told_twice(self):
+        host = self.make_host()
+        one, _ = host.add(1), host.add(2)
+        host.pass_time(14)
+        told = len(host.told)
+        host.pass_time(100)
+        self.assertEqual(told, len(host.told))
+        self.assertEqual(one, host.stands(one).instance_uuid)
+
+    def test_of_others_nothing_is_told(self):
+        host = self.make_host()
+        host.add(1, auto=False)
+        host.pass_time(3)
+        self.assertEqual([], host.told)
+
+    def test_what_was_going_on_when_it_ended(self):
+        host = self.make_host()
+        one, _ = host.add(1), host.add(2)
+        host.pass_time(4)
+        del host.domains[one]
+        host.pass_time(1)
+        change, = host.history(one)
+        self.assertEqual(Outcome.UNDONE, change.outcome)
+        self.assertIsNotNone(change.ended_at)
+
+    def test_the_heir_of_a_killed_agent_ends_what_nobody_was_told_of(self):
+        host = self.make_host()
+        one, _ = host.add(1), host.add(2)
+        host.pass_time(4)
+        for body in list(host.memory.rows.values()):
+            # As it was noted before the first step, by any release.
+            old = {name: value for name, value in body.items()
+                   if name not in ('change', 'manual')}
+            host.memory.note_balloon(old['instance_uuid'], old)
+        heir = self.make_host(memory=host.memory, guests=host.guests)
+        heir.domains, heir.wishes = host.domains, host.wishes
+        heir.busy = dict.fromkeys(host.busy, (0.0, 0.0))
+        heir.controller.recover()
+        heir.pass_time(2)
+        change, = heir.history(one)
+        self.assertEqual((4, 1, Outcome.UNDONE), (
+            change.before_vcpus, change.online_vcpus, change.outcome))
