@@ -27,10 +27,11 @@ class Question:
     finds what it said before without looking at what is in it.
     """
 
-    __slots__ = ('ask',)
+    __slots__ = ('ask', 'asking')
 
     def __init__(self, ask: fit.Ask) -> None:
         self.ask = ask
+        self.asking = fit.Asking(ask)
 
 
 class Nonsense(Exception):

@@ -55,7 +55,7 @@ class Host:
         """What an instance takes of this host."""
         found = self._needs.get(question)
         if found is None:
-            found = fit.need(question.ask, self.model)
+            found = question.asking.need(self.model)
             if len(self._needs) >= MAX_NEEDS:
                 self._needs.clear()
             self._needs[question] = found
@@ -76,7 +76,7 @@ class Host:
         # Who changes it has the time to find out anew what is asked of it.
         model = told.fit(policy)
         return Host(told, model, {
-            question: fit.need(question.ask, model)
+            question: question.asking.need(model)
             for question in list(self._needs)})
 
 

@@ -26,6 +26,7 @@ from nova_filters import asking
 from nova_filters import cache
 from nova_filters import hosts
 from vsched_lib.model import fit
+from vsched_lib.model import room
 
 #: How many refused hosts of each cause are named in the log.
 NAMED = 3
@@ -141,8 +142,8 @@ def reservation(question: asking.Question, host: hosts.Host,
         if problem.cause in _HOLDING:
             return problem
     more = 1 + taken(state)
-    if fit.lacks(need, host.free_mcpu, more):
-        return fit.shortage(
+    if room.lacks(need, host.free_mcpu, more):
+        return room.shortage(
             need.demand_mcpu * more, host.free_mcpu, host.capacity_mcpu)
     return None
 

@@ -32,6 +32,7 @@ from vsched_lib.contract import errors
 from vsched_lib.model import admission
 from vsched_lib.model import fit
 from vsched_lib.model import reservation
+from vsched_lib.model import room
 
 #: How long the room beside all claims counts as taken after the kernel has
 #: refused it, in seconds.
@@ -177,7 +178,7 @@ class Books:
         capacity_mcpu = self._capacity.current().capacity_mcpu
         free_mcpu = capacity_mcpu - math.ceil(
             reservation.MCPU_PER_CPU * self.claimed(without=uuid))
-        if not fit.lacks(need, free_mcpu):
+        if not room.lacks(need, free_mcpu):
             return
         overhead_mcpu = need.demand_mcpu - need.guest_mcpu
         raise errors.Refused(

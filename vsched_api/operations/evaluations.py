@@ -31,6 +31,7 @@ from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import snapshot
 from vsched_lib.model import fit
+from vsched_lib.model import room
 from vsched_lib.model import score
 
 #: What counts for the score, each as much as the others; it is what the
@@ -50,7 +51,7 @@ class Host:
 
     name: str
     down: bool
-    verdict: fit.Verdict
+    verdict: room.Verdict
     score: float
     weights: Mapping[str, float | None]
 
@@ -99,7 +100,7 @@ class Evaluations:
                 problem.detail,
                 contract_errors.Code.EXTRA_SPECS_INVALID) from None
         return self._evaluate(
-            lambda host: fit.need(ask, host), instances, now, names)
+            fit.Asking(ask).need, instances, now, names)
 
     def demand(self, demand_mcpu: int, instances: int, now: float,
                names: Collection[str] | None = None) -> Evaluation:
@@ -115,7 +116,7 @@ class Evaluations:
                   instances: int, now: float,
                   names: Collection[str] | None) -> Evaluation:
         found, down = self._hosts(now, names)
-        verdicts = [fit.Verdict(
+        verdicts = [room.Verdict(
             need(model), model.capacity_mcpu,
             model.capacity_mcpu - told.admitted_mcpu)
             for told, model in found]
@@ -183,7 +184,7 @@ def _place(hosts: Sequence[Host], instances: int) -> dict[str, int]:
         [one.weights['headroom'] or 0.0 for one in hosts]), strict=True))
     rest = [one.score - first[one.name] for one in able]
     headroom = [one.weights['headroom'] or 0.0 for one in able]
-    room = [one.verdict.room for one in able]
+    rooms = [one.verdict.room for one in able]
     count = [0] * len(able)
     left = list(range(len(able)))
     for _ in range(instances):
@@ -197,7 +198,7 @@ def _place(hosts: Sequence[Host], instances: int) -> dict[str, int]:
         verdict = able[number].verdict
         headroom[number] -= verdict.need.demand_mcpu / max(
             1, verdict.capacity_mcpu)
-        if count[number] == room[number]:
+        if count[number] == rooms[number]:
             left.remove(number)
     return {one.name: number for one, number in zip(
         able, count, strict=True) if number}

@@ -18,7 +18,10 @@ can be kept it is enough to have, for each measured share, one bound.
 
 import bisect
 from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
+import functools
+import typing as ty
 
 from vsched_lib.model import error
 
@@ -43,6 +46,9 @@ class Certificate:
         if any(low >= high for low, high in zip(
                 self.shares_ppm, self.shares_ppm[1:], strict=False)):
             raise ValueError('shares_ppm: not rising')
+        # Nearly all hosts measure the same shares: one tuple for all of them
+        # is quickly compared, and in the processor's cache by then.
+        object.__setattr__(self, 'shares_ppm', _one(self.shares_ppm))
 
     @classmethod
     def of(cls, points: Iterable[error.Point],
@@ -69,19 +75,45 @@ class Certificate:
         :param share_ppm: of a CPU, for one vCPU.
         :returns: None when that is not known.
         """
-        shares = self.shares_ppm
-        first = bisect.bisect_right(shares, share_ppm) - 1
-        if first < 0:
+        return self.worst_ppm(*speaking(self.shares_ppm, share_ppm))
+
+    def worst_ppm(self, first: int, end: int) -> int | None:
+        """The worst bound of some shares; None when one is not known.
+
+        :param first: and the next: of :func:`speaking`.
+        """
+        bounds = self.lowers_ppm[first:end]
+        if not bounds or None in bounds:
             return None
-        last = bisect.bisect_left(shares, share_ppm, first)
-        if last == len(shares):
-            last -= 1
-        while first > 0 and error.near(shares[first - 1], share_ppm):
-            first -= 1
-        while last + 1 < len(shares) and error.near(
-                shares[last + 1], share_ppm):
-            last += 1
-        return _worst(self.lowers_ppm[first:last + 1])
+        return min(ty.cast(tuple[int, ...], bounds))
+
+
+@functools.lru_cache(maxsize=256)
+def _one(shares: tuple[int, ...]) -> tuple[int, ...]:
+    """The first of all that are equal."""
+    return shares
+
+
+def speaking(shares: Sequence[int], share_ppm: int) -> tuple[int, int]:
+    """Which of the measured shares speak of one: from, and up to.
+
+    Nearly always all hosts measure the same ones, so this need not be found
+    out for each.
+
+    :param shares: in ppm of a CPU, rising.
+    :returns: two equal ones when none does.
+    """
+    first = bisect.bisect_right(shares, share_ppm) - 1
+    if first < 0:
+        return 0, 0
+    last = bisect.bisect_left(shares, share_ppm, first)
+    if last == len(shares):
+        last -= 1
+    while first > 0 and error.near(shares[first - 1], share_ppm):
+        first -= 1
+    while last + 1 < len(shares) and error.near(shares[last + 1], share_ppm):
+        last += 1
+    return first, last + 1
 
 
 def _worst(bounds: Iterable[int | None]) -> int | None:

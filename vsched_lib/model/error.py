@@ -334,8 +334,9 @@ def margin_ppm(lower_ppm: int, bound_ppm: int) -> int | None:
     """
     if lower_ppm <= -PPM:
         return None
-    return max(0, math.ceil(
-        Fraction(PPM * (PPM - bound_ppm), PPM + lower_ppm)) - PPM)
+    # Rounded up, in integers: asked of many hosts in each request.
+    margin = -(PPM * (PPM - bound_ppm) // -(PPM + lower_ppm)) - PPM
+    return margin if margin > 0 else 0
 
 
 def inflated_us(runtime_us: int, period_us: int, margin: int) -> int | None:
@@ -344,5 +345,5 @@ def inflated_us(runtime_us: int, period_us: int, margin: int) -> int | None:
     :param margin: in ppm.
     :returns: microseconds, rounded up; None when it exceeds the period.
     """
-    grown = math.ceil(Fraction(runtime_us * (PPM + margin), PPM))
+    grown = -(runtime_us * (PPM + margin) // -PPM)
     return grown if grown <= period_us else None

@@ -14,8 +14,8 @@
 
 One answer for the scheduler's filters, for evaluations and for the agent.
 It has two halves: what the flavor takes of this kind of host, which only
-changes when the host is measured anew (:func:`need`), and whether that much
-is left (:func:`judge`), which is one comparison.
+changes when the host is measured anew, is here; whether that much is left,
+which is one comparison, is in :mod:`vsched_lib.model.room`.
 
 The agent's admission asks the same of the same facts, and adds what only it
 can know: on which CPUs vCPUs are pinned, what ``gfb`` says of all claims
@@ -26,7 +26,7 @@ and where it is more generous the agent still refuses.
 from collections.abc import Mapping
 import dataclasses
 import enum
-import math
+import typing as ty
 
 from vsched_lib.model import certificates
 from vsched_lib.model import error
@@ -105,6 +105,13 @@ class Host:
         dataclasses.field(default_factory=dict))
     prices: overhead.Fit | None = None
     policy: Policy = DEFAULT
+    #: The prices made ready, by who makes the host and not by who asks.
+    tariff: overhead.Tariff | None = dataclasses.field(
+        init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.prices is not None:
+            object.__setattr__(self, 'tariff', self.prices.tariff())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -129,8 +136,9 @@ class Problem:
         return self.unknown and self.cause is Cause.OVERHEAD
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Need:
+# Made for each host and flavor, thousands in one request: a tuple takes a
+# third of the time.
+class Need(ty.NamedTuple):
     """What a flavor takes of one host.
 
     :param backend: that would hold the reservation; None without one.
@@ -165,38 +173,8 @@ class Need:
 
 
 def need(ask: Ask, host: Host) -> Need:
-    """What an instance takes of this host.
-
-    The first backend that does counts, as it does for the agent; when none
-    does, the problems are those of the first one that the host has.
-    """
-    if ask.promise is None:
-        return Need(overhead_mcpu=_overhead_mcpu(ask, host))
-    named = ask.promise.backend
-    wanted = (named,) if named is not None else _BY_ITSELF
-    usable = [name for name in wanted if name in host.backends]
-    if not usable:
-        own_mcpu = ask.promise.bandwidth_mcpu(ask.vcpus)
-        return Need(
-            runtime_us=ask.promise.runtime_us, guest_mcpu=own_mcpu,
-            overhead_mcpu=_overhead_mcpu(ask, host), demand_mcpu=own_mcpu,
-            problems=(Problem(
-                Cause.BACKEND, 'needs backend %s; the host can use %s' % (
-                    ' or '.join(wanted),
-                    ', '.join(sorted(host.backends)) or 'none')),))
-    first = need_by(usable[0], ask, ask.promise, host)
-    if first.refusal is None:
-        return first
-    for name in usable[1:]:
-        found = need_by(name, ask, ask.promise, host)
-        if found.refusal is None:
-            return found
-    return first
-
-
-#: What a reservation that names no backend may be held by.
-_BY_ITSELF = tuple(
-    name for name in reservation.Backend if name in reservation.GUARANTEES)
+    """What an instance takes of this host; see :class:`Asking`."""
+    return Asking(ask).need(host)
 
 
 def need_by(name: reservation.Backend, ask: Ask,
@@ -205,146 +183,175 @@ def need_by(name: reservation.Backend, ask: Ask,
 
     :param promise: what is asked, of any backend.
     """
-    cost = _overhead_mcpu(ask, host)
-    problems = [Problem(Cause.RESERVATION, detail)
-                for detail in promise.problems(name, host.tick_us)]
-    runtime_us, margin_ppm, error_ppm = promise.runtime_us, 0, None
-    certificate = host.certified.get((name, promise.period_us))
-    if certificate is not None:
+    return _Way(name, ask, promise).need(host, Asking(ask).cost_mcpu(host))
+
+
+#: What a reservation that names no backend may be held by.
+_BY_ITSELF = tuple(
+    name for name in reservation.Backend if name in reservation.GUARANTEES)
+
+
+class Asking:
+    """What an instance asks, made ready to be asked of many hosts.
+
+    Whatever does not depend on a host is found out once. Safe from any
+    thread: what is remembered is the same whoever finds it out.
+
+    :param ask: what is asked.
+    """
+
+    __slots__ = ('_rates', '_ways', 'ask')
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        rates = dataclasses.astuple(ask.rates)
+        self._rates: tuple[int, int, int, int] | None = (
+            rates if any(rates) else None)
+        promise = ask.promise
+        self._ways = [] if promise is None else [
+            _Way(name, ask, promise) for name in (
+                _BY_ITSELF if promise.backend is None
+                else (promise.backend,))]
+
+    def cost_mcpu(self, host: Host) -> int | None:
+        """What the host's work on the I/O takes; None when not known."""
+        if self._rates is None:
+            return 0
+        if host.tariff is None:
+            return None
+        return overhead.cost_mcpu(self._rates, host.tariff)
+
+    def need(self, host: Host) -> Need:
+        """What an instance takes of this host.
+
+        The first backend that does counts, as it does for the agent; when
+        none does, the problems are those of the first one that the host has.
+        """
+        cost_mcpu = self.cost_mcpu(host)
+        first = None
+        for way in self._ways:
+            if way.name in host.backends:
+                found = way.need(host, cost_mcpu)
+                if not found.problems or found.refusal is None:
+                    return found
+                if first is None:
+                    first = found
+        return self._without(host, cost_mcpu) if first is None else first
+
+    def _without(self, host: Host, cost_mcpu: int | None) -> Need:
+        promise = self.ask.promise
+        if promise is None:
+            return Need(overhead_mcpu=cost_mcpu)
+        own_mcpu = promise.bandwidth_mcpu(self.ask.vcpus)
+        return Need(
+            runtime_us=promise.runtime_us, guest_mcpu=own_mcpu,
+            overhead_mcpu=cost_mcpu, demand_mcpu=own_mcpu,
+            problems=(Problem(
+                Cause.BACKEND, 'needs backend %s; the host can use %s' % (
+                    ' or '.join(way.name for way in self._ways),
+                    ', '.join(sorted(host.backends)) or 'none')),))
+
+
+class _Way:
+    """One backend by which a promise may be held."""
+
+    __slots__ = ('_ask', '_backend', '_key', '_known', '_per_runtime',
+                 '_promise', '_share_ppm', '_takes', '_told', '_unmeasured',
+                 'name')
+
+    def __init__(self, backend: reservation.Backend, ask: Ask,
+                 promise: reservation.Reservation) -> None:
+        self._ask, self._backend, self._promise = ask, backend, promise
+        self.name = str(backend)
+        self._key = self.name, promise.period_us
         # In whole ppm, and down.
-        share_ppm = int(promise.utilisation * error.PPM)
-        error_ppm = certificate.lower_ppm(share_ppm)
-    if ask.bound_ppm is not None:
-        inflated_us = None
-        if error_ppm is not None:
-            margin = error.margin_ppm(error_ppm, ask.bound_ppm)
-            if margin is not None and margin <= host.policy.most_margin_ppm:
-                margin_ppm = margin
-                inflated_us = error.inflated_us(
-                    runtime_us, promise.period_us, margin)
-        if inflated_us is None:
-            problems.append(_uncertain(
-                name, promise, ask.bound_ppm, certificate, error_ppm))
-        else:
-            runtime_us = inflated_us
-    guest = (promise if runtime_us == promise.runtime_us
-             else dataclasses.replace(promise, runtime_us=runtime_us)
-             ).bandwidth(ask.vcpus)
-    own_mcpu = math.ceil(guest * reservation.MCPU_PER_CPU)
-    demand_mcpu = own_mcpu
-    if ask.charged is not None:
-        if cost is None:
-            problems.append(Problem(
-                Cause.OVERHEAD, 'what I/O costs there was not measured',
-                unknown=not host.policy.refuse_unpriced))
-        else:
-            demand_mcpu = overhead.demand_mcpu(guest, cost, ask.charged)
-            problems.extend(_too_dear(
-                ask.charged, cost, own_mcpu, host.policy))
-    return Need(
-        name, runtime_us, own_mcpu, margin_ppm, cost,
-        demand_mcpu if name in reservation.GUARANTEES else 0, error_ppm,
-        tuple(problems))
+        self._share_ppm = int(promise.utilisation * error.PPM)
+        self._per_runtime = reservation.MCPU_PER_CPU * ask.vcpus
+        self._takes = backend in reservation.GUARANTEES
+        self._unmeasured = Problem(
+            Cause.ERROR, 'backend %s was not measured under contention at a '
+            'period of %d us' % self._key, unknown=True)
+        # Of the tick, and of the measured shares, that were looked at last.
+        self._told: tuple[int, list[Problem]] = -1, []
+        self._known: tuple[tuple[int, ...], int, int] = (), 0, 0
+
+    def need(self, host: Host, cost_mcpu: int | None) -> Need:
+        """What an instance takes of this host."""
+        ask, promise = self._ask, self._promise
+        problems = self._problems(host.tick_us)
+        runtime_us, margin_ppm = promise.runtime_us, 0
+        certificate = host.certified.get(self._key)
+        error_ppm = None if certificate is None else self._error_ppm(
+            certificate)
+        if ask.bound_ppm is not None:
+            inflated_us = None
+            if error_ppm is not None:
+                margin = error.margin_ppm(error_ppm, ask.bound_ppm)
+                if margin is not None and (
+                        margin <= host.policy.most_margin_ppm):
+                    margin_ppm = margin
+                    inflated_us = error.inflated_us(
+                        runtime_us, promise.period_us, margin)
+            if inflated_us is None:
+                problems = [*problems, self._uncertain(
+                    ask.bound_ppm, certificate, error_ppm)]
+            else:
+                runtime_us = inflated_us
+        # Rounded up.
+        own_mcpu = demand_mcpu = -(
+            self._per_runtime * runtime_us // -promise.period_us)
+        if ask.charged is not None:
+            if cost_mcpu is None:
+                problems = [*problems, Problem(
+                    Cause.OVERHEAD, 'what I/O costs there was not measured',
+                    unknown=not host.policy.refuse_unpriced)]
+            else:
+                demand_mcpu = overhead.total_mcpu(
+                    own_mcpu, cost_mcpu, ask.charged)
+                if ask.charged and cost_mcpu * error.PPM > (
+                        own_mcpu * host.policy.most_overhead_ppm):
+                    problems = [*problems, _too_dear(
+                        cost_mcpu, own_mcpu, host.policy)]
+        return Need(
+            self._backend, runtime_us, own_mcpu, margin_ppm, cost_mcpu,
+            demand_mcpu if self._takes else 0, error_ppm, tuple(problems))
+
+    def _uncertain(self, bound_ppm: int,
+                   certificate: certificates.Certificate | None,
+                   error_ppm: int | None) -> Problem:
+        if certificate is None:
+            return self._unmeasured
+        if error_ppm is None:
+            return Problem(
+                Cause.ERROR, 'backend %s has too few samples near a share of '
+                '%g %%' % (self.name, self._share_ppm / 10_000), unknown=True)
+        return Problem(
+            Cause.ERROR, 'backend %s falls short by %g %% in one second of a '
+            'hundred at a share of %g %%; %g %% may be missing, and no margin '
+            'that is allowed makes up for it' % (
+                self.name, -error_ppm / 10_000, self._share_ppm / 10_000,
+                bound_ppm / 10_000))
+
+    def _problems(self, tick_us: int) -> list[Problem]:
+        known_us, problems = self._told
+        if known_us != tick_us:
+            problems = [
+                Problem(Cause.RESERVATION, detail) for detail in
+                self._promise.problems(self._backend, tick_us)]
+            self._told = tick_us, problems
+        return problems
+
+    def _error_ppm(self, certificate: certificates.Certificate) -> int | None:
+        shares, first, end = self._known
+        if shares is not certificate.shares_ppm:
+            shares = certificate.shares_ppm
+            first, end = certificates.speaking(shares, self._share_ppm)
+            self._known = shares, first, end
+        return certificate.worst_ppm(first, end)
 
 
-def _overhead_mcpu(ask: Ask, host: Host) -> int | None:
-    if ask.rates == _NO_IO:
-        return 0
-    return None if host.prices is None else overhead.overhead_mcpu(
-        ask.rates, host.prices)
-
-
-_NO_IO = overhead.Rates()
-
-
-def _too_dear(charged: bool, cost_mcpu: int, own_mcpu: int,
-              policy: Policy) -> list[Problem]:
-    if not charged or cost_mcpu * error.PPM <= (
-            own_mcpu * policy.most_overhead_ppm):
-        return []
-    return [Problem(
+def _too_dear(cost_mcpu: int, own_mcpu: int, policy: Policy) -> Problem:
+    return Problem(
         Cause.OVERHEAD, 'its I/O would cost %d of its %d mcpu there, more '
         'than %g %%' % (cost_mcpu, own_mcpu,
-                        policy.most_overhead_ppm / 10_000))]
-
-
-def _uncertain(name: str, promise: reservation.Reservation, bound_ppm: int,
-               certificate: certificates.Certificate | None,
-               error_ppm: int | None) -> Problem:
-    share_pct = float(promise.utilisation * 100)
-    if certificate is None:
-        return Problem(
-            Cause.ERROR, 'backend %s was not measured under contention at a '
-            'period of %d us' % (name, promise.period_us), unknown=True)
-    if error_ppm is None:
-        return Problem(
-            Cause.ERROR, 'backend %s has too few samples near a share of '
-            '%g %%' % (name, share_pct), unknown=True)
-    return Problem(
-        Cause.ERROR, 'backend %s falls short by %g %% in one second of a '
-        'hundred at a share of %g %%; %g %% may be missing, and no margin '
-        'that is allowed makes up for it' % (
-            name, -error_ppm / 10_000, share_pct, bound_ppm / 10_000))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a host can take some instances.
-
-    :param free_mcpu: what is left there; below 0 when it is overfull.
-    :param instances: how many were asked for.
-    """
-
-    need: Need
-    capacity_mcpu: int
-    free_mcpu: int
-    instances: int = 1
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Everything that speaks against the host."""
-        wanted_mcpu = self.need.demand_mcpu * self.instances
-        if not lacks(self.need, self.free_mcpu, self.instances):
-            return self.need.problems
-        return (*self.need.problems, shortage(
-            wanted_mcpu, self.free_mcpu, self.capacity_mcpu))
-
-    @property
-    def fits(self) -> bool:
-        """Whether nothing does for which the host refuses an instance."""
-        return self.need.refusal is None and not lacks(
-            self.need, self.free_mcpu, self.instances)
-
-    @property
-    def room(self) -> int | None:
-        """How many such instances fit; None when capacity is no limit."""
-        if self.need.refusal is not None:
-            return 0
-        if not self.need.demand_mcpu:
-            return None
-        return max(0, self.free_mcpu // self.need.demand_mcpu)
-
-
-def lacks(wanted: Need, free_mcpu: int, instances: int = 1) -> bool:
-    """Whether a host has too little left.
-
-    An instance that takes nothing fits into a host that is overfull.
-    """
-    return 0 < wanted.demand_mcpu * instances > free_mcpu
-
-
-def shortage(wanted_mcpu: int, free_mcpu: int, capacity_mcpu: int) -> Problem:
-    """The problem of a host that has too little left, in words."""
-    return Problem(Cause.CAPACITY, '%d mcpu needed, %d of %d mcpu free' % (
-        wanted_mcpu, free_mcpu, capacity_mcpu))
-
-
-def judge(ask: Ask, host: Host, admitted_mcpu: int,
-          instances: int = 1) -> Verdict:
-    """Whether a host can take some instances.
-
-    :param admitted_mcpu: what is in use there.
-    :param instances: all of them on this host.
-    """
-    return Verdict(need(ask, host), host.capacity_mcpu,
-                   host.capacity_mcpu - admitted_mcpu, instances)
+                        policy.most_overhead_ppm / 10_000))

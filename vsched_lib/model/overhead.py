@@ -27,6 +27,7 @@ from collections.abc import Sequence
 import dataclasses
 from fractions import Fraction
 import math
+import typing as ty
 
 from vsched_lib.model import reservation
 
@@ -70,6 +71,19 @@ class Price:
     error_ns: float
 
 
+class Tariff(ty.NamedTuple):
+    """What events cost with the wakeups that they cause, in ns.
+
+    :param idle_ns: a second in which nothing is moved.
+    """
+
+    net_rx_ns: float
+    net_tx_ns: float
+    disk_read_ns: float
+    disk_write_ns: float
+    idle_ns: float
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fit:
     """Prices, and how well they explain what was seen.
@@ -90,6 +104,19 @@ class Fit:
     def good(self) -> bool:
         """Whether it may be used for prices."""
         return self.n > len(self.prices) and self.r2 >= GOOD_R2
+
+    def tariff(self, wakeups_per_event: float = 1.0) -> Tariff:
+        """The same, for many questions.
+
+        :param wakeups_per_event: 1 when nothing is batched, the worst case.
+        """
+        def cost_ns(term: str) -> float:
+            price = self.prices.get(term)
+            return 0.0 if price is None else price.cost_ns
+
+        wakeup_ns = wakeups_per_event * cost_ns(WAKEUPS)
+        return Tariff._make((*(
+            cost_ns(event) + wakeup_ns for event in EVENTS), cost_ns(IDLE)))
 
     def predict_ns(self, counts: Mapping[str, float]) -> float:
         """What an interval with these counts costs."""
@@ -309,28 +336,31 @@ class Rates:
     disk_read_iops: int = 0
     disk_write_iops: int = 0
 
-    def counts(self, wakeups_per_event: float = 1.0) -> dict[str, float]:
-        """One second's counts.
-
-        :param wakeups_per_event: 1 when nothing is batched, the worst case.
-        """
-        found = {'net_rx': float(self.net_rx_pps),
-                 'net_tx': float(self.net_tx_pps),
-                 'disk_read': float(self.disk_read_iops),
-                 'disk_write': float(self.disk_write_iops)}
-        return {**found, WAKEUPS: wakeups_per_event * sum(found.values())}
-
 
 def overhead_mcpu(rates: Rates, prices: Fit,
                   wakeups_per_event: float = 1.0) -> int:
     """What the host spends on a flavor's I/O.
 
+    :param wakeups_per_event: 1 when nothing is batched, the worst case.
     :returns: milli-CPU, rounded up.
     """
-    cost_ns = prices.predict_ns(
-        {**rates.counts(wakeups_per_event), IDLE: 1.0})
+    return cost_mcpu(dataclasses.astuple(rates),
+                     prices.tariff(wakeups_per_event))
+
+
+def cost_mcpu(rates: tuple[int, int, int, int], tariff: Tariff) -> int:
+    """The same, of the figures of :class:`Rates`, for many hosts."""
+    net_rx, net_tx, disk_read, disk_write = rates
+    net_rx_ns, net_tx_ns, disk_read_ns, disk_write_ns, idle_ns = tariff
+    cost_ns = (net_rx * net_rx_ns + net_tx * net_tx_ns +
+               disk_read * disk_read_ns + disk_write * disk_write_ns +
+               idle_ns)
     # A sum of floats is off by less than this, which is no milli-CPU.
-    return math.ceil(round(cost_ns * reservation.MCPU_PER_CPU / 1e9, 6))
+    return math.ceil(cost_ns * _MCPU_PER_NS - _SLACK_MCPU)
+
+
+_MCPU_PER_NS = reservation.MCPU_PER_CPU / 1e9
+_SLACK_MCPU = 1e-6
 
 
 def demand_mcpu(guest: Fraction, overhead: int, charged: bool) -> int:
@@ -342,5 +372,12 @@ def demand_mcpu(guest: Fraction, overhead: int, charged: bool) -> int:
         (``io_charging = charge``) and not on top of it.
     :returns: milli-CPU, rounded up.
     """
-    own = math.ceil(guest * reservation.MCPU_PER_CPU)
-    return max(own, overhead) if charged else own + overhead
+    return total_mcpu(
+        math.ceil(guest * reservation.MCPU_PER_CPU), overhead, charged)
+
+
+def total_mcpu(own_mcpu: int, overhead: int, charged: bool) -> int:
+    """The same, of what its vCPUs are promised in milli-CPU."""
+    if not charged:
+        return own_mcpu + overhead
+    return own_mcpu if own_mcpu > overhead else overhead

@@ -55,7 +55,9 @@ class TestHosts(base.BaseTestCase):
 
     def test_what_a_flavor_takes_is_found_out_once(self):
         known = hosts.NOTHING.after(told.answer(told.host()), 'a')
-        with mock.patch.object(fit, 'need', wraps=fit.need) as need:
+        with mock.patch.object(
+                fit.Asking, 'need', autospec=True,
+                side_effect=fit.Asking.need) as need:
             for version in range(2, 5):
                 known.by_name['node1'].need(QUESTION)
                 known = known.after(told.answer(told.host(
@@ -76,8 +78,9 @@ class TestHosts(base.BaseTestCase):
                 self.assertEqual(
                     more.get('max_margin_ppm', 250_000),
                     host.model.policy.most_margin_ppm)
-                self.assertEqual(fit.need(QUESTION.ask, host.model),
-                                 host.need(QUESTION))
+                self.assertEqual(
+                    fit.Asking(QUESTION.ask).need(host.model),
+                    host.need(QUESTION))
                 self.assertEqual(2, need.call_count)
 
     def test_a_host_goes_by_what_its_agent_goes_by(self):

@@ -41,6 +41,7 @@ from vsched_lib.contract import policy as policies
 from vsched_lib.contract import snapshot
 from vsched_lib.model import fit
 from vsched_lib.model import reservation
+from vsched_lib.model import room
 from vsched_lib.tests import overhead_profiles
 
 DEADLINE = reservation.Backend.DEADLINE
@@ -172,7 +173,7 @@ class TestAgreement(base.BaseTestCase):
             for number, (other, size) in enumerate(before, 2):
                 host.hold(number, other, size)
             told = host.told()
-            verdict = fit.judge(
+            verdict = room.judge(
                 extra_specs.parse(specs).ask(vcpus), told.fit(),
                 told.admitted_mcpu)
             found = filtered(told, specs, vcpus)

@@ -27,6 +27,7 @@ from vsched_lib.model import error
 from vsched_lib.model import fit
 from vsched_lib.model import overhead
 from vsched_lib.model import reservation
+from vsched_lib.model import room
 from vsched_lib.tests import strategies
 
 BOTH = frozenset({'deadline', 'cfs'})
@@ -175,7 +176,7 @@ class TestVerdict(base.BaseTestCase):
     """Whether what is left suffices."""
 
     def test_figures_in_the_reason(self):
-        verdict = fit.judge(fit.Ask(2, PROMISE), make(), 1_500)
+        verdict = room.judge(fit.Ask(2, PROMISE), make(), 1_500)
         problem, = verdict.problems
         self.assertEqual(
             (False, fit.Cause.CAPACITY,
@@ -184,16 +185,16 @@ class TestVerdict(base.BaseTestCase):
 
     def test_several_instances(self):
         ask = fit.Ask(2, PROMISE)
-        self.assertTrue(fit.judge(ask, make(), 400, 3).fits)
-        self.assertFalse(fit.judge(ask, make(), 401, 3).fits)
-        self.assertEqual(2, fit.judge(ask, make(), 401).room)
+        self.assertTrue(room.judge(ask, make(), 400, 3).fits)
+        self.assertFalse(room.judge(ask, make(), 401, 3).fits)
+        self.assertEqual(2, room.judge(ask, make(), 401).room)
 
     def test_what_takes_nothing_fits_everywhere(self):
-        verdict = fit.judge(fit.Ask(2), make(), 5_000)
+        verdict = room.judge(fit.Ask(2), make(), 5_000)
         self.assertEqual((True, None), (verdict.fits, verdict.room))
 
     def test_room_where_something_else_is_wrong(self):
-        verdict = fit.judge(
+        verdict = room.judge(
             fit.Ask(1, PROMISE), make(backends=frozenset()), 0)
         self.assertEqual((False, 0), (verdict.fits, verdict.room))
 
@@ -208,7 +209,7 @@ class TestVerdict(base.BaseTestCase):
             (one.utilisation for one in held), Fraction(0)))
         known = make(cpus=capacity.cpus, tick_us=0,
                      capacity_mcpu=capacity.capacity_mcpu)
-        verdict = fit.judge(fit.Ask(vcpus, promise), known, admitted_mcpu)
+        verdict = room.judge(fit.Ask(vcpus, promise), known, admitted_mcpu)
         if verdict.fits and verdict.need.demand_mcpu:
             self.assertTrue(admission.admit(
                 [*claims, admission.Claim(promise, (None,) * vcpus)],
@@ -220,13 +221,13 @@ class TestVerdict(base.BaseTestCase):
             self, promise, vcpus, capacity_mcpu, admitted_mcpu):
         known = make(capacity_mcpu=capacity_mcpu)
         ask = fit.Ask(vcpus, promise)
-        room = fit.judge(ask, known, admitted_mcpu).room
-        if room:
+        most = room.judge(ask, known, admitted_mcpu).room
+        if most:
             self.assertTrue(
-                fit.judge(ask, known, admitted_mcpu, room).fits)
-        if room is not None:
+                room.judge(ask, known, admitted_mcpu, most).fits)
+        if most is not None:
             self.assertFalse(
-                fit.judge(ask, known, admitted_mcpu, room + 1).fits)
+                room.judge(ask, known, admitted_mcpu, most + 1).fits)
 
     @given(st.integers(-900_000, 0), st.integers(-900_000, 0),
            st.integers(1_000, 200_000))
