@@ -20,6 +20,7 @@ from collections.abc import Callable
 import concurrent.futures
 import dataclasses
 import math
+import threading
 import time
 
 from oslo_log import log as logging
@@ -62,13 +63,15 @@ class Acts:
     :param chronicle: where balloons are told of.
     :param clock: seconds that only grow.
     :param post: has the thread that decides call something.
+    :param decide: decides with what is known; called by that thread.
     """
 
     def __init__(self, settings: base.Settings,
                  channel: channels.VcpuChannel, steps: steps_of.Steps,
                  tell: base.Tell, chronicle: chronicles.Chronicle,
                  clock: Callable[[], float],
-                 post: Callable[[Callable[[], None]], None]) -> None:
+                 post: Callable[[Callable[[], None]], None],
+                 decide: Callable[[], None]) -> None:
         self._settings = settings
         self._channel = channel
         self._steps = steps
@@ -76,6 +79,7 @@ class Acts:
         self._chronicle = chronicle
         self._clock = clock
         self._post = post
+        self._decide = decide
         self._pool = concurrent.futures.ThreadPoolExecutor(
             _HANDS, 'vsched-balloon')
 
@@ -170,6 +174,21 @@ class Acts:
 
         self._pool.submit(read)
 
+    def hasten(self, one: Instance, now_s: float) -> None:
+        """Read its counter as soon as that makes sense, and decide then.
+
+        Else it would wait for the next look with everything known.
+        """
+        if one.eager:
+            return
+        one.eager = True
+        if not math.isinf(one.counter_s):
+            timer = threading.Timer(
+                max(0.0, one.counter_s - now_s), self._post,
+                [lambda: self.read_counter(one, self._clock())])
+            timer.daemon = True
+            timer.start()
+
     def _counted(self, one: Instance, at_s: float,
                  value: int | None) -> None:
         if value is None:
@@ -178,6 +197,9 @@ class Acts:
         else:
             one.counter_s = at_s + _COUNTER_S
             one.counter.append((at_s, value))
+        if one.eager:
+            one.eager = False
+            self._decide()
 
     def misplaced(self, one: Instance, part: balloon.Part) -> bool:
         """Whether it should be bound to other CPUs than it is."""

@@ -84,7 +84,7 @@ class Controller:
         self._chronicle = chronicles.Chronicle(settings, publish, clock)
         self._acts = acts.Acts(
             settings, channel, steps, tell, self._chronicle, clock,
-            self.posted.put)
+            self.posted.put, self._decide_now)
         self._ordered = ordered.Ordered(self._acts, self._chronicle)
         self._thread = threading.Thread(
             target=self._run, name='vsched-ballooning', daemon=True)
@@ -184,8 +184,7 @@ class Controller:
             if one.order != order:
                 # What was said of another one is settled.
                 one.order, one.refused, one.obey_s = order, None, 0.0
-        if not self._closing:
-            self._decide(self._clock())
+        self._decide_now()
 
     def _take_in(self, samples: Sequence[base.Sample],
                  now_s: float) -> None:
@@ -265,6 +264,10 @@ class Controller:
 
     # All of them together
 
+    def _decide_now(self) -> None:
+        if not self._closing:
+            self._decide(self._clock())
+
     def _decide(self, now_s: float) -> None:
         ready = {one.uuid for one in self._instances.values()
                  if self._ready(one, now_s)}
@@ -290,10 +293,12 @@ class Controller:
             elif one.record is not None:
                 self._watch(one, part, triggered, now_s)
             elif triggered and part is not None and (
-                    part.vcpus < one.vcpus and
-                    len(one.readings(one.seen_since_s(now_s))) != 1):
+                    part.vcpus < one.vcpus):
                 # One reading of a counter is no rate to compare with yet.
-                self._acts.shrink(one, part, now_s)
+                if one.counts(now_s):
+                    self._acts.hasten(one, now_s)
+                else:
+                    self._acts.shrink(one, part, now_s)
 
     def _ready(self, one: Instance, now_s: float) -> bool:
         free = one.order is None or not (

@@ -65,6 +65,8 @@ class Instance:
         self.bindable = True
         #: When its progress counter is read next.
         self.counter_s = 0.0
+        #: It is to be decided about as soon as its counter tells a rate.
+        self.eager = False
         #: It has to have all of its vCPUs again, and why.
         self.leave: str | None = None
         self.outcome = balloon_trial.Outcome.UNDONE
@@ -182,6 +184,11 @@ class Instance:
             if at_s >= since_s:
                 found.append((at_s, value))
         return found
+
+    def counts(self, now_s: float) -> bool:
+        """Whether its counter is about to tell a rate, but has not yet."""
+        told = len(self.readings(self.seen_since_s(now_s)))
+        return told == 1 or (told == 0 and math.isinf(self.counter_s))
 
     def seen_since_s(self, now_s: float) -> float:
         """When what is in its window began, about."""

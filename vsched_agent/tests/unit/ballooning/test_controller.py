@@ -11,6 +11,7 @@
 # under the License.
 
 import dataclasses
+import math
 import random
 import threading
 import time
@@ -269,6 +270,38 @@ class TrialTest(ControllerCase):
                          reverted['outcome'])
         host.pass_time(100)
         self.assert_full(host, one)
+
+    def test_decided_when_the_counter_tells_a_rate(self):
+        host = self.make_host(settings=base.Settings(
+            progress_path=PATH, guest_timeout_s=0.3))
+        one = host.add(1)
+        host.add(2)
+        host.guests.set_progress(one, PATH, 1000)
+        seen = 0
+        # All is known but the rate; the second reading is not left to the
+        # next look.
+        while not host.guests.told and seen < 6:
+            seen += 1
+            host.pass_time(1)
+            self.read(host, one)
+        self.assertLess(seen, 6)
+        found, = [found for found in host.controller.instances()
+                  if found.uuid == one]
+        self.assertEqual(2, len(found.counter))
+        self.assertIsNotNone(found.standing.before.progress)
+        self.assertFalse(found.eager)
+
+    def read(self, host, uuid):
+        """Have a reading come that is under way or about to be."""
+        found, = [found for found in host.controller.instances()
+                  if found.uuid == uuid]
+        before = len(found.counter)
+        while (found.eager or math.isinf(found.counter_s)) and (
+                len(found.counter) == before):
+            item = host.controller.posted.get(timeout=20)
+            host.now_s += 0.5
+            item()
+        host.settle()
 
     def test_given_back_when_the_others_are_idle(self):
         host, one, two = self.two(cpus=4)
