@@ -17,6 +17,7 @@ process, or a process of its own on a real database where claims at the same
 time matter.
 """
 
+import logging
 import os
 import sys
 import time
@@ -96,6 +97,10 @@ class Cloud(Frame):
                                   'has_pending_writers', False)
         patch.start()
         self.addCleanup(patch.stop)
+        # They end after the frame's capture of logs has.
+        pools = logging.getLogger('nova.thread_pool_factory')
+        self.addCleanup(pools.setLevel, pools.level)
+        pools.setLevel(logging.WARNING)
         # A boot that finds no host is to fail, not to be tried for long.
         self.flags(max_attempts=8, group='scheduler')
         if self.placement_options is not None:
