@@ -18,12 +18,14 @@ nothing is read or computed for it.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 import functools
 import gzip
 import hashlib
 import json
+import math
 import threading
 import typing as ty
 
@@ -50,6 +52,11 @@ _CHUNK_HOSTS = 100
 _SECONDS_PER_DAY = 86_400
 #: Shorter answers are sent as they are.
 _ZIP_FROM_BYTES = 1_000
+#: For how long hosts that were read are brought up to date and not read
+#: anew, in seconds: a database may be restored under a running service.
+_KEPT_S = 60.0
+_CHUNK_CHANGED = 1_000
+_quoted = json.JSONEncoder().encode
 # Numbers shrink to a quarter at any level; the lowest takes least time.
 _ZIP_LEVEL = 1
 
@@ -215,8 +222,9 @@ class Answer:
 class Snapshots:
     """Answers schedulers. Safe from any thread.
 
-    The last full answer is kept: after a restart of the schedulers many of
-    them ask for the same one.
+    The last full answer is kept, and what it was made of: after a restart of
+    the schedulers many of them ask for the same one, or for one in which a
+    few hosts have changed.
     """
 
     def __init__(self, database: db.Database, conf: cfg.ConfigOpts) -> None:
@@ -224,6 +232,8 @@ class Snapshots:
         self._options = conf.snapshot
         self._down_after_s = conf.api.host_down_after_s
         self._full: Answer | None = None
+        self._hosts: dict[str, str] = {}
+        self._read_at, self._read_version = -math.inf, 0
         self._making = threading.Lock()
 
     def get(self, now: float, since: int | None = None,
@@ -256,20 +266,41 @@ class Snapshots:
         if tag == known_tag and (since is None or since == version):
             return None
         if since is None:
-            return self._all(version, tag, head)
+            return self._all(version, tag, head, now)
         return self._changes(version, since, tag, head)
 
-    def _all(self, version: int, tag: str,
-             head: dict[str, ty.Any]) -> Answer:
+    def _all(self, version: int, tag: str, head: dict[str, ty.Any],
+             now: float) -> Answer:
         with self._making:
             if self._full is None or self._full.tag != tag:
                 # What changed after the version was read is sent again
                 # with the first changes: no harm.
-                rows = self._database.read(queries.present)
-                self._full = _answer(tag, rows, {
+                self._read(version, now)
+                self._full = _answer(tag, self._hosts.values(), {
                     'version': version, 'full': True, 'more': False, **head,
                     'removed': []})
             return self._full
+
+    def _read(self, version: int, now: float) -> None:
+        """Have all hosts as they are sent, as of a version or later."""
+        if version < self._read_version or not (
+                0 <= now - self._read_at < _KEPT_S):
+            rows = self._database.read(queries.present)
+            self._hosts = {row.name: _host(row) for row in rows}
+            self._read_at, self._read_version = now, version
+        while self._read_version < version:
+            rows = self._database.read(lambda session: queries.changed(
+                session, self._read_version, _CHUNK_CHANGED))
+            for row in rows:
+                # In the order of their changes, as they are read.
+                self._hosts.pop(row.name, None)
+                if not row.removed:
+                    self._hosts[row.name] = _host(row)
+            if len(rows) < _CHUNK_CHANGED:
+                self._read_version = version
+            if rows:
+                self._read_version = max(
+                    self._read_version, rows[-1].version)
 
     def _changes(self, version: int, since: int, tag: str,
                  head: dict[str, ty.Any]) -> Answer:
@@ -280,15 +311,16 @@ class Snapshots:
         rows = rows[:most]
         if rows and (more or rows[-1].version > version):
             version = rows[-1].version
-        return _answer(tag, [row for row in rows if not row.removed], {
+        return _answer(tag, [_host(row) for row in rows if not row.removed], {
             'version': version, 'full': False, 'more': more, **head,
             'removed': [row.name for row in rows if row.removed]})
 
 
-def _answer(tag: str, rows: Sequence[queries.Row],
+def _answer(tag: str, hosts: Iterable[str],
             head: dict[str, ty.Any]) -> Answer:
-    body = ('%s,"hosts":[%s]}' % (
-        _text(head)[:-1], ','.join(map(_host, rows)))).encode('ascii')
+    body = b'%s,"hosts":[%s]}' % (
+        _text(head)[:-1].encode('ascii'),
+        ','.join(hosts).encode('ascii'))
     return Answer(tag, body, gzip.compress(body, _ZIP_LEVEL, mtime=0)
                   if len(body) >= _ZIP_FROM_BYTES else None)
 
@@ -296,6 +328,6 @@ def _answer(tag: str, rows: Sequence[queries.Row],
 def _host(row: queries.Row) -> str:
     return ('{"name":%s,"version":%d,"admitted_mcpu":%d,"facts":%s,'
             '"certificates":%s,"prices_ns":%s}' % (
-                _text(row.name), row.version, row.admitted_mcpu, row.facts,
+                _quoted(row.name), row.version, row.admitted_mcpu, row.facts,
                 row.certificates if row.certified else '[]',
                 row.prices_ns or 'null'))

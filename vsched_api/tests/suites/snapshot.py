@@ -16,6 +16,7 @@ from concurrent import futures
 import dataclasses
 import gzip
 import json
+from unittest import mock
 
 from vsched_api.operations import snapshot
 from vsched_api.tests import base
@@ -120,6 +121,35 @@ class Snapshot:
         self.assertGreater(second.version, first.version)
         self.assertEqual((), self.get(since=second.version).hosts)
         self.assertIsNone(self.get(second.version, self.tag))
+
+    def test_a_service_goes_on_from_what_it_has_read(self):
+        kept = snapshot.Snapshots(self.database, self.conf)
+
+        def told():
+            found = contract.Snapshot.from_dict(
+                json.loads(kept.get(self.now).body))
+            self.assertEqual(self.get(), found)
+            return {one.name: one.admitted_mcpu for one in found.hosts}
+        self.assertEqual({}, told())
+        agents = [self.agent('node%d' % number) for number in range(1, 4)]
+        with mock.patch.object(snapshot, '_CHUNK_CHANGED', 2):
+            for mcpu in (100, 200):
+                for agent in agents:
+                    self.info(agent, admitted_mcpu=mcpu)
+                self.assertEqual(dict.fromkeys(
+                    ('node1', 'node2', 'node3'), mcpu), told())
+            self.info(agents[1], admitted_mcpu=300)
+            self.now += 7 * DAY_S - 10
+            agents[0].send(listed=False)
+            agents[1].send(listed=False)
+            self.assertEqual({'node1': 200, 'node2': 300, 'node3': 200},
+                             told())
+            self.now += 20
+            self.assertEqual((0, 1), self.tend())
+            self.assertEqual({'node1': 200, 'node2': 300}, told())
+        # Read anew after a while.
+        self.now += 60
+        self.assertEqual({'node1': 200, 'node2': 300}, told())
 
     def test_a_repeated_report_changes_nothing(self):
         self.info()
