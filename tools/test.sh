@@ -214,7 +214,11 @@ main() {
         fi
         prepare || failure 'not all that the tests need could be prepared'
         # Tests fail, and don't skip, where one of these is missing.
-        VSCHED_REQUIRE=$(IFS=,; echo "${VSCHED_SERVICES[*]},nova")
+        # What libvirtd serves is called libvirt there.
+        VSCHED_REQUIRE=$(
+            IFS=,
+            echo "${VSCHED_SERVICES[*]/%libvirtd/libvirt},nova"
+        )
         export VSCHED_REQUIRE
         hold_host
         # Those that need services only may share the CPUs; those that

@@ -50,13 +50,19 @@ def require(
     :param part: one of :data:`PARTS`
     :param reason: what was tried and what came back, for the reader
     :raises unittest.SkipTest: when the part is optional here
-    :raises AssertionError: when ``VSCHED_REQUIRE`` names the part
+    :raises AssertionError: when ``VSCHED_REQUIRE`` names the part, or
+        something that is none
     :raises ValueError: when nothing is called so
     """
     if part not in PARTS:
         raise ValueError(
             '%r is none of the parts %s' % (part, ', '.join(PARTS))
         )
+    unknown = sorted(required().difference(PARTS))
+    if unknown:
+        raise test.failureException(
+            '%s names %s, which is none of the parts %s' % (
+                VARIABLE, ', '.join(unknown), ', '.join(PARTS)))
     if part in required():
         raise test.failureException(
             '%s is required (%s) but missing: %s' % (part, VARIABLE, reason)

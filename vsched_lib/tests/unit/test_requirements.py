@@ -66,6 +66,13 @@ class RequireTestCase(testtools.TestCase):
             ValueError, requirements.require, self, 'everything', 'no'
         )
 
+    def test_a_name_that_is_no_part_does_not_shrink_a_run(self):
+        self._environment('libvirtd,mariadb')
+        error = self.assertRaises(
+            AssertionError, requirements.require, self, 'libvirt', 'gone')
+        self.assertIn('names libvirtd, which is none of the parts',
+                      str(error))
+
     def test_blank_list_requires_nothing(self):
         self._environment(' , ')
         self.assertEqual(frozenset(), requirements.required())
