@@ -55,6 +55,7 @@ from vsched_api.operations import gathering
 from vsched_api.operations import inspection
 from vsched_api.operations import jobs
 from vsched_api.operations import snapshot
+from vsched_lib.contract import balloons as contract
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import wire
@@ -175,7 +176,7 @@ def _store(session: ty.Any, batch: inspection.Batch, now: float,
             host.overrides_generation = generation
     _reservations(session, host, rows, batch.reservations,
                   min(batch.at, now))
-    _balloons(session, rows, batch)
+    _balloons(session, host, rows, batch)
     balloon_changes.put(session, host.id, batch.balloon_changes, now)
     usage.add(session, {(host.id, batch.number): batch.usage})
     host_time.add(session, {(host.id, batch.number): batch.host_time})
@@ -257,7 +258,8 @@ def _reservations(session: ty.Any, host: models.Host,
             for instance_uuid, values in reports.items()})
 
 
-def _balloons(session: ty.Any, rows: dict[str, models.Instance],
+def _balloons(session: ty.Any, host: models.Host,
+              rows: dict[str, models.Instance],
               batch: inspection.Batch) -> None:
     # What is told of one that has left says nothing any more.
     told = {rows[instance_uuid].id: values
@@ -268,3 +270,11 @@ def _balloons(session: ty.Any, rows: dict[str, models.Instance],
             row.id for row in rows.values() if row.id not in told])
     if told:
         balloons.put(session, told)
+    full = {instance_uuid for instance_uuid, values in batch.balloons.items()
+            if values['state'] == contract.BalloonState.FULL}
+    if full:
+        # As after a restore without an agent; what this batch tells of them
+        # is stored afterwards.
+        balloon_changes.close(
+            session, host.id, full, batch.at, contract.Outcome.UNDONE.value,
+            'all vCPUs are back; nobody told why')

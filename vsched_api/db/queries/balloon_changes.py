@@ -86,6 +86,18 @@ def put(session: orm.Session, host_id: int,
     session.flush()
 
 
+def close(session: orm.Session, host_id: int,
+          instance_uuids: Collection[str], at: float, outcome: str,
+          detail: str) -> None:
+    """End those of these instances that still last."""
+    session.execute(
+        sa.update(_row).where(
+            _row.host_id == host_id, _row.ended_at.is_(None),
+            _row.instance_uuid.in_(sorted(instance_uuids)),
+        ).values(ended_at=at, outcome=outcome, detail=detail)
+        .execution_options(synchronize_session=False))
+
+
 def delete_before(session: orm.Session, before: float, limit: int) -> int:
     """Delete those that nothing was told of for longest.
 

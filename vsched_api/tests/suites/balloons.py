@@ -261,6 +261,26 @@ class Balloons:
         self.assertEqual([], self.history(host='elsewhere'))
         self.assertRaises(errors.Invalid, self.history, marker=self.one)
 
+    def test_one_that_nobody_ended(self):
+        mine, other = (balloon_reports.change(uuid)
+                       for uuid in (self.one, self.two))
+        self.tell(self.report(), balloon_changes=(mine, other))
+        self.assertEqual([None, None],
+                         [one.ended_at for one in self.history()])
+        self.node.at += 60
+        self.tell(self.report(), self.report(
+            self.two, state=contract.BalloonState.KEPT, online_vcpus=1))
+        found, = self.history(instance_uuid=self.one)
+        self.assertEqual((self.node.at, Outcome.UNDONE),
+                         (found.ended_at, found.outcome))
+        found, = self.history(instance_uuid=self.two)
+        self.assertIsNone(found.ended_at)
+        # What its agent says of it counts for more.
+        self.tell(self.report(), balloon_changes=(dataclasses.replace(
+            mine, ended_at=self.node.at + 1, outcome=Outcome.CALM),))
+        found, = self.history(instance_uuid=self.one)
+        self.assertEqual(Outcome.CALM, found.outcome)
+
     def test_nobody_changes_the_history_of_another(self):
         begun = balloon_reports.change(self.one)
         self.tell(balloon_changes=(begun,))
