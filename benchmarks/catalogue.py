@@ -28,6 +28,7 @@ NAMES = (
     'filters',
     'ingest',
     'interference',
+    'outage_filters',
     'outages',
     'overhead',
     'quickstart',

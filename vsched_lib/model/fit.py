@@ -255,9 +255,9 @@ class Asking:
 class _Way:
     """One backend by which a promise may be held."""
 
-    __slots__ = ('_ask', '_backend', '_key', '_known', '_per_runtime',
-                 '_promise', '_share_ppm', '_takes', '_told', '_unmeasured',
-                 'name')
+    __slots__ = ('_ask', '_backend', '_key', '_known', '_own_mcpu',
+                 '_per_runtime', '_promise', '_share_ppm', '_takes',
+                 '_told', '_unmeasured', 'name')
 
     def __init__(self, backend: reservation.Backend, ask: Ask,
                  promise: reservation.Reservation) -> None:
@@ -266,6 +266,7 @@ class _Way:
         self._key = self.name, promise.period_us
         # In whole ppm, and down.
         self._share_ppm = int(promise.utilisation * error.PPM)
+        self._own_mcpu = promise.bandwidth_mcpu(ask.vcpus)
         self._per_runtime = reservation.MCPU_PER_CPU * ask.vcpus
         self._takes = backend in reservation.GUARANTEES
         self._unmeasured = Problem(
@@ -283,7 +284,8 @@ class _Way:
         certificate = host.certified.get(self._key)
         error_ppm = None if certificate is None else self._error_ppm(
             certificate)
-        if ask.bound_ppm is not None:
+        if ask.bound_ppm is not None and (
+                error_ppm is None or error_ppm < -ask.bound_ppm):
             inflated_us = None
             if error_ppm is not None:
                 margin = error.margin_ppm(error_ppm, ask.bound_ppm)
@@ -297,9 +299,10 @@ class _Way:
                     ask.bound_ppm, certificate, error_ppm)]
             else:
                 runtime_us = inflated_us
-        # Rounded up.
-        own_mcpu = demand_mcpu = -(
-            self._per_runtime * runtime_us // -promise.period_us)
+        own_mcpu = demand_mcpu = (
+            self._own_mcpu if runtime_us == promise.runtime_us
+            # Rounded up.
+            else -(self._per_runtime * runtime_us // -promise.period_us))
         if ask.charged is not None:
             if cost_mcpu is None:
                 problems = [*problems, Problem(

@@ -12,15 +12,19 @@
 
 """From an agent's report to what a filter knows, through real HTTP."""
 
+import socket
 import threading
 import time
 from wsgiref import simple_server
 
 from oslo_config import cfg
 
+from nova_filters import asking
 from nova_filters import cache
 from nova_filters import conf as options
+from nova_filters import judging
 from nova_filters import source
+from nova_filters.tests import told
 from vsched_api.tests import base
 
 
@@ -36,15 +40,30 @@ class TestPropagation(base.TestCase):
         super().setUp()
         self.node = self.agent()
         self.port = self.serve(0)
+        self.cache = self.scheduler(timeout=5)
+
+    def scheduler(self, timeout):
+        """What one of them keeps; it asks often."""
         conf = cfg.ConfigOpts()
         options.register_opts(conf)
         conf([], default_config_files=[])
         for name, value in (
-                ('auth_type', 'none'), ('timeout', 5),
+                ('auth_type', 'none'), ('timeout', timeout),
                 ('endpoint_override', 'http://127.0.0.1:%d' % self.port)):
             conf.set_override(name, value, 'vsched')
-        self.cache = cache.Cache(lambda: source.Source(conf), 0.05)
-        self.addCleanup(self.cache.stop)
+        made = cache.Cache(lambda: source.Source(conf), 0.05)
+        self.addCleanup(made.stop)
+        return made
+
+    def passes(self, policy, max_age=60.0):
+        """Whether a host may be used; never asks anybody."""
+        known = self.cache.known()
+        passed, _ = judging.sift(
+            [told.State(host=base.HOST)], asking.question(
+                {'vsched:cpu_runtime_us': '10000'}, 2), known,
+            known.stale(time.monotonic(), max_age), judging.Rules(
+                judging.reservation, policy == 'pass', False))
+        return bool(passed)
 
     def serve(self, port):
         """A server that ends when the test does, or by ``close``."""
@@ -96,3 +115,43 @@ class TestPropagation(base.TestCase):
         self.tell(admitted_mcpu=900)
         self.serve(self.port)
         self.wait(lambda known: known.by_name[base.HOST].free_mcpu == 900)
+
+    def away(self):
+        """A change is made while the service is; then all goes by policy."""
+        before = self.cache.known()
+        self.assertTrue(self.passes('fail'))
+        # What is known is used until it is too old, whatever the policy.
+        self.tell(admitted_mcpu=900)
+        self.wait(lambda _: self.cache.known().stale(time.monotonic(), 0.5))
+        self.assertEqual(before.hosts, self.cache.known().hosts)
+        self.assertTrue(self.passes('fail'))
+        self.assertTrue(self.passes('pass', max_age=0.5))
+        self.assertFalse(self.passes('fail', max_age=0.5))
+
+    def catches_up(self):
+        """By itself: there is no room for another instance by now."""
+        self.serve(self.port)
+        self.wait(lambda known: known.by_name[base.HOST].free_mcpu == 900)
+        self.assertFalse(self.passes('pass'))
+        self.wait(lambda _: not self.cache.known().stale(
+            time.monotonic(), 0.5))
+
+    def test_boots_go_on_while_the_service_is_stopped(self):
+        self.tell(admitted_mcpu=0)
+        self.wait(lambda known: base.HOST in known.by_name)
+        self.close()
+        self.away()
+        self.catches_up()
+
+    def test_boots_go_on_while_the_service_hangs(self):
+        self.cache = self.scheduler(timeout=1)
+        self.tell(admitted_mcpu=0)
+        self.wait(lambda known: base.HOST in known.by_name)
+        self.close()
+        # Takes connections, as the kernel does for it, and says nothing.
+        with socket.create_server(('127.0.0.1', self.port)) as server:
+            server.settimeout(30)
+            connection, _ = server.accept()
+            with connection:
+                self.away()
+        self.catches_up()
