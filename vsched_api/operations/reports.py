@@ -55,6 +55,7 @@ from vsched_api.operations import gathering
 from vsched_api.operations import inspection
 from vsched_api.operations import jobs
 from vsched_api.operations import snapshot
+from vsched_api.operations import storable
 from vsched_lib.contract import balloons as contract
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -106,7 +107,7 @@ def reject(database: db.Database, raw: object, problem: Exception,
         known to be stored.
     """
     host, number = _whose(raw, problem)
-    detail = inspection.sentence(
+    detail = storable.sentence(
         'Batch %d was not stored: %s' % (number, problem))
     LOG.error('Host %s: %s', host, detail)
     # One event a day for each problem: a full report may well carry it
@@ -138,7 +139,7 @@ def _whose(raw: object, problem: Exception) -> tuple[str, int]:
         host, number = raw.get('host'), raw.get('batch')
         if (isinstance(host, str) and isinstance(number, int) and
                 not isinstance(number, bool) and 0 <= number < 2**63):
-            return inspection.host_name(host), number
+            return storable.host_name(host), number
     raise wire.MalformedMessage(str(problem))
 
 

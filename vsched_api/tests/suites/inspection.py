@@ -16,8 +16,8 @@ import hypothesis
 from hypothesis import strategies as st
 
 from vsched_api.db.queries import hosts
-from vsched_api.operations import inspection
 from vsched_api.operations import reports
+from vsched_api.operations import storable
 from vsched_api.tests import base
 from vsched_lib.contract import balloons
 from vsched_lib.contract import messages
@@ -97,7 +97,7 @@ class Inspection:
         @hypothesis.given(_REPORTS)
         def check(report):
             try:
-                inspection.host_name(report.host)
+                storable.host_name(report.host)
                 reply = reports.store(self.database, report, base.NOW)
             except wire.MalformedMessage:
                 # Whose batch it is, or which, can not be told.
