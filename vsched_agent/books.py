@@ -200,5 +200,12 @@ class Books:
 
 
 def _sum(claims: Sequence[admission.Claim]) -> Fraction:
-    return sum((utilisation for claim in claims
-                for utilisation in claim.utilisations), Fraction(0))
+    """Σ Q/P over all vCPUs, in CPUs."""
+    # As in IoHolding.bandwidth: few periods, many claims.
+    runtimes_us: dict[int, int] = {}
+    for claim in claims:
+        promise = claim.reservation
+        runtimes_us[promise.period_us] = promise.runtime_us * len(
+            claim.pins) + runtimes_us.get(promise.period_us, 0)
+    return sum((Fraction(runtime_us, period_us) for
+                period_us, runtime_us in runtimes_us.items()), Fraction(0))
