@@ -42,6 +42,9 @@ from vsched_lib.openstack import placement
 from vsched_lib.tests import requirements
 
 _START_S = 120
+#: Where the project is: what runs in a service may be a part of it.
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
 
 #: Options by name, by section.
 Sections = ty.Mapping[str, ty.Mapping[str, ty.Any]]
@@ -77,15 +80,18 @@ def write_options(test: unittest.TestCase, sections: Sections) -> str:
     """The path of a configuration file, which goes with the test."""
     folder = tempfile.mkdtemp(prefix='vsched-test-')
     test.addCleanup(shutil.rmtree, folder)
-    return _write(os.path.join(folder, 'vsched.conf'), sections)
+    return write(os.path.join(folder, 'vsched.conf'), sections)
 
 
-def _write(path: str, sections: Sections) -> str:
+def write(path: str, sections: Sections) -> str:
+    """Write a configuration file; its path."""
     with open(path, 'w', encoding='utf-8') as file:
         for section, options in sections.items():
             file.write('[%s]\n' % section)
-            file.writelines('%s = %s\n' % pair
-                            for pair in options.items())
+            for name, value in options.items():
+                # A list is an option that is given several times.
+                file.writelines('%s = %s\n' % (name, one) for one in (
+                    value if isinstance(value, list) else [value]))
     return path
 
 
@@ -112,12 +118,15 @@ waitress.serve(getattr(importlib.import_module(module), name),
 '''
 
 
-class _Service(fixtures.Fixture):
+class Service(fixtures.Fixture):
     """A WSGI application behind waitress.
 
     :param test: fails or is skipped when the service isn't installed.
+    :ivar at_once: prepared and started by ``setUp``; else by whoever made
+        it, beside others.
     """
 
+    at_once = True
     distribution: ty.ClassVar[str]
     application: ty.ClassVar[str]
     variable: ty.ClassVar[str]
@@ -138,9 +147,10 @@ class _Service(fixtures.Fixture):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
-        self.prepare()
         self.addCleanup(self.stop)
-        self.start()
+        if self.at_once:
+            self.prepare()
+            self.start()
 
     @property
     def endpoint(self) -> str:
@@ -152,12 +162,13 @@ class _Service(fixtures.Fixture):
 
     def write(self, name: str, sections: Sections) -> str:
         """A configuration file in the folder; its path."""
-        return _write(os.path.join(self.folder, name), sections)
+        return write(os.path.join(self.folder, name), sections)
 
     @property
     def _environment(self) -> dict[str, str]:
         return {'PATH': os.environ['PATH'], 'HOME': self.folder,
-                'PYTHONWARNINGS': 'ignore', self.variable: self.folder}
+                'PYTHONWARNINGS': 'ignore', 'PYTHONPATH': _ROOT,
+                self.variable: self.folder}
 
     def run(self, *command: str) -> None:
         """One of its own commands, from the same environment."""
@@ -172,21 +183,36 @@ class _Service(fixtures.Fixture):
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        log = os.path.join(self.folder, 'log')
-        with open(log, 'ab') as file:
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        """Start it; it does not answer yet."""
+        with open(os.path.join(self.folder, 'log'), 'ab') as file:
             self._process = subprocess.Popen(
                 [sys.executable, '-c', _SERVE, str(self.port),
                  self.application],
                 env=self._environment, cwd=self.folder,
                 stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+
+    def wait(self) -> None:
+        """Wait until it answers.
+
+        :raises RuntimeError: when it has ended, or takes too long.
+        """
         give_up = time.monotonic() + _START_S
         while not _answers(self.port):
-            if (self._process.poll() is not None or
+            if (self._process is None or self._process.poll() is not None or
                     time.monotonic() > give_up):
-                with open(log, encoding='utf-8', errors='replace') as said:
-                    raise RuntimeError('%s did not start: %s' % (
-                        self.application, said.read()[-2000:]))
+                raise RuntimeError('%s did not start: %s' % (
+                    self.application, self.said()))
             time.sleep(0.05)
+
+    def said(self) -> str:
+        """What it has written, the end of it."""
+        with open(os.path.join(self.folder, 'log'), encoding='utf-8',
+                  errors='replace') as file:
+            return file.read()[-2000:]
 
     def stop(self) -> None:
         """Stop it; nobody listens on the port afterwards."""
@@ -201,7 +227,7 @@ class _Service(fixtures.Fixture):
         self._process = None
 
 
-class Placement(_Service):
+class Placement(Service):
     """A placement service; without keystone unless one is named.
 
     :param connection: of its database; SQLite in its folder when None.
@@ -292,20 +318,28 @@ def shared_placement(test: unittest.TestCase) -> Placement:
     return _shared
 
 
-class Keystone(_Service):
-    """A keystone with an administrator and placement in its catalogue.
+class Keystone(Service):
+    """A keystone with an administrator and nothing else.
 
+    :param connection: of its database; SQLite in its folder when None.
     """
 
     distribution = 'keystone'
     application = 'keystone.wsgi.api:application'
     variable = 'OS_KEYSTONE_CONFIG_DIR'
 
+    def __init__(self, test: unittest.TestCase,
+                 connection: str | None = None) -> None:
+        super().__init__(test)
+        self._connection = connection
+
     def prepare(self) -> None:
         """Database, keys, an administrator."""
         self.write('keystone.conf', {
-            'database': {'connection': 'sqlite:///' + os.path.join(
-                self.folder, 'keystone.sqlite')},
+            'database': {
+                'connection': self._connection or 'sqlite:///' +
+                os.path.join(self.folder, 'keystone.sqlite')},
+            'identity': {'password_hash_rounds': 4},
             'token': {'provider': 'fernet'},
             'fernet_tokens': {'key_repository': os.path.join(
                 self.folder, 'fernet')},
