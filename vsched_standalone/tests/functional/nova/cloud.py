@@ -12,9 +12,9 @@
 
 """Real Nova in this process: API, conductor, scheduler, fake computes.
 
-Nova's own functional tests are the frame. Placement is real as well: in this
-process, or a process of its own on a real database where claims at the same
-time matter.
+Nova's own functional tests are the frame, and placement is real as well.
+Where claims at the same time matter, or what agents make of them, a
+:class:`vsched_standalone.tests.region.region.Region` is the better place.
 """
 
 import logging
@@ -26,7 +26,6 @@ import unittest
 from unittest import mock
 
 from keystoneauth1 import adapter
-from keystoneauth1 import loading
 from keystoneauth1 import noauth
 from keystoneauth1 import session as sessions
 
@@ -35,7 +34,6 @@ from vsched_agent.placement import sync
 from vsched_lib.contract import placement as names
 from vsched_lib.openstack import compute
 from vsched_lib.openstack import placement
-from vsched_lib.tests import openstack_services
 from vsched_lib.tests import requirements
 
 # Nova's tests would replace threads of the whole process.
@@ -61,10 +59,8 @@ else:
             # Before all others of Nova's tests.
             from nova.tests import functional  # noqa: F401
 
-            from nova import conf as nova_conf
             from nova import context as nova_context
             from nova.tests import fixtures as frame
-            from nova.tests.functional import fixtures as nova_fixtures
             from nova.tests.functional import integrated_helpers
     except ImportError as problem:
         MISSING = str(problem)
@@ -73,15 +69,10 @@ else:
 
 
 class Cloud(Frame):
-    """A cloud without agents; what is on a host's provider is the test's.
-
-    :cvar placement_options: of a placement that is a process of its own and
-        has its data in MariaDB; None for one in this process, on SQLite.
-    """
+    """A cloud without agents; what is on a host's provider is the test's."""
 
     compute_driver = 'fake.MediumFakeDriver'
     microversion = '2.90'
-    placement_options: ty.ClassVar[openstack_services.Sections | None] = None
 
     def setUp(self) -> None:
         if MISSING is not None:
@@ -103,15 +94,6 @@ class Cloud(Frame):
         pools.setLevel(logging.WARNING)
         # A boot that finds no host is to fail, not to be tried for long.
         self.flags(max_attempts=8, group='scheduler')
-        if self.placement_options is not None:
-            # Nova reaches it over HTTP then, as it would anywhere.
-            patch = mock.patch.object(
-                nova_fixtures, 'PlacementFixture', autospec=True,
-                side_effect=lambda: RealPlacement(
-                    self, connection=openstack_services.mariadb(self),
-                    options=self.placement_options))
-            patch.start()
-            self.addCleanup(patch.stop)
         super().setUp()
         self._flavors = 0
         self.computes: dict[str, ty.Any] = {}
@@ -210,35 +192,3 @@ class Cloud(Frame):
         """Every server there is, once nothing happens to it any more."""
         return [self.settled(one)
                 for one in self.api.get_servers(detail=False)]
-
-
-class RealPlacement(openstack_services.Placement):
-    """Stands in for Nova's fixture: placement as a process of its own."""
-
-    token = 'admin'
-
-    def __init__(self, test: ty.Any, **more: ty.Any) -> None:
-        super().__init__(test, **more)
-        self._test = test
-
-    def _setUp(self) -> None:
-        super()._setUp()
-        nova_conf.CONF.register_opts(
-            loading.get_auth_plugin_conf_options('admin_token'),
-            group='placement')
-        self.api = nova_fixtures.PlacementApiClient(self)
-        for name, value in (('auth_type', 'admin_token'),
-                            ('endpoint', self.endpoint),
-                            ('token', self.token)):
-            self._test.flags(**{name: value}, group='placement')
-
-    # What Nova's client of its fixture calls.
-
-    def _fake_get(self, client: ty.Any, url: str,
-                  version: str | None = None, **more: ty.Any) -> ty.Any:
-        return self.adapter().get(url, microversion=version, raise_exc=False)
-
-    def _fake_put(self, client: ty.Any, url: str, payload: ty.Any,
-                  version: str | None = None, **more: ty.Any) -> ty.Any:
-        return self.adapter().put(url, json=payload, microversion=version,
-                                  raise_exc=False)

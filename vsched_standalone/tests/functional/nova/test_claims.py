@@ -12,7 +12,6 @@
 
 """A flavor's promise becomes a claim on the host's provider."""
 
-import concurrent.futures
 import time
 
 from vsched_lib.contract import flavors
@@ -145,23 +144,3 @@ class TestClaims(Claiming):
         self.api.api_delete('/os-services/%s' % service['id'])
         self.assertIsNone(self.claims.provider('node1'))
         self.assertIsNone(self.claims.provider('node1:vsched'))
-
-
-class TestAtTheSameTime(Claiming):
-    """Eight boots at once, room for four; Nova and placement over HTTP."""
-
-    placement_options = {
-        'placement': {'allocation_conflict_retry_count': 1}}
-
-    def test_no_more_than_there_is(self):
-        mine = [self.host('node%d' % number, 1000)
-                for number in (1, 2)]
-        flavor = self.promising(10_000)
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            asked = list(pool.map(
-                lambda _: self.boot(flavor), range(8)))
-            done = list(pool.map(self.settled, asked))
-        self.assertEqual(
-            4, [one['status'] for one in done].count('ACTIVE'))
-        self.assertEqual([1000, 1000], [
-            sum(self.claimed(own).values()) for own in mine])
