@@ -68,7 +68,7 @@ def settings(conf: cfg.ConfigOpts) -> ballooning.Settings:
         balloon_trial.Bar(
             options.progress_gain, options.wait_cut, options.run_kept),
         options.active_cpus, options.progress_path, options.guest_timeout,
-        options.bind, options.mode == 'dry_run')
+        options.bind, options.mode == 'dry_run', options.unplug)
 
 
 class Balloons:
@@ -226,7 +226,8 @@ def give_back(conf: cfg.ConfigOpts, channel: channels.VcpuChannel,
 
 def _shape(record: ballooning.Record) -> shapes_of.Shape:
     return shapes_of.Shape(
-        record.pid, frozenset(record.online), dict(record.pins))
+        record.pid, frozenset(record.online), dict(record.pins),
+        len(record.configured))
 
 
 class _Hands:

@@ -39,11 +39,13 @@ class Shape:
     :param pid: the process; another one is not meant.
     :param online: indexes of the vCPUs.
     :param pins: CPU by vCPU, for those that are bound.
+    :param vcpus: how many there were; the others may have been unplugged.
     """
 
     pid: int
     online: frozenset[int]
     pins: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    vcpus: int = 0
 
 
 class _Ticket:
@@ -138,7 +140,7 @@ class Shapes:
             return domain, promise
         return dataclasses.replace(domain, vcpus=vcpus), (
             None if promise is None else balloon.conserved(
-                promise, len(domain.vcpus), len(vcpus)))
+                promise, max(len(domain.vcpus), shape.vcpus), len(vcpus)))
 
     def settled(self, uuid: str,
                 problem: errors.VschedError | None) -> None:

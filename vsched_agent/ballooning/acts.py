@@ -47,6 +47,9 @@ _HANDS = 8
 RETRY_S = 3.0
 #: The same for a guest that has never answered, at most.
 _RETRY_MAX_S = 300.0
+#: A guest that does not answer so often does not merely boot: three quarters
+#: of a minute.
+_PATIENT_GREETINGS = 8
 #: Between two readings of a progress counter, in seconds.
 _COUNTER_S = 0.9
 #: Before another look for a counter that was not there, in seconds.
@@ -124,18 +127,22 @@ class Acts:
         one.busy = True
 
         def heal() -> None:
-            offline: frozenset[int] | None = None
+            met: steps_of.Met | None = None
             try:
-                offline = self._steps.heal(one.domain)
+                met = self._steps.heal(
+                    one.domain, self._settings.unplug and
+                    one.greetings >= _PATIENT_GREETINGS)
             except channels.ChannelFailed as failure:
                 LOG.debug('%s: %s', one.domain.name, failure)
-            self._post(lambda: self._met(one, offline))
+            self._post(lambda: self._met(one, met))
 
         self._pool.submit(heal)
 
-    def _met(self, one: Instance, offline: frozenset[int] | None) -> None:
+    def _met(self, one: Instance, met: steps_of.Met | None) -> None:
         one.busy = False
-        one.met = offline is not None
+        one.met = met is not None
+        one.unplug = met is not None and met.unplug
+        offline = met.offline if met is not None else None
         one.greetings += 1
         if one.met:
             one.obey_s = 0.0
@@ -225,8 +232,7 @@ class Acts:
         """
         pace = self._settings.pace
         work = one.work(one.window, one.seen_since_s(now_s))
-        online = balloon.kept_online(
-            (vcpu.index for vcpu in one.domain.vcpus), part.vcpus)
+        online = balloon.kept_online(one.indexes, part.vcpus)
         cause = ('it gets CPUs of its own' if part.vcpus == one.online
                  else 'others need more CPUs, or fewer')
         if manual:
@@ -244,7 +250,8 @@ class Acts:
                 part.vcpus, cause, manual), Outcome.PROPOSED)
             return
         keep = steps_of.Keep(online, dict(zip(
-            sorted(online), part.cpus, strict=False)), cause, manual)
+            sorted(online), part.cpus, strict=False)), cause, manual,
+            one.unplug)
         previous, domain = one.record, one.domain
         one.busy = True
 

@@ -74,6 +74,8 @@ class Record:
     :param cause: why.
     :param at: since when, in seconds since the epoch.
     :param manual: whether an operator ordered it.
+    :param unplugged: whether the others were unplugged; else the guest was
+        told not to use them.
     :param change: what was told of it, a ``balloons.BalloonChange``; None
         until the last step is done.
     """
@@ -87,6 +89,7 @@ class Record:
     cause: str
     at: float
     manual: bool = False
+    unplugged: bool = False
     change: Mapping[str, ty.Any] | None = None
 
     def to_dict(self) -> dict[str, ty.Any]:
@@ -172,3 +175,4 @@ class Settings:
     guest_timeout_s: float = 10.0
     bind: bool = True
     dry_run: bool = False
+    unplug: bool = False

@@ -338,8 +338,7 @@ class Controller:
             one.leave = 'its guest uses vCPUs that were taken'
         elif one.leave is None and not one.wishes.auto:
             one.leave = 'its flavor does not allow it any more'
-        elif one.leave is None and record.configured != tuple(
-                vcpu.index for vcpu in one.domain.vcpus):
+        elif one.leave is None and one.altered:
             one.leave = 'it has got other vCPUs'
         elif one.leave is None and record.manual and not one.frozen and (
                 one.order is None or one.order.target_vcpus is None):

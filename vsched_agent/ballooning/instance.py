@@ -58,6 +58,8 @@ class Instance:
         self.retry_s: float | None = None
         #: Its guest has been asked since it was first seen.
         self.met = False
+        #: It does not answer, and its vCPUs can be unplugged.
+        self.unplug = False
         #: How often that was tried.
         self.greetings = 0
         self.strayed = False
@@ -84,9 +86,27 @@ class Instance:
         return self.domain.uuid
 
     @property
+    def indexes(self) -> tuple[int, ...]:
+        """The vCPUs that it is configured for."""
+        if self.record is not None and self.record.unplugged:
+            return self.record.configured
+        return tuple(vcpu.index for vcpu in self.domain.vcpus)
+
+    @property
     def vcpus(self) -> int:
         """How many it is configured for."""
-        return len(self.domain.vcpus)
+        return len(self.indexes)
+
+    @property
+    def altered(self) -> bool:
+        """Whether it got other vCPUs than it had when some were taken."""
+        if self.record is None:
+            return False
+        found = {vcpu.index for vcpu in self.domain.vcpus}
+        if self.record.unplugged:
+            return bool(found - set(self.record.configured) or
+                        set(self.record.online) - found)
+        return found != set(self.record.configured)
 
     @property
     def online(self) -> int:

@@ -62,12 +62,15 @@ class Keep:
     :param pins: CPU by vCPU; empty binds none.
     :param cause: why.
     :param manual: whether an operator ordered it.
+    :param unplug: whether the others are unplugged, as its guest can not be
+        told.
     """
 
     online: frozenset[int]
     pins: Mapping[int, int]
     cause: str
     manual: bool = False
+    unplug: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,6 +84,19 @@ class Taken:
     record: base.Record
     offline_s: float
     unbindable: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Met:
+    """What was found of an instance that nothing was known of.
+
+    :param offline: vCPUs that it did not use; now it does.
+    :param unplug: whether its guest does not answer, and its vCPUs can be
+        unplugged.
+    """
+
+    offline: frozenset[int]
+    unplug: bool = False
 
 
 class Steps:
@@ -118,17 +134,25 @@ class Steps:
             one may take more vCPUs, or fewer.
         :raises StepFailed: then it has all of them, or is stuck.
         """
-        pins, found = self._pinned(domain, part.pins, previous)
-        record = base.Record(
-            domain.uuid, domain.pid,
-            tuple(vcpu.index for vcpu in domain.vcpus),
-            tuple(sorted(part.online)), pins, found, part.cause,
-            previous.at if previous else time.time(), part.manual)
-        self._memory.note_balloon(domain.uuid, record.to_dict())
         began_s = time.monotonic()
         try:
-            self._channel.set_online(
-                domain.uuid, part.online, self._settings.guest_timeout_s)
+            unplugged = previous.unplugged if previous else part.unplug
+            way = self._way(unplugged)
+            guest = way.ask(domain.uuid, self._settings.guest_timeout_s)
+        except channels.ChannelFailed as failure:
+            raise StepFailed.of(failure, previous is not None) from failure
+        pins, found = self._pinned(domain, part.pins, previous)
+        record = base.Record(
+            domain.uuid, domain.pid, previous.configured
+            if previous and unplugged
+            else tuple(vcpu.index for vcpu in domain.vcpus),
+            tuple(sorted(part.online)), pins, found, part.cause,
+            previous.at if previous else time.time(), part.manual,
+            unplugged)
+        self._memory.note_balloon(domain.uuid, record.to_dict())
+        try:
+            way.set_online(domain.uuid, part.online,
+                           self._settings.guest_timeout_s, guest)
         except channels.ChannelFailed as failure:
             if previous is not None:
                 # One way or the other it is not what either record says.
@@ -150,6 +174,17 @@ class Steps:
                 refusal.code) from refusal
         return Taken(record, offline_s, bool(
             part.pins and self._settings.bind and not pins))
+
+    def _way(self, unplug: bool) -> channels.VcpuChannel:
+        """How vCPUs are taken, and given back.
+
+        :raises channels.GuestMute: when there is no such way any more.
+        """
+        if not unplug:
+            return self._channel
+        if self._channel.unplugging is None:
+            raise channels.GuestMute('vCPUs can not be plugged here')
+        return self._channel.unplugging
 
     def _pinned(self, domain: hypervisor.Domain, pins: Mapping[int, int],
                 previous: base.Record | None,
@@ -176,36 +211,46 @@ class Steps:
         timeout_s = self._settings.guest_timeout_s
         try:
             # Some may have been plugged in meanwhile.
-            guest = self._channel.ask(record.instance_uuid, timeout_s)
-            self._channel.set_online(
-                record.instance_uuid, guest.all, timeout_s)
+            way = self._way(record.unplugged)
+            guest = way.ask(record.instance_uuid, timeout_s)
+            missing = frozenset(record.configured) & guest.unplugged
+            way.set_online(record.instance_uuid, guest.all | (
+                missing if record.unplugged else frozenset()),
+                timeout_s, guest)
         except channels.ChannelFailed as failure:
             raise StepFailed.of(failure, True) from failure
         if not strayed:
             self._release(record)
         self._memory.forget_balloon(record.instance_uuid)
 
-    def heal(self, domain: hypervisor.Domain) -> frozenset[int]:
+    def heal(self, domain: hypervisor.Domain,
+             unplug: bool = False) -> Met:
         """Have a guest that nothing is known of use all of its vCPUs.
 
         It may have come from another host in the middle of a balloon.
 
-        :returns: those that it did not use.
+        :param unplug: whether vCPUs may be unplugged should it not answer.
         :raises channels.ChannelFailed: when it can not be told.
         """
-        guest = self._channel.ask(
-            domain.uuid, self._settings.guest_timeout_s)
+        timeout_s = self._settings.guest_timeout_s
+        try:
+            guest = self._channel.ask(domain.uuid, timeout_s)
+        except channels.GuestMute:
+            if not unplug or self._channel.unplugging is None:
+                raise
+            self._channel.unplugging.ask(domain.uuid, timeout_s)
+            return Met(frozenset(), True)
         if guest.offline:
             self._channel.set_online(
-                domain.uuid, guest.all, self._settings.guest_timeout_s)
-        return guest.offline
+                domain.uuid, guest.all, timeout_s, guest)
+        return Met(guest.offline)
 
     def strayed(self, record: base.Record) -> bool:
         """Whether the guest uses others than it should.
 
         :raises channels.ChannelFailed: when it does not say.
         """
-        return self._channel.ask(
+        return self._way(record.unplugged).ask(
             record.instance_uuid, self._settings.guest_timeout_s,
         ).online != frozenset(record.online)
 
@@ -236,5 +281,3 @@ class Steps:
                         failure)
             return False
         return True
-
-

@@ -98,6 +98,12 @@ ballooning_opts = [
         help='Longest time, in seconds, that a guest may take to do what it '
              'is told.'),
     cfg.BoolOpt(
+        'unplug', default=False,
+        help='Whether vCPUs that are declared as hotpluggable are unplugged '
+             'where no guest agent answers. The guest has to bring them '
+             'online when they come back, and libvirt may lose count of '
+             'them meanwhile.'),
+    cfg.BoolOpt(
         'bind', default=True,
         help='Whether the vCPUs that are left are bound to one CPU each.'),
 ]

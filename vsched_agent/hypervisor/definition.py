@@ -118,6 +118,20 @@ def parse(text: str) -> Definition:
                       _disks(root))
 
 
+def hotpluggable(text: str) -> frozenset[int]:
+    """The vCPUs that a live definition says can be plugged and unplugged.
+
+    :param text: what libvirt's XMLDesc returned.
+    :raises UnreadableDefinition: when it can not be read.
+    """
+    try:
+        return frozenset(
+            int(vcpu.get('id', '')) for vcpu in parse_xml(text).iterfind(
+                'vcpus/vcpu') if vcpu.get('hotpluggable') == 'yes')
+    except ValueError as error:
+        raise UnreadableDefinition(str(error)) from None
+
+
 def _pinning(root: ElementTree.Element) -> tuple[
         frozenset[int] | None, dict[int, frozenset[int]]]:
     vcpu = root.find('vcpu')

@@ -78,6 +78,7 @@ class DomainSpec:
     :param cmdline: the kernel's command line.
     :param vcpus: vCPUs at the start.
     :param max_vcpus: vCPUs that can be plugged in; ``vcpus`` when None.
+    :param hotpluggable: whether all vCPUs but the first can be unplugged.
     :param memory_mib: memory in MiB.
     :param virt_type: ``kvm`` or ``qemu`` (emulation).
     :param emulator: path of QEMU; None leaves it to libvirt.
@@ -98,6 +99,7 @@ class DomainSpec:
     uuid: str = dataclasses.field(default_factory=lambda: str(uuids.uuid4()))
     vcpus: int = 1
     max_vcpus: int | None = None
+    hotpluggable: bool = False
     memory_mib: int = 96
     virt_type: str = 'qemu'
     emulator: str | None = None
@@ -126,6 +128,12 @@ def build(spec: DomainSpec) -> str:
     vcpu.set('current', str(spec.vcpus))
     if spec.cpuset is not None:
         vcpu.set('cpuset', cpu_list.render(spec.cpuset))
+    if spec.hotpluggable:
+        vcpus = _sub(root, 'vcpus')
+        for index in range(spec.max_vcpus or spec.vcpus):
+            _sub(vcpus, 'vcpu', id=str(index),
+                 enabled='yes' if index < spec.vcpus else 'no',
+                 hotpluggable='yes' if index else 'no')
     if spec.iothreads:
         _text(root, 'iothreads', str(spec.iothreads))
     if spec.pins:

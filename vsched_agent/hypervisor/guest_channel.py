@@ -33,6 +33,7 @@ from oslo_log import log as logging
 
 from vsched_agent.hypervisor import bounded_calls
 from vsched_agent.hypervisor import channel
+from vsched_agent.hypervisor import hotplug_channel
 from vsched_agent.hypervisor import libvirt_connection
 
 LOG = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ class GuestAgentChannel(channel.VcpuChannel):
         self._keepalive_s = keepalive_s
         self._connection: libvirt_connection.Connection | None = None
         self._calls: bounded_calls.BoundedCalls | None = None
+        self.unplugging = hotplug_channel.HotplugChannel(self._call)
 
     def start(self) -> None:
         if self._connection is not None:

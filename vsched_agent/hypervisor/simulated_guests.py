@@ -42,6 +42,12 @@ class SimulatedGuests(channel.VcpuChannel):
             self._guests[uuid] = channel.GuestVcpus(
                 frozenset(range(vcpus)), frozenset(), frozenset({0}))
 
+    def plug(self, uuid: str, vcpus: frozenset[int]) -> None:
+        """A guest has these vCPUs, and uses them."""
+        with self._lock:
+            self._guests[uuid] = channel.GuestVcpus(
+                vcpus, frozenset(), frozenset({0}))
+
     def end(self, uuid: str) -> None:
         """A guest is gone."""
         with self._lock:
@@ -101,3 +107,60 @@ class SimulatedGuests(channel.VcpuChannel):
                ) -> Mapping[str, Mapping[int, int]]:
         return {uuid: dict(self._yields[uuid]) for uuid in uuids
                 if uuid in self._yields}
+
+
+class SimulatedPlugs(channel.VcpuChannel):
+    """Plugs and unplugs vCPUs of simulated guests, whoever answers.
+
+    :param guests: whose.
+    """
+
+    def __init__(self, guests: SimulatedGuests) -> None:
+        self._guests = guests
+        self._lock = threading.Lock()
+        self._plugs: dict[str, tuple[frozenset[int], frozenset[int]]] = {}
+        #: Guests that do not let go of a vCPU.
+        self.clinging: set[str] = set()
+
+    def declare(self, uuid: str, vcpus: int) -> None:
+        """All vCPUs but the first are hotpluggable, and plugged in."""
+        with self._lock:
+            everything = frozenset(range(vcpus))
+            self._plugs[uuid] = everything, everything
+
+    def start(self) -> None:
+        """There is nothing to wait for."""
+
+    def stop(self) -> None:
+        """There is nothing to let go of."""
+
+    def ask(self, uuid: str, timeout_s: float) -> channel.GuestVcpus:
+        with self._lock:
+            if uuid not in self._plugs:
+                raise channel.ChannelFailed(
+                    'guest %s has no hotpluggable vCPU' % uuid)
+            everything, plugged = self._plugs[uuid]
+            return channel.GuestVcpus(
+                plugged, frozenset(), frozenset({0}), everything - plugged)
+
+    def tell(self, uuid: str, online: Mapping[int, bool],
+             timeout_s: float) -> None:
+        self.ask(uuid, timeout_s)
+        with self._lock:
+            everything, plugged = self._plugs[uuid]
+            if uuid not in self.clinging:
+                plugged = frozenset(
+                    index for index in everything
+                    if online.get(index, index in plugged))
+                self._plugs[uuid] = everything, plugged
+                self._guests.plug(uuid, plugged)
+
+    def progress(self, uuid: str, path: str,
+                 timeout_s: float) -> int | None:
+        """Nobody answers."""
+        return None
+
+    def yields(self, uuids: Collection[str],
+               ) -> Mapping[str, Mapping[int, int]]:
+        """Nobody counts."""
+        return {}

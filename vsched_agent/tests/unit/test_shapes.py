@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import threading
 
 from oslotest import base
@@ -62,6 +63,15 @@ class ShapesTest(base.BaseTestCase):
         self.assertEqual(PROMISE, self.shapes.promise(self.uuid))
         self.shapes.reshape(self.uuid, None)
         self.assertEqual(4_000, self.held()[1])
+
+    def test_the_others_may_be_unplugged(self):
+        self.shapes.reshape(self.uuid, shapes.Shape(
+            self.domain.pid, frozenset({0, 1}), {}, len(self.domain.vcpus)))
+        # Their threads are gone sooner or later.
+        for count in (4, 3, 2):
+            self.domain = dataclasses.replace(
+                self.domain, vcpus=self.domain.vcpus[:count])
+            self.assertEqual(([(0, None), (1, None)], 8_000), self.held())
 
     def test_another_process_is_not_meant(self):
         self.shapes.expect(self.uuid, shapes.Shape(1, frozenset({0})))

@@ -15,6 +15,7 @@ from oslotest import base
 from vsched_agent.hypervisor import channel
 from vsched_agent.hypervisor import simulated_guests
 from vsched_agent.tests import channel_suite
+from vsched_agent.tests import hotplug_suite
 
 
 class SuiteTest(channel_suite.ChannelSuite, base.BaseTestCase):
@@ -74,3 +75,43 @@ class SuiteTest(channel_suite.ChannelSuite, base.BaseTestCase):
         uuid = self.boot(1)
         self.channel.set_yields(uuid, {0: 5})
         self.assertEqual({uuid: {0: 5}}, self.channel.yields([uuid]))
+
+
+class PlugsTest(hotplug_suite.HotplugSuite, base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.guests = simulated_guests.SimulatedGuests()
+        self.channel = simulated_guests.SimulatedPlugs(self.guests)
+        self.count = 0
+
+    def boot(self, vcpus, hotpluggable=True):
+        self.count += 1
+        uuid = 'guest-%d' % self.count
+        self.guests.boot(uuid, vcpus)
+        if hotpluggable:
+            self.channel.declare(uuid, vcpus)
+        return uuid
+
+    def assert_used(self, uuid, *wanted):
+        self.assertEqual(set(wanted), self.guests.online(uuid))
+
+    def test_a_guest_that_does_not_let_go(self):
+        uuid = self.boot(2)
+        self.channel.clinging.add(uuid)
+        failure = self.assertRaises(
+            channel.ChannelFailed, self.channel.set_online, uuid,
+            frozenset({0}), 0.5)
+        self.assertTrue(failure.undone)
+        self.assert_used(uuid, 0, 1)
+
+    def test_down_and_up_more_than_once(self):
+        uuid = self.boot(3)
+        found = self.channel.ask(uuid, hotplug_suite.TIMEOUT_S)
+        self.assertEqual(({0, 1, 2}, set(), {0}, set()), (
+            found.online, found.offline, found.fixed, found.unplugged))
+        for wanted in ((0, 1), (0,), (0,), (0, 1, 2), (0,), (0, 1, 2)):
+            self.set_online(uuid, *wanted)
+        found = self.channel.ask(uuid, hotplug_suite.TIMEOUT_S)
+        self.assertEqual(({0, 1, 2}, set()),
+                         (found.online, found.unplugged))
