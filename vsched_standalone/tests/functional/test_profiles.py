@@ -10,10 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A run ordered over the API, and what its profile changes on a real VM."""
+"""Runs ordered over the API, and what their profiles change."""
 
 import contextlib
 import os
+import socket
 import time
 
 import fixtures
@@ -27,6 +28,7 @@ from vsched_agent.hypervisor import guest
 from vsched_agent import profiles
 from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error
+from vsched_lib.model import overhead
 from vsched_lib.tests import error_profiles
 from vsched_lib.tests import requirements
 from vsched_standalone.tests import deployment
@@ -34,10 +36,14 @@ from vsched_standalone.tests import outages
 from vsched_standalone.tests import private_services
 
 PATH = '/v1/hosts/node-1/profiles/error'
+OVERHEAD = '/v1/hosts/node-1/profiles/overhead'
 PATIENCE_S = 90
+#: A quick run with a calibration VM takes a minute, on an idle machine.
+OVERHEAD_S = 240
 
 
-class TestProfiles(base.BaseTestCase):
+class Case(base.BaseTestCase):
+    """Services with a broker and a database of their own."""
 
     def setUp(self):
         super().setUp()
@@ -49,9 +55,91 @@ class TestProfiles(base.BaseTestCase):
                 requirements.require(self, part, 'it is not installed')
         broker = self.useFixture(private_services.Rabbit())
         database = self.useFixture(private_services.Postgres())
-        self.vm = self.start_vm()
+        self.prepare()
         self.services = self.useFixture(deployment.Deployment(
             broker.transport_url, database.connection))
+
+    def prepare(self):
+        """What must be there before the agent is."""
+
+    def until(self, look, what, patience_s=PATIENCE_S):
+        give_up = time.monotonic() + patience_s
+        while True:
+            found = look()
+            if found:
+                return found
+            if time.monotonic() > give_up:
+                self.fail('%s did not happen: %s' % (
+                    what, self.services.said('agent')))
+            time.sleep(0.3)
+
+    def order(self, path, **parameters):
+        reply = self.services.request('POST', path, json=parameters)
+        self.assertEqual(202, reply.status_code, reply.text)
+        self.assertTrue(reply.headers['Location'].endswith(
+            '/v1/jobs/' + reply.json()['job']['uuid']))
+        return reply.json()['job']['uuid']
+
+    def job(self, uuid):
+        return self.services.get('/v1/jobs/' + uuid)['job']
+
+    def await_job(self, uuid, *states, patience_s=PATIENCE_S):
+        return self.until(
+            lambda: (job := self.job(uuid))['state'] in states and job,
+            'job %s' % (states,), patience_s)
+
+
+class TestOverhead(Case):
+    """What I/O costs, from the order to what schedulers are told."""
+
+    def test_from_the_order_to_the_prices(self):
+        self.until(lambda: self.services.request(
+            'GET', OVERHEAD).status_code == 200, 'the first report')
+        self.assertEqual(
+            [], self.services.get(OVERHEAD)['overhead_profiles'])
+        uuid = self.order(OVERHEAD, quick=True)
+        running = self.await_job(uuid, 'running', 'failed')
+        self.assertEqual('running', running['state'], running)
+        # One at a time.
+        self.assertEqual(409, self.services.request(
+            'POST', OVERHEAD, json={}).status_code)
+        self.until(lambda: self.job(uuid)['progress_ppm'], 'progress')
+        done = self.await_job(uuid, 'done', 'failed', patience_s=OVERHEAD_S)
+        self.assertEqual(('done', 1_000_000), (
+            done['state'], done['progress_ppm']), done)
+        profile, = self.until(
+            lambda: self.services.get(OVERHEAD)['overhead_profiles'],
+            'a profile')
+        self.assertEqual(('benchmark', True, True, 1), (
+            profile['source'], profile['quick'], profile['complete'],
+            profile['version']))
+        prices_ns = {price['term']: price['cost_ns']
+                     for price in profile['prices']}
+        self.assertEqual(set(overhead.TERMS), set(prices_ns))
+        self.assertGreater(sum(prices_ns.values()), 0)
+        for experiment in ('net-rx', 'net-tx', 'disk-read', 'disk-write'):
+            self.assertTrue([
+                point for point in profile['points']
+                if point['experiment'] == experiment and
+                point['direct_us'] > 0], experiment)
+        table = self.services.request(
+            'GET', OVERHEAD, params={'format': 'csv', 'source': 'benchmark'})
+        self.assertEqual(200, table.status_code, table.text)
+        # Schedulers get what may be used, and no more.
+        host = self.until(lambda: [
+            one for one in self.services.get('/v1/snapshot')['hosts']
+            if one['name'] == 'node-1'], 'the host')[0]
+        self.assertEqual(
+            prices_ns if profile['good'] else None, host['prices_ns'])
+        self.assertEqual([], [
+            name for _, name in socket.if_nameindex()
+            if name.startswith('vsched-')])
+
+
+class TestProfiles(Case):
+
+    def prepare(self):
+        self.vm = self.start_vm()
 
     def start_vm(self):
         stack = contextlib.ExitStack()
@@ -69,32 +157,6 @@ class TestProfiles(base.BaseTestCase):
         stack.enter_context(guest.RunningDomain(spec, ready_timeout_s=120))
         return spec
 
-    def until(self, look, what):
-        give_up = time.monotonic() + PATIENCE_S
-        while True:
-            found = look()
-            if found:
-                return found
-            if time.monotonic() > give_up:
-                self.fail('%s did not happen: %s' % (
-                    what, self.services.said('agent')))
-            time.sleep(0.3)
-
-    def order(self, **parameters):
-        reply = self.services.request('POST', PATH, json=parameters)
-        self.assertEqual(202, reply.status_code, reply.text)
-        self.assertTrue(reply.headers['Location'].endswith(
-            '/v1/jobs/' + reply.json()['job']['uuid']))
-        return reply.json()['job']['uuid']
-
-    def job(self, uuid):
-        return self.services.get('/v1/jobs/' + uuid)['job']
-
-    def await_job(self, uuid, *states):
-        return self.until(
-            lambda: (job := self.job(uuid))['state'] in states and job,
-            'job %s' % (states,))
-
     def test_from_the_order_to_the_decision(self):
         # Nothing was measured: the flavor's bound can not be promised.
         seen = self.until(
@@ -104,7 +166,7 @@ class TestProfiles(base.BaseTestCase):
         self.assertEqual([], self.services.get(PATH)['error_profiles'])
 
         # A run that is cancelled and gone on with.
-        uuid = self.order(shares_pct=[20, 40], seconds=4, contend=2,
+        uuid = self.order(PATH, shares_pct=[20, 40], seconds=4, contend=2,
                           backends=['deadline'], periods_us=[20000])
         self.await_job(uuid, 'running')
         self.assertEqual(409, self.services.request(
