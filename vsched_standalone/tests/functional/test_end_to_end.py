@@ -91,10 +91,11 @@ class TestEndToEnd(base.BaseTestCase):
     def test_eight_at_once(self):
         boots = rounds.Rounds(self.region)
         for _ in range(2):
+            found = boots.run()
             self.assertEqual(rounds.Round(
                 active=4, claimed_mcpu=800, overclaimed=0,
                 admitted_mcpu=800, refused=0, held_mcpu=800,
-                overpromised=0), boots.run())
+                overpromised=0), found, boots.faults)
 
     def test_the_promise_follows_the_server(self):
         self.agree({})

@@ -57,9 +57,11 @@ class Rounds:
     """Rounds on the simulated hosts of one region.
 
     :param cloud: with the hosts that :data:`HOSTS` says.
+    :ivar faults: why those of the last round that failed did so.
     """
 
     def __init__(self, cloud: region.Region) -> None:
+        self.faults: list[str] = []
         self._region = cloud
         self._servers = servers.Servers(cloud)
         self._image = glance.upload(cloud.images, 'empty', b'\0' * 512)
@@ -76,6 +78,8 @@ class Rounds:
                 range(BOOTS)))
             try:
                 done = list(pool.map(self._servers.settled, asked))
+                self.faults = [one['fault']['message'] for one in done
+                               if 'fault' in one]
                 return self._look([one['id'] for one in done
                                    if one['status'] == 'ACTIVE'])
             finally:
