@@ -33,7 +33,7 @@ STREAMS=()
 # that can't be imported, runs without tests.
 FAILED=0
 # No test takes as long without a word, and all of them together don't either.
-SILENCE_S=${VSCHED_TEST_SILENCE_S:-420}
+SILENCE_S=${VSCHED_TEST_SILENCE_S:-900}
 LIMIT_S=${VSCHED_TEST_LIMIT_S:-4500}
 # The run that goes on.
 RUNNING=''
