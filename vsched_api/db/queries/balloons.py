@@ -23,6 +23,7 @@ from sqlalchemy import orm
 
 from vsched_api.db import models
 from vsched_api.db.queries import instances
+from vsched_api.db.queries import latest
 
 _report = models.Balloon
 _order = models.BalloonOrder
@@ -78,20 +79,7 @@ def page(session: orm.Session, limit: int, marker: str | None = None,
 def put(session: orm.Session,
         reports: Mapping[int, Mapping[str, ty.Any]]) -> None:
     """Store reports, by the id of their instance's row, over older ones."""
-    rows = {row.instance_id: row for row in session.execute(
-        sa.select(_report).where(_report.instance_id.in_(reports))).scalars()}
-    added = []
-    for instance_id, values in reports.items():
-        row = rows.get(instance_id)
-        if row is None:
-            added.append({'instance_id': instance_id, **values})
-        else:
-            for name, value in values.items():
-                if getattr(row, name) != value:
-                    setattr(row, name, value)
-    if added:
-        session.execute(sa.insert(_report), added)
-    session.flush()
+    latest.put(session, _report, reports)
 
 
 def delete(session: orm.Session, instance_ids: Iterable[int]) -> None:
