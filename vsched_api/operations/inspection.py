@@ -107,7 +107,7 @@ def rows(report: messages.Report) -> Batch:
 
 def _info(info: messages.HostInfo) -> Row:
     for name in ('cpus', 'tick_us', 'capacity_mcpu', 'admitted_mcpu',
-                 'reserve_mcpu'):
+                 'reserve_mcpu', 'budget_check_us'):
         storable.integer('HostInfo.' + name, getattr(info, name))
     if info.placement is not None:
         for name in ('offered_mcpu', 'claimed_mcpu'):

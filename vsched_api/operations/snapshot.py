@@ -95,7 +95,11 @@ def update(session: ty.Any, host: models.Host, version: int,
         prices, _ = _prices(session, host.id)
     else:
         prices = row.prices_ns
-    values['certified'] = _true_of(known[_ERRORS], info)
+    errors = known[_ERRORS]
+    if errors is not None:
+        # Those remembered before there were such features lack them.
+        errors = {**certification.features(errors), **errors}
+    values['certified'] = _true_of(errors, info)
     values['prices_ns'] = prices if _true_of(known[_IO], info) else None
     if row is None:
         session.add(models.SnapshotHost(
@@ -120,7 +124,7 @@ _Facts = dict[str, ty.Any]
 def _true_of(facts: _Facts | None, info: messages.HostInfo) -> bool:
     """Whether a host is still the one that was measured."""
     return facts is not None and all(
-        facts[name] == getattr(info, name) for name in certification.FACTS)
+        getattr(info, name) == value for name, value in facts.items())
 
 
 def _facts(row: ty.Any) -> _Facts:
@@ -137,7 +141,8 @@ def _certificates(session: ty.Any, host_id: int,
     row, = rows
     points = profile_queries.points(session, [row.id])[row.id]
     return _text([one.to_dict() for one in snapshot.certify(
-        profiles.from_row(row, points), confidence)]), _facts(row)
+        profiles.from_row(row, points), confidence)]), {
+            **_facts(row), **certification.features(row.features)}
 
 
 def _prices(session: ty.Any,

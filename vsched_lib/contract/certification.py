@@ -26,13 +26,28 @@ def differences(profile: profiles.Profile,
 
     :param host: facts of the kernel now, as in a profile.
     """
-    return ['%s: %s, now %s' % (
-        name, getattr(profile, name), host[name])
-        for name in FACTS if getattr(profile, name) != host[name]]
+    found = [(name, getattr(profile, name), host[name]) for name in FACTS]
+    if isinstance(profile, profiles.ErrorProfile):
+        before = features(profile.features)
+        now = features(host['features'])
+        found += [(name, before[name], now[name]) for name in FEATURES]
+    return ['%s: %s, now %s' % (name, before, now)
+            for name, before, now in found if before != now]
 
 
 #: What must not have changed.
 FACTS = ('kernel', 'tick_us', 'cpus')
+#: Nor this, for errors: how often budgets are looked at between ticks. A
+#: profile that does not tell is from before there were such looks.
+FEATURES = ('budget_check_us',)
+
+
+def features(found: Mapping[str, ty.Any]) -> dict[str, ty.Any]:
+    """Those of a profile's features that errors depend on.
+
+    :param found: all features that a profile tells of.
+    """
+    return {name: found.get(name, 0) for name in FEATURES}
 
 
 def contended(profile: profiles.ErrorProfile, backend: str,

@@ -100,6 +100,8 @@ class HostInfo(wire.Message):
     :param placement: how it stands with placement; None from an agent that
         does not tell.
     :param policy: what its agent makes of what it has measured; likewise.
+    :param budget_check_us: how often it looks at budgets between ticks; 0
+        for never.
     """
 
     agent_version: str
@@ -115,6 +117,7 @@ class HostInfo(wire.Message):
     leaked_mcpu: int = 0
     placement: names.PlacementInfo | None = None
     policy: policies.HostPolicy | None = None
+    budget_check_us: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -20,10 +20,10 @@ import bisect
 from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
-import functools
 import typing as ty
 
 from vsched_lib.model import error
+from vsched_lib.model import sharing
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,9 +46,8 @@ class Certificate:
         if any(low >= high for low, high in zip(
                 self.shares_ppm, self.shares_ppm[1:], strict=False)):
             raise ValueError('shares_ppm: not rising')
-        # Nearly all hosts measure the same shares: one tuple for all of them
-        # is quickly compared, and in the processor's cache by then.
-        object.__setattr__(self, 'shares_ppm', _one(self.shares_ppm))
+        # Nearly all hosts measure the same shares.
+        object.__setattr__(self, 'shares_ppm', sharing.one(self.shares_ppm))
 
     @classmethod
     def of(cls, points: Iterable[error.Point],
@@ -86,12 +85,6 @@ class Certificate:
         if not bounds or None in bounds:
             return None
         return min(ty.cast(tuple[int, ...], bounds))
-
-
-@functools.lru_cache(maxsize=256)
-def _one(shares: tuple[int, ...]) -> tuple[int, ...]:
-    """The first of all that are equal."""
-    return shares
 
 
 def speaking(shares: Sequence[int], share_ppm: int) -> tuple[int, int]:

@@ -32,6 +32,7 @@ from vsched_lib.model import certificates
 from vsched_lib.model import error
 from vsched_lib.model import overhead
 from vsched_lib.model import reservation
+from vsched_lib.model import sharing
 
 
 class Cause(enum.StrEnum):
@@ -110,6 +111,12 @@ class Host:
         init=False, default=None)
 
     def __post_init__(self) -> None:
+        for name, value in (
+                ('backends', sharing.one(self.backends)),
+                ('policy', sharing.one(self.policy)),
+                ('certified', {sharing.one(kind): known for kind, known in
+                               self.certified.items()})):
+            object.__setattr__(self, name, value)
         if self.prices is not None:
             object.__setattr__(self, 'tariff', self.prices.tariff())
 
@@ -263,7 +270,7 @@ class _Way:
                  promise: reservation.Reservation) -> None:
         self._ask, self._backend, self._promise = ask, backend, promise
         self.name = str(backend)
-        self._key = self.name, promise.period_us
+        self._key = sharing.one((self.name, promise.period_us))
         # In whole ppm, and down.
         self._share_ppm = int(promise.utilisation * error.PPM)
         self._own_mcpu = promise.bandwidth_mcpu(ask.vcpus)

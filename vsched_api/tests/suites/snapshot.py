@@ -203,6 +203,21 @@ class Snapshot:
         self.assertEqual(first.hosts[0].certificates,
                          self.get().hosts[0].certificates)
 
+    def test_nor_does_one_with_other_looks_at_budgets(self):
+        self.node.send(listed=False, host_info=base.host_info(),
+                       error_profiles=(self.profile(),))
+        first, = self.get().hosts
+        self.info(budget_check_us=500)
+        host, = self.get().hosts
+        self.assertEqual((), host.certificates)
+        self.node.send(listed=False, error_profiles=(
+            self.profile(features={'budget_check_us': 500}),))
+        host, = self.get().hosts
+        self.assertEqual(first.certificates, host.certificates)
+        self.info()
+        host, = self.get().hosts
+        self.assertEqual((), host.certificates)
+
     def test_hosts_whose_agents_do_not_report(self):
         self.info()
         version = self.get().version
