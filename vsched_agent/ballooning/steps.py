@@ -190,11 +190,14 @@ class Steps:
                 previous: base.Record | None,
                 ) -> tuple[dict[int, int], Sequence[Mapping[str, ty.Any]]]:
         known = list(previous.found) if previous else []
-        bound = previous.pins.keys() if previous else ()
         if not (pins and self._settings.bind):
             return {}, known
-        found = self._hands.found(
-            domain, sorted(pins.keys() - set(bound)))
+        # One that an earlier balloon has bound is not as it was found, even
+        # if the last one did without it.
+        tids = {one['tid'] for one in known}
+        found = self._hands.found(domain, sorted(
+            vcpu.index for vcpu in domain.vcpus
+            if vcpu.index in pins and vcpu.tid not in tids))
         if found is None:
             return {}, known
         return dict(pins), [*known, *found]

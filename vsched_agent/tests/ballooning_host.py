@@ -19,6 +19,8 @@ import threading
 import time
 import typing as ty
 
+from oslotest import base as test_base
+
 from vsched_agent.ballooning import base
 from vsched_agent.ballooning import controller
 from vsched_agent.ballooning import steps
@@ -62,8 +64,8 @@ class Hands:
 
     def found(self, domain: ty.Any, indexes: Sequence[int],
               ) -> Sequence[Mapping[str, ty.Any]] | None:
-        return [{'tid': index} for index in indexes] if (
-            self.bindable) else None
+        return [{'tid': vcpu.tid} for vcpu in domain.vcpus
+                if vcpu.index in indexes] if self.bindable else None
 
     def bind(self, domain: ty.Any, pins: Mapping[int, int]) -> None:
         self.pins[domain.uuid] = dict(pins)
@@ -197,3 +199,29 @@ class Host:
                     int(run * SECOND_NS), int(wait * SECOND_NS), 100)
                 if vcpu.index in online else contention.VcpuUse(0, 0)
                 for vcpu in domain.vcpus}, self.promises.get(uuid))
+
+
+class HostCase(test_base.BaseTestCase):
+    """Tests with hosts that end with them."""
+
+    def make_host(self, **fields):
+        host = Host(**fields)
+        self.addCleanup(host.controller.stop, 0.1)
+        return host
+
+    def two(self, **fields):
+        """Two instances in each other's way, seen until they were acted on.
+
+        The first look greets them; three make a window.
+        """
+        host = self.make_host(**fields)
+        found = host.add(1), host.add(2)
+        host.pass_time(4)
+        return host, *found
+
+    def assert_full(self, host, *uuids):
+        for uuid in uuids:
+            count = len(host.domains[uuid].vcpus)
+            self.assertEqual(set(range(count)), host.guests.online(uuid))
+            self.assertNotIn(uuid, host.hands.shapes)
+            self.assertNotIn(uuid, host.memory.rows)

@@ -12,8 +12,6 @@
 
 import dataclasses
 
-from oslotest import base as test_base
-
 from vsched_agent.ballooning import base
 from vsched_agent.tests import ballooning_host
 from vsched_lib.contract import balloons
@@ -28,15 +26,10 @@ PENDING = balloons.OrderState.PENDING
 REFUSED = balloons.OrderState.REFUSED
 
 
-class OrderedCase(test_base.BaseTestCase):
+class OrderedCase(ballooning_host.HostCase):
     """Orders, and what is told of them."""
 
     generation = 0
-
-    def make_host(self, **fields):
-        host = ballooning_host.Host(**fields)
-        self.addCleanup(host.controller.stop, 0.1)
-        return host
 
     def one(self, run=0.1, wait=0.0, **fields):
         """An instance that nothing has to be done about."""
@@ -139,6 +132,18 @@ class TargetTest(OrderedCase):
         self.order(host, uuid, 2)
         self.assertEqual({0, 1}, set(host.hands.pins[uuid]))
         self.assertEqual(2, len(host.stands(uuid).cpus))
+
+    def test_bound_again_after_it_did_without_one(self):
+        host = self.make_host(cpus=4)
+        uuid = host.add(1, run=0.5, wait=0.0)
+        host.pass_time(4)
+        tids = [vcpu.tid for vcpu in host.domains[uuid].vcpus]
+        for target_vcpus in (2, 1, 2):
+            self.order(host, uuid, target_vcpus)
+        # How the second was found is what it had before it was ever bound.
+        self.assertEqual(
+            [{'tid': tid} for tid in tids[:2]],
+            [dict(one) for one in host.memory.rows[uuid]['found']])
 
     def test_after_a_reboot_once_more(self):
         host, uuid = self.one()
@@ -339,67 +344,3 @@ class FreezeTest(OrderedCase):
         host.pass_time(4)
         self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
         self.assertEqual({}, host.memory.rows)
-
-
-class StandingTest(OrderedCase):
-
-    def test_from_trial_to_kept_to_calm(self):
-        host = self.make_host(cpus=4)
-        one, two = host.add(1), host.add(2)
-        host.pass_time(4)
-        found = host.stands(one)
-        self.assertEqual((State.TRIAL, 2), (found.state, found.online_vcpus))
-        self.assertIsNotNone(found.not_before)
-        self.assertIn('75 %', found.cause)
-        host.pass_time(12)
-        self.assertEqual(State.KEPT, host.stands(one).state)
-        self.assertEqual(Outcome.KEPT, host.history(one)[-1].outcome)
-        host.busy[two] = (0.0, 0.0)
-        host.pass_time(20)
-        self.assertEqual(State.FULL, host.stands(one).state)
-        change, = host.history(one)
-        self.assertEqual(Outcome.CALM, change.outcome)
-        self.assertIn('not short', change.detail)
-
-    def test_nothing_is_told_twice(self):
-        host = self.make_host()
-        one, _ = host.add(1), host.add(2)
-        host.pass_time(14)
-        told = len(host.told)
-        host.pass_time(100)
-        self.assertEqual(told, len(host.told))
-        self.assertEqual(one, host.stands(one).instance_uuid)
-
-    def test_of_others_nothing_is_told(self):
-        host = self.make_host()
-        host.add(1, auto=False)
-        host.pass_time(3)
-        self.assertEqual([], host.told)
-
-    def test_what_was_going_on_when_it_ended(self):
-        host = self.make_host()
-        one, _ = host.add(1), host.add(2)
-        host.pass_time(4)
-        del host.domains[one]
-        host.pass_time(1)
-        change, = host.history(one)
-        self.assertEqual(Outcome.UNDONE, change.outcome)
-        self.assertIsNotNone(change.ended_at)
-
-    def test_the_heir_of_a_killed_agent_ends_what_nobody_was_told_of(self):
-        host = self.make_host()
-        one, _ = host.add(1), host.add(2)
-        host.pass_time(4)
-        for body in list(host.memory.rows.values()):
-            # As it was noted before the first step, by any release.
-            old = {name: value for name, value in body.items()
-                   if name not in ('change', 'manual')}
-            host.memory.note_balloon(old['instance_uuid'], old)
-        heir = self.make_host(memory=host.memory, guests=host.guests)
-        heir.domains, heir.wishes = host.domains, host.wishes
-        heir.busy = dict.fromkeys(host.busy, (0.0, 0.0))
-        heir.controller.recover()
-        heir.pass_time(2)
-        change, = heir.history(one)
-        self.assertEqual((4, 1, Outcome.UNDONE), (
-            change.before_vcpus, change.online_vcpus, change.outcome))
