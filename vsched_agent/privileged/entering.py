@@ -19,11 +19,15 @@ import typing as ty
 
 from vsched_agent.privileged import leaving
 from vsched_agent.privileged import syscalls
+from vsched_agent.privileged import threads
 
 #: Bandwidth of deadline threads that died or slept is given back at their
 #: 0-lag time, up to a period later: a first EBUSY may be about ghosts.
 BUSY_TRIES = 6
 BUSY_WAIT_S = 0.02
+
+#: How often a thread that stands still is taken out and put in again.
+_GOING_TRIES = 3
 
 
 class Request(ty.NamedTuple):
@@ -85,6 +89,8 @@ def enter(requests: Iterable[Request]) -> Failure | None:
     for _, request, before in plan:
         try:
             _set_patiently(request)
+            if before.policy != syscalls.SCHED_DEADLINE:
+                _set_going(request, before)
         except OSError as failure:
             return Failure(request.tid, failure.errno or 0, 'set',
                            _undo(done))
@@ -112,6 +118,38 @@ def _set_patiently(request: Request) -> None:
             time.sleep(BUSY_WAIT_S)
         else:
             return
+
+
+def _set_going(request: Request, before: syscalls.Attr) -> None:
+    """See to it that a thread which has come into the class runs.
+
+    One that left too shortly before, whoever took it out, may still be
+    flagged as throttled: see :mod:`vsched_agent.privileged.leaving`. Out
+    again, the kernel forgets that, as its 0-lag time is over by then.
+    """
+    for _ in range(_GOING_TRIES):
+        if not _stands_still(request):
+            return
+        leaving.leave([leaving.Request(request.tid, before)])
+        _set_patiently(request)
+
+
+def _stands_still(request: Request) -> bool:
+    with threads.View(request.tid) as view:
+        found = _budget(view)
+        if found is None:
+            return False
+        time.sleep(2 * request.period_ns * 1e-9)
+        return _budget(view) == found
+
+
+def _budget(view: threads.View) -> tuple[int, int | None] | None:
+    """What an overdrawn, runnable thread owes; None of any other."""
+    left_ns = view.left_ns()
+    if left_ns is None or left_ns >= 0 or (
+            view.state() != threads.RUNNABLE):
+        return None
+    return left_ns, view.deadline_ns()
 
 
 def _undo(done: list[tuple[Request, syscalls.Attr]]) -> tuple[int, ...]:

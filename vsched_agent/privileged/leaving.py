@@ -20,11 +20,14 @@ What the kernel does (kernel/sched/deadline.c: ``switched_from_dl()``,
   is first parked on parameters whose bandwidth the kernel counts as zero.
 * What an overdrawn thread owes is counted in periods of the parameters it
   has; on the parking place a microsecond is a second. So nothing that runs
-  is parked, and what is parked leaves within microseconds.
+  is parked, and what is parked leaves within microseconds. A sleeper that
+  is overdrawn might wake in these: it is replenished or awake soon, and
+  waited for before it is parked.
 * A throttled thread that leaves stays flagged as throttled until the timer
-  of its next period, but nobody replenishes it any more. Coming back into
+  of its 0-lag time, but nobody replenishes it any more. Coming back into
   the class in between, it would stand still for good. So whoever left while
-  runnable is waited for.
+  runnable is waited for, and :mod:`vsched_agent.privileged.entering` looks
+  whether those that come back run.
 * Rebuilding the root domains makes the books anew from the threads in the
   class. If a thread has left and its 0-lag time is still to come, its
   bandwidth is then taken off once more. So the wait is kept short.
@@ -43,12 +46,16 @@ from vsched_agent.privileged import parking
 from vsched_agent.privileged import syscalls
 from vsched_agent.privileged import threads
 
+#: clock_getres(2): as coarse as the scheduler's tick.
+_CLOCK_MONOTONIC_COARSE = 6
 #: What a runnable thread may have overdrawn where the kernel does not tell:
-#: the longest scheduler tick, of a kernel with CONFIG_HZ=100.
-TICK_NS = 10_000_000
+#: a tick, at which budgets end.
+TICK_NS = round(time.clock_getres(_CLOCK_MONOTONIC_COARSE) * 1e9)
 
 #: The longest wait for the timers of a thread that has left.
 SETTLE_MOST_S = 5.0
+#: How often an overdrawn sleeper is looked at.
+_LOOK_S = 0.0005
 
 #: Held by whoever changes deadline bandwidth in this process, so that
 #: nobody comes between the two steps of a leave and that a probe does not
@@ -97,8 +104,10 @@ def leave(requests: Iterable[Request]) -> tuple[Failure, ...]:
     settled_ns = 0
     for request in requests:
         try:
-            with exclusive, threads.View(request.tid) as view:
-                settled_ns = max(settled_ns, _leave(request, view))
+            with threads.View(request.tid) as view:
+                _await_paid(request.tid, view)
+                with exclusive:
+                    settled_ns = max(settled_ns, _leave(request, view))
         except ProcessLookupError:
             continue
         except OSError as failure:
@@ -125,6 +134,37 @@ def changed(tid: int, before: syscalls.Attr) -> None:
     _over_ns[tid] = max(_over_ns.get(tid, 0), now_ns + 2 * before.period_ns)
 
 
+def _await_paid(tid: int, view: threads.View) -> None:
+    """Wait until a thread does not sleep while it is overdrawn.
+
+    The kernel replenishes a throttled sleeper at its next period, from its
+    debt on; one that nobody replenishes was overdrawn in another life.
+    """
+    held = syscalls.get_attr(tid)
+    if held.policy != syscalls.SCHED_DEADLINE:
+        return
+    give_up_s = None
+    while ((left_ns := view.left_ns() or 0) < 0 and
+           view.state() != threads.RUNNABLE):
+        now_s = time.monotonic()
+        if give_up_s is None:
+            give_up_s = now_s + min(
+                SETTLE_MOST_S, _repaid_ns(held, -left_ns) * 1e-9)
+        if now_s >= give_up_s:
+            break
+        time.sleep(_LOOK_S)
+
+
+def _repaid_ns(held: syscalls.Attr, owed_ns: int) -> int:
+    """The time in which a thread has paid what it owes, at the most.
+
+    Its deadline was moved for what it owed before that, which was a tick at
+    the most as well.
+    """
+    return 2 * held.period_ns + (
+        (owed_ns + TICK_NS) * held.period_ns // held.runtime_ns)
+
+
 def _leave(request: Request, view: threads.View) -> int:
     """Take one thread out.
 
@@ -140,8 +180,7 @@ def _leave(request: Request, view: threads.View) -> int:
         syscalls.set_attr(tid, attr)
         owed_ns = TICK_NS if left_ns is None else max(0, -left_ns)
         last_ns = _over_ns.pop(tid, 0) - time.monotonic_ns()
-        return max(last_ns, 2 * held.period_ns + (
-            owed_ns * held.period_ns // held.runtime_ns))
+        return max(last_ns, _repaid_ns(held, owed_ns))
     parking.park_and_set(tid, attr)
     if view.run_ns() == ran_ns and view.state() != threads.RUNNABLE:
         return 0

@@ -37,6 +37,7 @@ class Thread:
 
     :param state: its letter in /proc.
     :param left_ns: what is left of its budget.
+    :param deadline_ns: when its period ends.
     :param cpus: where it may run.
     :param cpuset: what its control group allows; None for all.
     """
@@ -44,6 +45,7 @@ class Thread:
     attr: syscalls.Attr = syscalls.Attr(syscalls.SCHED_OTHER)
     state: str = 'S'
     left_ns: int = 0
+    deadline_ns: int = 0
     ran_ns: int = 0
     cpus: frozenset[int] = frozenset((0, 1))
     cpuset: frozenset[int] | None = None
@@ -179,6 +181,9 @@ class _View:
 
     def left_ns(self) -> int | None:
         return self._thread.left_ns
+
+    def deadline_ns(self) -> int | None:
+        return self._thread.deadline_ns
 
 
 def _units(attr: syscalls.Attr) -> int:

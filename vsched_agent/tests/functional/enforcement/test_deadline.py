@@ -14,6 +14,8 @@ import os
 import time
 
 from vsched_agent.enforcement import deadline
+from vsched_agent.privileged import syscalls
+from vsched_agent.privileged import threads
 from vsched_agent.tests import backend_suite
 from vsched_agent.tests.functional.enforcement import kernel_case
 from vsched_lib.contract import errors
@@ -89,3 +91,35 @@ class TestBusy(kernel_case.KernelCase, backend_suite.BackendSuite):
         while self.run_ns(tid) == ran_ns:
             self.assertLess(time.monotonic(), give_up, 'it stands still')
             time.sleep(0.005)
+
+
+class TestAlwaysRunnable(kernel_case.KernelCase):
+    """A thread that never sleeps."""
+
+    busy_us = 1_000_000
+
+    def test_taken_out_by_others_while_it_was_throttled(self):
+        """Its timer finds it outside, and nobody replenishes it any more."""
+        backend = deadline.DeadlineBackend()
+        promise = reservation.Reservation(500, 100_000)
+        target, = self.targets(1)
+        prior = backend.prior([target])
+        for _ in range(3):
+            backend.apply([target], promise)
+            with threads.View(target.tid) as view:
+                give_up = time.monotonic() + 10
+                while view.left_ns() >= 0:
+                    self.assertLess(
+                        time.monotonic(), give_up, 'never overdrawn')
+                    time.sleep(0.0005)
+            syscalls.set_attr(
+                target.tid, syscalls.Attr(syscalls.SCHED_OTHER))
+            # Until that timer has come.
+            time.sleep(0.2)
+            backend.apply([target], promise)
+            ran_ns = self.run_ns(target.tid)
+            # A tick is paid back within 0.8 s.
+            time.sleep(1.0)
+            self.assertGreater(
+                self.run_ns(target.tid), ran_ns, 'it stands still')
+            backend.restore([target], prior)

@@ -77,6 +77,36 @@ class TestEntering(base.BaseTestCase):
         self.assertEqual(errno.EBUSY, self.enter((tid, 20))['errno'])
         self.assertLess(sum(self.kernel.slept), 0.2)
 
+    def test_one_that_stands_still_is_put_in_again(self):
+        tid = self.kernel.start(state='R', left_ns=-MS)
+        real, entered = self.kernel.set_attr, []
+
+        def set_attr(tid, attr):
+            real(tid, attr)
+            if attr.policy == syscalls.SCHED_DEADLINE:
+                entered.append(attr)
+            if len(entered) == 2:
+                self.kernel.threads[tid].left_ns = MS
+        self.patch(syscalls, 'set_attr', set_attr)
+        self.assertEqual({}, self.enter((tid, 4)))
+        self.assertEqual(2, len(entered))
+        self.assertEqual(4, self.runtime_ms(tid))
+
+    def test_one_that_is_replenished_is_left_alone(self):
+        tid = self.kernel.start(state='R', left_ns=-MS)
+
+        def sleep(seconds):
+            self.kernel.threads[tid].deadline_ns += 20 * MS
+        self.patch(entering.time, 'sleep', sleep)
+        self.assertEqual({}, self.enter((tid, 4)))
+        self.assertEqual(1, len(self.kernel.calls))
+
+    def test_what_never_runs_is_tried_for_so_long(self):
+        tid = self.kernel.start(state='R', left_ns=-MS)
+        self.assertEqual({}, self.enter((tid, 4)))
+        self.assertEqual(4, self.runtime_ms(tid))
+        self.assertEqual(7, len(self.kernel.calls))
+
     def test_what_gives_goes_first(self):
         small, large = self.kernel.start(), self.kernel.start()
         self.assertEqual({}, self.enter((small, 16), (large, 20)))

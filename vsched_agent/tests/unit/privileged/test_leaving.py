@@ -58,6 +58,38 @@ class TestLeaving(base.BaseTestCase):
         # It owes 2 ms, at the rate of 6 in 20.
         self.assertGreaterEqual(sum(self.waited), 0.0066)
 
+    def test_an_overdrawn_sleeper_is_parked_when_it_is_replenished(self):
+        tid = self.kernel.start(attr=HELD, left_ns=-2 * MS)
+        seen = []
+
+        def sleep(seconds):
+            seen.append(list(self.kernel.calls))
+            if len(seen) == 3:
+                self.kernel.threads[tid].left_ns = 4 * MS
+        self.patch(leaving.time, 'sleep', sleep)
+        self.assertEqual((), self.leave(tid))
+        self.assertEqual([[], [], []], seen[:3])
+        self.assertEqual(
+            [parking.PARKED.period_ns, 0],
+            [call[3] for call in self.kernel.calls])
+
+    def test_an_overdrawn_sleeper_that_wakes_is_not_parked(self):
+        tid = self.kernel.start(attr=HELD, left_ns=-2 * MS)
+        self.patch(leaving.time, 'sleep', lambda seconds: setattr(
+            self.kernel.threads[tid], 'state', 'R'))
+        self.assertEqual((), self.leave(tid))
+        self.assertEqual([0], [call[3] for call in self.kernel.calls])
+
+    def test_a_sleeper_that_stays_overdrawn_is_waited_for_so_long(self):
+        tid = self.kernel.start(attr=HELD, left_ns=-2 * MS)
+        clock = iter(range(10_000))
+        self.patch(leaving.time, 'monotonic', lambda: next(clock) / 1000)
+        self.assertEqual((), self.leave(tid))
+        # 2 ms and a tick at the rate of 6 in 20, and two periods.
+        self.assertGreaterEqual(len(self.waited), 46)
+        self.assertLess(len(self.waited), 200)
+        self.assertEqual(0, self.kernel.used)
+
     def test_a_deadline_of_longer_periods_is_waited_for(self):
         tid = self.kernel.start(attr=HELD._replace(
             runtime_ns=300 * MS, deadline_ns=1000 * MS,
