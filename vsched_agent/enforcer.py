@@ -137,6 +137,8 @@ class Enforcer:
             self._holdings[domain.uuid] = in_force.Holding(
                 name, promise, domain.pid, tuple(
                     target for target in mine if held.get(target.tid)))
+            backend.resume([(target, promise) for target in
+                            self._holdings[domain.uuid].targets])
             return True
         return False
 

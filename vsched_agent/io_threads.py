@@ -78,6 +78,7 @@ class IoThreads:
         if promises:
             self._holdings[domain.uuid] = in_force.IoHolding(
                 domain.pid, tuple(promises), on_top)
+            self._backend.resume(promises)
         return bool(promises)
 
     def apply(self, uuid: str, wanted: in_force.IoHolding) -> None:

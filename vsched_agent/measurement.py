@@ -55,11 +55,11 @@ class ErrorMeasurement:
         self._conf = conf
         self._rungs = ladder.Ladder(conf)
         self._books = capacity.KernelCapacity(
-            reserve_mcpu=conf.agent.reserve_mcpu)
+            reserve_mcpu=conf.agent.reserve_mcpu + ladder.reserve_mcpu(conf))
         facts = kernel.KernelFacts.read()
         self.cpus = len(facts.online)
         self.host = runner.Host(
-            self._free_ppm, profiles.facts(facts), clocks.best())
+            self._free_ppm, profiles.facts(facts, conf), clocks.best())
 
     @property
     def usable(self) -> Sequence[reservation.Backend]:
@@ -136,7 +136,7 @@ class OverheadMeasurement:
         options = conf.profiling
         own = kernel.KernelFacts.read()
         self.plan = loads.QUICK if quick else loads.FULL
-        self.facts = profiles.facts(own)
+        self.facts = profiles.facts(own, conf)
         self._quick = quick
         folder = profiles.folder(conf)
         self.stage = stage.Stage(stage.Props(

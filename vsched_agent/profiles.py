@@ -27,6 +27,7 @@ from oslo_log import log as logging
 
 from vsched_agent import costs
 from vsched_agent.enforcement import kernel
+from vsched_agent.enforcement import ladder
 from vsched_agent import in_force
 from vsched_agent import limits
 from vsched_agent.privileged import switches
@@ -75,12 +76,17 @@ def chosen(stored: store.Profiles[store.Kind],
             else stored.load(source, command.version))
 
 
-def facts(found: kernel.KernelFacts) -> dict[str, ty.Any]:
-    """What a profile says of the kernel it was made on."""
+def facts(found: kernel.KernelFacts,
+          conf: cfg.ConfigOpts) -> dict[str, ty.Any]:
+    """What a profile says of the kernel it was made on, and how.
+
+    :param conf: with the agent's options.
+    """
     return {'kernel': found.release, 'tick_us': found.tick_us,
             'cpus': len(found.online), 'features': {
                 'options': dict(found.options),
                 'hrtick_dl': found.hrtick_dl,
+                'budget_check_us': ladder.budget_check_us(conf),
                 'fair_server': bool(found.fair_servers),
                 'rt_runtime_us': found.rt_runtime_us,
                 'rt_period_us': found.rt_period_us}}

@@ -303,6 +303,7 @@ class Reconciler:
     def _gone(self, uuid: str) -> None:
         self._enforcer.drop(uuid)
         self._charging.forget(uuid)
+        self._settler.forget(uuid)
         self._bulletin.forget(uuid)
         self._retry_unmet()
 

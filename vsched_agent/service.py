@@ -89,10 +89,11 @@ class Agent(service_base.ServiceBase):
         self._kernel = kernel.KernelFacts.read()
         self._ladder = ladder.Ladder(self._conf)
         self._capacity = capacity.KernelCapacity(
-            reserve_mcpu=conf.reserve_mcpu)
+            reserve_mcpu=conf.reserve_mcpu + ladder.reserve_mcpu(
+                self._conf))
         self._driver = self._hypervisor or factory.from_conf(self._conf)
         self._profiles = profiles.HostProfiles(
-            self._conf, profiles.facts(self._kernel))
+            self._conf, profiles.facts(self._kernel, self._conf))
         self._enforcer = enforcer.Enforcer(
             self._ladder.backends, self._ladder.support, self._capacity,
             self._state.journal, admission.Test(conf.admission_test),
@@ -154,6 +155,8 @@ class Agent(service_base.ServiceBase):
         self._profiles.close()
         if self._conf.agent.restore_on_stop:
             self.restore()
+        for backend in self._ladder.backends.values():
+            backend.close()
         self._driver.stop()
         self._meter.close()
         self._state.close()
@@ -238,4 +241,5 @@ class Agent(service_base.ServiceBase):
                 messages.BackendInfo(
                     str(name), support.usable, tuple(support.reasons))
                 for name, support in supports.items()),
-            placement=placed, policy=self._profiles.policy)
+            placement=placed, policy=self._profiles.policy,
+            budget_check_us=ladder.budget_check_us(self._conf))

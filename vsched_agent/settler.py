@@ -52,6 +52,10 @@ class Settler:
         self._on_room = on_room
         self._unpriced_told: dict[str, str] = {}
 
+    def forget(self, uuid: str) -> None:
+        """The instance is gone."""
+        self._unpriced_told.pop(uuid, None)
+
     def settle(self, domain: base.Domain, wanted: wants.Wanted) -> bool:
         """Have an instance hold what it should, as far as it can.
 

@@ -145,7 +145,8 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
     found = profiles.overhead_profiles(conf).latest(
         contract.ProfileSource.BENCHMARK)
     problem = prices.Prices(
-        lambda: found, profiles.facts(kernel.KernelFacts.read())).problem()
+        lambda: found, profiles.facts(
+            kernel.KernelFacts.read(), conf)).problem()
     if found is None or problem is not None:
         return doctor.Finding(
             doctor.Level.NOTE, 'overhead', problem or '',

@@ -242,7 +242,7 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
             doctor.Level.NOTE, 'error', 'this host was never measured: it '
             'can promise no flavor its max_alloc_error_pct', remedy)
     differ = certification.differences(
-        found, profiles.facts(kernel.KernelFacts.read()))
+        found, profiles.facts(kernel.KernelFacts.read(), conf))
     if differ:
         return doctor.Finding(
             doctor.Level.NOTE, 'error', 'profile %d was measured with '

@@ -61,7 +61,8 @@ agent_opts = [
         'reserve_mcpu',
         default=0, min=0,
         help='Milli-CPU of what the kernel admits that reservations leave '
-             'to the host.'),
+             'to the host, besides what [enforcement] budget_check_us '
+             'takes.'),
     cfg.StrOpt(
         'admission_test',
         default=str(admission.Test.BANDWIDTH),

@@ -19,6 +19,31 @@ from oslo_config import types
 
 from vsched_lib.model import reservation
 
+#: The kernel's least period (kernel.sched_deadline_period_min_us), and one
+#: that no tick is longer than.
+LEAST_CHECK_US, MOST_CHECK_US = 100, 10_000
+
+
+class CheckInterval(types.Integer):
+    """Microseconds between two looks at budgets, or 0 for none."""
+
+    def __init__(self) -> None:
+        super().__init__(0, MOST_CHECK_US)
+
+    def __call__(self, value: object) -> int | float | None:
+        """Read the option's value.
+
+        :raises ValueError: when it is out of range.
+        """
+        found = super().__call__(value)
+        if found and found < LEAST_CHECK_US:
+            raise ValueError(
+                'should be 0 (off) or at least %d: the kernel schedules '
+                'nothing more often (kernel.sched_deadline_period_min_us)'
+                % LEAST_CHECK_US)
+        return found
+
+
 enforcement_group = cfg.OptGroup(
     'enforcement',
     title='Enforcement',
@@ -37,6 +62,19 @@ enforcement_opts: list[cfg.Opt] = [
              'cgroup CPU bandwidth: a cap, no guarantee')]),
         help='The backends this compute node may use, the preferred one '
              'first. A reservation that names no backend gets the first.'),
+    cfg.Opt(
+        'budget_check_us',
+        type=CheckInterval(), default=0,
+        help='How often a helper looks at the budgets of backend deadline '
+             'between the kernel\'s ticks, in microseconds, 100 to 10000; '
+             '0 leaves them to the tick. It makes small shares exact where '
+             'the kernel has no HRTICK_DL: a budget is overrun by such an '
+             'interval at the most instead of a tick. It costs a tenth of '
+             'one CPU, whatever the interval, which is reported as part of '
+             'the host\'s reserve and promised to nobody. An interval that '
+             'is not shorter than the tick is of no use. Error profiles '
+             'made with another value do not count any more. Pinned vCPUs '
+             'are left to the tick.'),
     cfg.FloatOpt(
         'max_overhead_pct',
         default=50.0, min=0, max=100,

@@ -57,7 +57,7 @@ class Support:
 class Enforced:
     """What the kernel holds for one thread, read back from it.
 
-    :param runtime_us: budget; fractions of a microsecond are rounded down.
+    :param runtime_us: budget, rounded to the nearest microsecond.
     :param period_us: period.
     :param mode: capped or work_conserving.
     """
@@ -109,6 +109,18 @@ class Backend(abc.ABC):
         :raises errors.Refused: with its cause; every thread then has what
             it had before the call.
         """
+
+    def resume(self, promises: Sequence[Promised]) -> None:  # noqa: B027
+        """Go on with what an earlier agent left in force.
+
+        Nothing is applied: this is for what a backend does all the time,
+        which ended with that agent.
+
+        :param promises: what the threads hold.
+        """
+
+    def close(self) -> None:  # noqa: B027
+        """Do nothing any more; what is in force stays."""
 
     @abc.abstractmethod
     def read(self, targets: Sequence[Target]) -> dict[int, Enforced | None]:

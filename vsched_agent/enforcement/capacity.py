@@ -25,6 +25,7 @@ from oslo_log import log as logging
 
 from vsched_agent.enforcement import cgroup
 from vsched_agent.enforcement import kernel
+from vsched_agent.privileged import probing
 from vsched_agent.privileged import sched
 from vsched_agent.privileged import syscalls
 from vsched_lib.model import host
@@ -33,6 +34,8 @@ from vsched_lib.model import reservation
 LOG = logging.getLogger(__name__)
 
 _UNITS_PER_CPU = 1 << reservation.KERNEL_BW_SHIFT
+#: Less than this, beyond whole CPUs, a probe does not see.
+_SEEN_UNITS = probing.LEAST_UNITS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -125,13 +128,15 @@ class Measured:
         """What nobody holds and nobody can have."""
         if self.expected_units is None:
             return 0
-        return max(0, self.expected_units - self.total_units)
+        lost_units = self.expected_units - self.total_units
+        return lost_units if lost_units >= _SEEN_UNITS else 0
 
     @property
     def balanced(self) -> bool:
         """Whether nothing is lost and nothing is there twice."""
-        return self.expected_units in (
-            None, self.free_units + self.live_units)
+        return self.expected_units is None or 0 <= (
+            self.expected_units - self.free_units - self.live_units
+        ) < _SEEN_UNITS
 
     @property
     def leaked_mcpu(self) -> int:

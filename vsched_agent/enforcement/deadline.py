@@ -25,6 +25,7 @@ from oslo_log import log as logging
 
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import base
+from vsched_agent.enforcement import budgets
 from vsched_agent.enforcement import cgroup
 from vsched_agent.enforcement import kernel
 from vsched_agent.privileged import sched
@@ -35,6 +36,9 @@ from vsched_lib.model import reservation
 LOG = logging.getLogger(__name__)
 
 _NS_PER_US = 1000
+#: By so much parameters may be off while a budget is looked at, or after
+#: whoever did was killed; see vsched_agent.privileged.checking.
+_LOOK_NS = 1
 
 
 class DeadlineBackend(base.Backend):
@@ -47,14 +51,17 @@ class DeadlineBackend(base.Backend):
     :param probe: asks the kernel what it still admits, for the figures of
         a refusal.
     :param root: the file system's top, for tests with one of their own.
+    :param checks: looks at budgets between the kernel's ticks.
     """
 
     name = reservation.Backend.DEADLINE
 
     def __init__(self, pinning: affinity.Affinity | None = None,
                  probe: Callable[[int], int] | None = None,
-                 root: str = '/') -> None:
+                 root: str = '/',
+                 checks: budgets.BudgetChecks | None = None) -> None:
         self._pinning = pinning or affinity.Affinity(root=root)
+        self._checks = checks or budgets.BudgetChecks()
         self._probe = probe or sched.probe_free_bandwidth
         self._root = root
 
@@ -107,7 +114,8 @@ class DeadlineBackend(base.Backend):
         try:
             changing = [
                 (target, promise) for target, promise in promises
-                if syscalls.get_attr(target.tid) != _attr(promise)]
+                if not _same(syscalls.get_attr(target.tid),
+                             _attr(promise))]
             moving = {target.tid for target, _ in changing}
             pinned = self._pinning.pinned([
                 target for target, _ in promises])
@@ -126,6 +134,15 @@ class DeadlineBackend(base.Backend):
             raise errors.Refused(
                 'a thread is gone: %s' % failure,
                 errors.Code.THREADS_GONE) from None
+        self.resume(promises)
+
+    def resume(self, promises: Sequence[base.Promised]) -> None:
+        """Have the threads' budgets looked at, where that is wanted."""
+        self._checks.watch(_requests(promises))
+
+    def close(self) -> None:
+        """Look at no budgets any more."""
+        self._checks.close()
 
     def read(self, targets: Sequence[base.Target],
              ) -> dict[int, base.Enforced | None]:
@@ -139,8 +156,7 @@ class DeadlineBackend(base.Backend):
                 continue
             found[target.tid] = None if (
                 attr.policy != syscalls.SCHED_DEADLINE) else base.Enforced(
-                    attr.runtime_ns // _NS_PER_US,
-                    attr.period_ns // _NS_PER_US,
+                    _us(attr.runtime_ns), _us(attr.period_ns),
                     _WORK_CONSERVING if attr.flags & syscalls.FLAG_RECLAIM
                     else _CAPPED)
         return found
@@ -148,6 +164,7 @@ class DeadlineBackend(base.Backend):
     def restore(self, targets: Sequence[base.Target],
                 prior: Mapping[int, base.Prior]) -> None:
         """See the base class; returns when the bandwidth is free again."""
+        self._checks.forget([target.tid for target in targets])
         back: list[tuple[int, ...]] = []
         entering: list[tuple[int, ...]] = []
         confine: list[affinity.Confinement] = []
@@ -179,17 +196,13 @@ class DeadlineBackend(base.Backend):
     def _set(self, promises: Sequence[base.Promised]) -> None:
         if not promises:
             return
-        requests = []
-        for target, promise in promises:
-            wanted = _attr(promise)
-            requests.append((target.tid, wanted.runtime_ns,
-                             wanted.period_ns, wanted.flags))
-        failure = sched.set_deadline(requests)
-        if failure:
-            if failure['unrestored']:
-                LOG.error('threads %s did not get back what they had',
-                          failure['unrestored'])
-            raise self._refusal(failure, promises)
+        with self._checks.paused([target.tid for target, _ in promises]):
+            failure = sched.set_deadline(_requests(promises))
+            if failure:
+                if failure['unrestored']:
+                    LOG.error('threads %s did not get back what they had',
+                              failure['unrestored'])
+                raise self._refusal(failure, promises)
 
     def _refusal(self, failure: Mapping[str, ty.Any],
                  promises: Sequence[base.Promised]) -> errors.Refused:
@@ -264,6 +277,28 @@ def _attr(promise: reservation.Reservation) -> syscalls.Attr:
     return syscalls.Attr(
         syscalls.SCHED_DEADLINE, flags, 0, 0,
         promise.runtime_us * _NS_PER_US, period_ns, period_ns)
+
+
+def _requests(promises: Sequence[base.Promised]) -> list[tuple[int, ...]]:
+    """The promises as the privileged helpers take them."""
+    found: list[tuple[int, ...]] = []
+    for target, promise in promises:
+        wanted = _attr(promise)
+        found.append((target.tid, wanted.runtime_ns, wanted.period_ns,
+                      wanted.flags))
+    return found
+
+
+def _same(held: syscalls.Attr, wanted: syscalls.Attr) -> bool:
+    """Whether a thread holds what it shall, looks at its budget aside."""
+    return (held[:4] == wanted[:4] and
+            abs(held.runtime_ns - wanted.runtime_ns) <= _LOOK_NS and
+            abs(held.deadline_ns - wanted.deadline_ns) <= _LOOK_NS and
+            abs(held.period_ns - wanted.period_ns) <= _LOOK_NS)
+
+
+def _us(ns: int) -> int:
+    return (ns + _NS_PER_US // 2) // _NS_PER_US
 
 
 def _held(tid: int) -> Fraction:

@@ -168,6 +168,10 @@ def _kernel(facts: kernel.KernelFacts) -> Iterator[Finding]:
             '%d CPUs' % (mcpu, len(facts.fair_servers)))
 
 
+#: The interval of looks that the doctor advises: a shorter one leaves the
+#: helper time for a few threads only.
+LOOK_US = 500
+
 #: Options whose absence an operator should know of, and what it means.
 _OPTIONS = {
     'CFS_BANDWIDTH': 'backend cfs has no quotas',
@@ -215,13 +219,20 @@ def _tick(facts: kernel.KernelFacts) -> Iterator[Finding]:
 
 
 def _finer(facts: kernel.KernelFacts) -> str:
+    ways = []
     if facts.options.get('SCHED_HRTICK') == 'y':
-        return ('this kernel can end budgets by a timer: write HRTICK_DL to '
-                '/sys/kernel/debug/sched/features, where debugfs is there '
-                'and not locked down')
-    if facts.tick_us > 1000:
-        return 'a kernel with CONFIG_HZ=1000 makes bursts four times finer'
-    return ''
+        ways.append(
+            'this kernel can end budgets by a timer: write HRTICK_DL to '
+            '/sys/kernel/debug/sched/features, where debugfs is there and '
+            'not locked down')
+    elif facts.tick_us > 1000:
+        ways.append(
+            'a kernel with CONFIG_HZ=1000 makes bursts four times finer')
+    if facts.tick_us > LOOK_US:
+        ways.append(
+            '[enforcement] budget_check_us = %d has budgets looked at so '
+            'often, for a tenth of a CPU' % LOOK_US)
+    return '; or '.join(ways)
 
 
 def _books(host: Host, repair: bool) -> Iterator[Finding]:

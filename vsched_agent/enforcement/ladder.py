@@ -24,13 +24,41 @@ import typing as ty
 from oslo_config import cfg
 
 from vsched_agent.enforcement import base
+from vsched_agent.enforcement import budgets
 from vsched_agent.enforcement import cfs
 from vsched_agent.enforcement import deadline
 from vsched_lib.model import reservation
 
-_MADE_BY: Mapping[reservation.Backend, Callable[[], base.Backend]] = {
-    reservation.Backend.DEADLINE: deadline.DeadlineBackend,
-    reservation.Backend.CFS: cfs.CfsBackend,
+
+def budget_check_us(conf: cfg.ConfigOpts | None) -> int:
+    """How often budgets are looked at between ticks; 0 for never.
+
+    :param conf: options with the group ``enforcement``; None for the
+        defaults.
+    """
+    if conf is None or reservation.Backend.DEADLINE not in (
+            conf.enforcement.backends):
+        return 0
+    return int(conf.enforcement.budget_check_us)
+
+
+def reserve_mcpu(conf: cfg.ConfigOpts) -> int:
+    """What enforcement itself takes of the host, and can not be promised.
+
+    :param conf: options with the group ``enforcement``.
+    """
+    return budgets.BudgetChecks(budget_check_us(conf)).reserve_mcpu
+
+
+def _deadline(conf: cfg.ConfigOpts | None) -> base.Backend:
+    return deadline.DeadlineBackend(
+        checks=budgets.BudgetChecks(budget_check_us(conf)))
+
+
+_MADE_BY: Mapping[reservation.Backend,
+                  Callable[[cfg.ConfigOpts | None], base.Backend]] = {
+    reservation.Backend.DEADLINE: _deadline,
+    reservation.Backend.CFS: lambda conf: cfs.CfsBackend(),
 }
 
 #: What a host can do changes only by an operator's hand.
@@ -64,7 +92,7 @@ class Ladder:
         if backends is None:
             names: ty.Iterable[str] = (
                 _MADE_BY if conf is None else conf.enforcement.backends)
-            backends = [_MADE_BY[reservation.Backend(name)]()
+            backends = [_MADE_BY[reservation.Backend(name)](conf)
                         for name in names]
         self.backends: Mapping[reservation.Backend, base.Backend] = (
             types.MappingProxyType({

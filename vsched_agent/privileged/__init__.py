@@ -14,14 +14,15 @@
 
 from oslo_config import cfg
 
+from vsched_agent.privileged import budgets
 from vsched_agent.privileged import cgroup
 from vsched_agent.privileged import clocks
 from vsched_agent.privileged import links
 from vsched_agent.privileged import sched
 
 
-_CONTEXTS = (cgroup.cgroup_pctxt, clocks.perf_pctxt, links.links_pctxt,
-             sched.sched_pctxt)
+_CONTEXTS = (budgets.budgets_pctxt, cgroup.cgroup_pctxt, clocks.perf_pctxt,
+             links.links_pctxt, sched.sched_pctxt)
 
 #: The sections of the configuration that are about helpers.
 SECTIONS = tuple(context.cfg_section for context in _CONTEXTS)

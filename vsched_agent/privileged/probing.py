@@ -24,8 +24,8 @@ from vsched_agent.privileged import threads
 #: A runtime of 8·u nanoseconds in this period is exactly u units.
 _NS_PER_UNIT = 8
 _PERIOD_NS = _NS_PER_UNIT << 20
-#: The kernel takes no runtime below 1024 ns.
-_LEAST_UNITS = 1024 // _NS_PER_UNIT
+#: The kernel takes no runtime below 1024 ns, so less is not seen.
+LEAST_UNITS = 1024 // _NS_PER_UNIT
 _ONE_CPU = 1 << 20
 #: A thread just started needs a moment to fall asleep.
 _SETTLE_S = 0.0002
@@ -50,7 +50,7 @@ class _Sleeper:
 
         :param units: 2**-20 CPU; 0 leaves the class.
         """
-        if units < _LEAST_UNITS:
+        if units < LEAST_UNITS:
             self.let_go()
             return units == 0
         runtime_ns = units * _NS_PER_UNIT
@@ -87,7 +87,7 @@ def attempt() -> int:
     """
     sleeper = _Sleeper()
     try:
-        sleeper.hold(_LEAST_UNITS)
+        sleeper.hold(LEAST_UNITS)
     except OSError as failure:
         return failure.errno or errno.EINVAL
     finally:
@@ -104,7 +104,8 @@ def probe(most: int) -> int:
 
     :param most: stop at so many 2**-20 CPU: a kernel without a bound
         (sched_rt_runtime_us = -1) admits anything.
-    :returns: 2**-20 CPU; amounts below 2**-13 are not seen.
+    :returns: 2**-20 CPU; amounts below :data:`LEAST_UNITS`, beyond whole
+        CPUs, are not seen.
     :raises OSError: EPERM when this process may not use every CPU.
     """
     sleepers: list[_Sleeper] = []

@@ -149,7 +149,8 @@ class Runner:
             looked = sampler.windows(
                 self._host.clocks, [probe.tid for _, probe in found],
                 self._order.windows,
-                error.WINDOW_US / 1e6, self._stopping, tell)
+                error.WINDOW_US / 1e6, self._host.facts['tick_us'],
+                self._stopping, tell)
         for (task, _), windows in zip(found, looked, strict=True):
             if len(windows) < self._order.windows:
                 raise Cancelled

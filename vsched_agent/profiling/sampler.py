@@ -39,7 +39,7 @@ _SCALED_FROM = 100
 
 
 def windows(watched: clocks.Clocks, tids: Sequence[int], count: int,
-            window_s: float, stopping: threading.Event,
+            window_s: float, tick_us: int, stopping: threading.Event,
             on_window: Callable[[int], None] = lambda number: None,
             ) -> list[list[Window]]:
     """Look at several threads at once.
@@ -50,12 +50,15 @@ def windows(watched: clocks.Clocks, tids: Sequence[int], count: int,
 
     A clock that is exact counts switches and time stolen from this host as
     well, which the scheduler does not charge. So over all windows together
-    a thread got what the scheduler says, and the clock says in which of them.
+    a thread got what the scheduler says, and the clock says in which of them;
+    and in no window is it further from what the scheduler says than a tick,
+    by which that is late.
 
     :param watched: their clocks.
     :param tids: the threads.
     :param count: how many windows.
     :param window_s: how long each.
+    :param tick_us: by how much what the scheduler says is late.
     :param stopping: ends it early when set.
     :param on_window: told the number of windows so far.
     :returns: by thread its windows; fewer when it was ended.
@@ -65,23 +68,41 @@ def windows(watched: clocks.Clocks, tids: Sequence[int], count: int,
     try:
         charged = account.look(tids)
         found: list[list[Window]] = [[] for _ in tids]
-        last = watched.look(tids)
+        last, told = watched.look(tids), account.look(tids)
         start_s = time.monotonic()
         for number in range(1, count + 1):
             if stopping.wait(max(
                     0.0, start_s + number * window_s - time.monotonic())):
                 break
-            now = watched.look(tids)
-            for mine, before, after in zip(found, last, now, strict=True):
-                mine.append(Window(after.at_ns - before.at_ns,
-                                   after.ran_ns - before.ran_ns))
-            last = now
+            now, says = watched.look(tids), account.look(tids)
+            for mine, before, after, early, late in zip(
+                    found, last, now, told, says, strict=True):
+                mine.append(between(before, after, early, late,
+                                    tick_us * 1000))
+            last, told = now, says
             on_window(number)
         return [
             _scaled(mine, before, after) for mine, before, after in zip(
                 found, charged, account.look(tids), strict=True)]
     finally:
         watched.leave(tids)
+
+
+def between(before: clocks.Look, after: clocks.Look, told: clocks.Look,
+            says: clocks.Look, tick_ns: int) -> Window:
+    """What a thread got between two looks at its clock.
+
+    :param before, after: the looks at the clock.
+    :param told, says: at the scheduler's account, at about these times.
+    :param tick_ns: by how much an account is late at the most.
+    """
+    length_ns, got_ns = after.at_ns - before.at_ns, (
+        after.ran_ns - before.ran_ns)
+    # Both by their own time, of which the looks themselves take some.
+    charged_ns = round((says.ran_ns - told.ran_ns) * length_ns / (
+        says.at_ns - told.at_ns))
+    return Window(length_ns, min(max(
+        got_ns, charged_ns - tick_ns), charged_ns + tick_ns))
 
 
 def _scaled(found: list[Window], before: clocks.Look,

@@ -44,6 +44,7 @@ class FakeBackend(base.Backend):
         self.held: dict[int, base.Enforced] = {}
         self.dead: set[int] = set()
         self.applied: list[tuple[int, ...]] = []
+        self.resumed: list[tuple[int, ...]] = []
         self.usable = True
 
     def supports(self) -> base.Support:
@@ -68,6 +69,9 @@ class FakeBackend(base.Backend):
             raise errors.Refused('busy', errors.Code.KERNEL_REFUSED)
         self.held = held
         self.applied.append(tuple(one.tid for one, _ in promises))
+
+    def resume(self, promises: Sequence[base.Promised]) -> None:
+        self.resumed.append(tuple(one.tid for one, _ in promises))
 
     def read(self, targets: Sequence[base.Target],
              ) -> dict[int, base.Enforced | None]:

@@ -104,17 +104,18 @@ class Vm(guest.RunningDomain):
         return [syscalls.get_attr(tid) for tid in self.vcpu_tids]
 
     def held(self) -> list[tuple[int, int] | None]:
-        """(runtime, period) in us of each vCPU thread under deadline."""
-        return [(attr.runtime_ns // 1000, attr.period_ns // 1000)
+        """(runtime, period) in us of each vCPU thread under deadline.
+
+        To the nearest: an agent that looks at budgets between ticks has
+        them off by a nanosecond every other time.
+        """
+        return [(round(attr.runtime_ns / 1000), round(attr.period_ns / 1000))
                 if attr.policy == syscalls.SCHED_DEADLINE else None
                 for attr in self.attrs()]
 
     def place(self, controller: str = 'cpu', index: int = 0) -> cgroup.Place:
         """One vCPU thread's control group."""
-        place = _CGROUPS.place(self.vcpu_tids[index], controller)
-        if place is None:
-            raise AssertionError('no group under %s' % controller)
-        return place
+        return _place(self.vcpu_tids[index], controller)
 
     def quota(self, index: int = 0) -> tuple[int, int]:
         """(quota, period) of one vCPU's group, in us; -1 for none."""
@@ -125,9 +126,13 @@ class Vm(guest.RunningDomain):
         quota, period = place.read('cpu.max').split()
         return -1 if quota == 'max' else int(quota), int(period)
 
-    def set_quota(self, quota_us: int, period_us: int) -> None:
-        """A foreign hand on the first vCPU's group."""
-        place = self.place()
+    def set_quota(self, quota_us: int, period_us: int,
+                  tid: int | None = None) -> None:
+        """A foreign hand on a thread's group, which no daemon can delay.
+
+        :param tid: the thread; the first vCPU's by default.
+        """
+        place = _place(tid, 'cpu') if tid else self.place()
         values = {'cpu.cfs_period_us': '%d' % period_us,
                   'cpu.cfs_quota_us': '%d' % quota_us}
         if place.version == 2:
@@ -192,6 +197,13 @@ class Vm(guest.RunningDomain):
                 raise AssertionError('%s: %r' % (
                     self.spec.name, self.console()[-300:]))
             pause(0.05)
+
+
+def _place(tid: int, controller: str) -> cgroup.Place:
+    place = _CGROUPS.place(tid, controller)
+    if place is None:
+        raise AssertionError('no group under %s' % controller)
+    return place
 
 
 def start_all(guests: Sequence[Vm]) -> None:

@@ -15,7 +15,6 @@
 import os
 
 import fixtures
-import libvirt
 
 from vsched_agent.hypervisor import domain_xml
 from vsched_agent.privileged import sched
@@ -148,8 +147,8 @@ class TestIoCharging(agent_case.AgentCase):
         got = agent_guests.measure(
             [*self.vm.vcpu_tids, *self.vm.io_tids], 5.0)
         self.assertLess(sum(got.shares), 0.5 + self.TOLERANCE)
-        self.assertGreater(
-            sum(got.shares), 0.5 - self.TOLERANCE - got.stolen)
+        # What the guest leaves when it waits for its I/O is not its debt.
+        self.assertGreater(sum(got.shares), 0.9 * 0.5 - got.stolen)
         self.assertGreater(sum(got.shares[1:]), 0.01)
 
     def test_a_successor_takes_over(self):
@@ -205,8 +204,9 @@ class TestIoCharging(agent_case.AgentCase):
     def test_above_a_quota_on_the_emulator(self):
         """The class is above quotas: the classic freeze does not happen."""
         period_us, quota_us = 100_000, 1_000
-        self.addCleanup(self._emulator_quota, -1, period_us)
-        self._emulator_quota(quota_us, period_us)
+        # Not by libvirt, which waits for a monitor that is frozen.
+        self.addCleanup(self.vm.set_quota, -1, period_us, self.vm.pid)
+        self.vm.set_quota(quota_us, period_us, self.vm.pid)
         capped = agent_guests.measure([self.vm.pid], 3.0).shares[0]
         self.assertLess(capped, 0.02)
         mark = self.want('overprovision', backend='cfs')
@@ -215,9 +215,3 @@ class TestIoCharging(agent_case.AgentCase):
         agent_guests.pause(3.0)
         freed = agent_guests.measure([self.vm.pid], 3.0).shares[0]
         self.assertGreater(freed, 0.02)
-        self._emulator_quota(-1, period_us)
-
-    def _emulator_quota(self, quota_us, period_us):
-        self.vm.handle.setSchedulerParametersFlags(
-            {'emulator_period': period_us, 'emulator_quota': quota_us},
-            libvirt.VIR_DOMAIN_AFFECT_LIVE)

@@ -291,6 +291,7 @@ class TestEnforcer(base.BaseTestCase):
         self.enforcer.hold(one, promise(12_000, DEADLINE))
         self.enforcer = self.make()
         self.assertTrue(self.enforcer.adopt(one))
+        self.assertEqual([(101, 102)], self.deadline.resumed)
         self.assertEqual(1200, self.enforcer.admitted_mcpu())
         self.assertEqual(([], set()), self.enforcer.attest())
         self.assertIsNone(self.enforcer.hold(one, promise(12_000)))

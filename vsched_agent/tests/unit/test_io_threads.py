@@ -99,6 +99,7 @@ class TestIoThreads(base.BaseTestCase):
         self.assertEqual([(100, 1_000)], [
             (target.tid, promise.runtime_us) for target, promise in
             successor.holding(self.uuid).promises])
+        self.assertEqual([(100,)], self.backend.resumed)
 
     def test_another_process_is_not_adopted(self):
         self.io.apply(self.uuid, holding(t100=1_000))

@@ -99,6 +99,7 @@ class TestOverheadCommand(base.BaseTestCase):
         conf = mock.Mock()
         conf.agent.state_path = self.folder
         conf.profiling.keep_profiles = 5
+        conf.enforcement.backends = ['cfs']
         self.assertIn('not measured', overhead.finding(conf).text)
         self.keep()
         self.assertIn('another kernel', overhead.finding(conf).text)

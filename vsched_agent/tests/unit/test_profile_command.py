@@ -158,7 +158,8 @@ class TestShow(base.BaseTestCase):
         found = profile.finding(self.conf)
         self.assertEqual(doctor.Level.NOTE, found.level)
         self.assertIn('another kernel', found.text)
-        facts = host_profiles.facts(kernel.KernelFacts.read())
+        facts = host_profiles.facts(
+            kernel.KernelFacts.read(), self.conf)
         self.keep(profiles.point([-15_000] * 180),
                   profiles.point([90_000] * 180, share_pct=1),
                   version=2, **facts)

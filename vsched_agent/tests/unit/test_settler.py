@@ -34,6 +34,11 @@ class TestSettler(passes.TestCase):
         self.assertIn(unpriced, self.codes(self.run_(one)))
         self.reconciler.changed(one.uuid)
         self.assertNotIn(unpriced, self.codes(self.run_()))
+        # It is gone, and what comes back is told of like any other.
+        del self.hypervisor.running[one.uuid]
+        self.reconciler.changed(one.uuid)
+        self.run_()
+        self.assertIn(unpriced, self.codes(self.run_(one)))
         costs.why = None
         self.assertNotIn(unpriced, self.codes(self.run_(
             one, fakes.domain(2, cpu_runtime_us=3_000, net_rx_pps=10,

@@ -19,6 +19,7 @@ from oslotest import base
 
 from vsched_agent.enforcement import capacity
 from vsched_agent.enforcement import kernel
+from vsched_agent.privileged import probing
 from vsched_agent.privileged import syscalls
 
 CPU = 1 << 20
@@ -121,9 +122,15 @@ class TestCapacity(base.BaseTestCase):
             books.invalidate()
             books.measured()
         self.assertEqual(1, len(reads))
+        # So little a probe may overlook.
+        self.free -= probing.LEAST_UNITS - 1
+        books.invalidate()
+        self.assertEqual(0, books.measured().leaked_units)
+        self.assertEqual(1, len(reads))
         self.free -= 1
         books.invalidate()
-        self.assertEqual(1, books.measured().leaked_units)
+        self.assertEqual(
+            probing.LEAST_UNITS, books.measured().leaked_units)
         self.assertEqual(2, len(reads))
 
     def test_more_than_there_is_is_not_promised(self):

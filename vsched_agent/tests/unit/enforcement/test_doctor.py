@@ -107,6 +107,11 @@ class TestDoctor(base.BaseTestCase):
         found = self.find('tick')[0]
         self.assertIn('80 of 20000 us', found.text)
         self.assertIn('CONFIG_HZ=1000', found.remedy)
+        self.assertIn('budget_check_us = 500', found.remedy)
+        timers = self.find('tick', facts=dataclasses.replace(
+            FACTS, options={'SCHED_HRTICK': 'y'}))[0]
+        self.assertIn('write HRTICK_DL', timers.remedy)
+        self.assertIn('budget_check_us = 500', timers.remedy)
 
     def test_holders_are_named(self):
         found = self.find('thread')[0]

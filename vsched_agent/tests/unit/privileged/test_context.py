@@ -18,6 +18,7 @@ from oslo_config import cfg
 from oslo_privsep import capabilities
 from oslotest import base
 
+from vsched_agent.privileged import budgets
 from vsched_agent.privileged import cgroup
 from vsched_agent.privileged import context
 from vsched_agent.privileged import sched
@@ -42,6 +43,7 @@ class TestContext(base.BaseTestCase):
         # As the helper's own process sees it, without options of ours.
         for made, capability in (
                 (sched.sched_pctxt, capabilities.CAP_SYS_NICE),
+                (budgets.budgets_pctxt, capabilities.CAP_SYS_NICE),
                 (cgroup.cgroup_pctxt, capabilities.CAP_DAC_OVERRIDE)):
             self.addCleanup(setattr, made, '_given', made._given)
             made._given = None

@@ -88,7 +88,9 @@ class TestMargins(base.BaseTestCase):
     def test_a_profile_of_another_kernel_is_of_another_host(self):
         for change, text in (({'kernel': '6.19.0'}, 'kernel: 6.18.0, now 6'),
                              ({'tick_us': 1000}, 'tick_us: 4000, now 1000'),
-                             ({'cpus': 4}, 'cpus: 2, now 4')):
+                             ({'cpus': 4}, 'cpus: 2, now 4'),
+                             ({'features': {'budget_check_us': 500}},
+                              'budget_check_us: 0, now 500')):
             refusal = self.refused(
                 profiles.point([0] * 180),
                 host={**profiles.FACTS, **change})

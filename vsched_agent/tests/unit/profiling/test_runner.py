@@ -196,3 +196,28 @@ class TestScale(base.BaseTestCase):
         found = [sampler.Window(10 ** 9, 10_000_000)]
         self.assertEqual(found, sampler._scaled(
             found, clocks.Look(0, 0), clocks.Look(10 ** 9, 14_000_000)))
+
+
+class TestBetween(base.BaseTestCase):
+
+    def between(self, counted_ns, charged_ns, late_ns=0):
+        return sampler.between(
+            clocks.Look(0, 0), clocks.Look(10 ** 9, counted_ns),
+            clocks.Look(5, 0), clocks.Look(10 ** 9 + 5 + late_ns, charged_ns),
+            4_000_000)
+
+    def test_within_a_tick_the_clock_is_right(self):
+        self.assertEqual((10 ** 9, 98_000_000),
+                         self.between(98_000_000, 100_000_000))
+        self.assertEqual((10 ** 9, 103_999_999),
+                         self.between(103_999_999, 100_000_000))
+
+    def test_what_was_stolen_is_not_got(self):
+        self.assertEqual(104_000_000,
+                         self.between(180_000_000, 100_000_000).got_ns)
+        self.assertEqual(96_000_000,
+                         self.between(20_000_000, 100_000_000).got_ns)
+
+    def test_an_account_that_is_looked_at_late(self):
+        self.assertEqual(104_000_000, self.between(
+            500_000_000, 110_000_000, 10 ** 8).got_ns)
