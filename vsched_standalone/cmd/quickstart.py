@@ -150,6 +150,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             shown.say('not held: %s' % error)
             _show_log(shown, folder)
             return 1
+        except demonstration.NoLoad as error:
+            shown.say('nothing to show: %s' % error)
+            return 1
         _conclude(options, shown, standalone.url, outcomes, len(specs))
         if options.keep:
             shown.say('running until Ctrl-C; try: curl %s/v1/reservations'

@@ -69,6 +69,10 @@ class NotHeld(Exception):
     """A promise did not come into force in time."""
 
 
+class NoLoad(Exception):
+    """A VM does not burn, so that nothing could be shown."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
     """What a phase showed."""
@@ -90,6 +94,11 @@ class Demonstration:
 
     #: A change has to be in force within this many seconds.
     DEADLINE_S = 30.0
+    #: All VMs have to burn within this many seconds; an emulated guest
+    #: that shares its CPU is slow to come up.
+    LOAD_S = 120.0
+    #: Who uses this part of a CPU burns.
+    BURNS = 0.05
 
     def __init__(self, api: client.Client, promised: str,
                  names: ty.Mapping[str, str], shown: table.Table,
@@ -106,7 +115,9 @@ class Demonstration:
 
         :param seconds: to measure, over all phases.
         :raises NotHeld: when a promise does not come into force.
+        :raises NoLoad: when a VM does not burn.
         """
+        self._await_load()
         total = sum(phase.weight for phase in phases)
         outcomes = []
         for number, phase in enumerate(phases, 1):
@@ -121,6 +132,26 @@ class Demonstration:
             if self._wait(0):
                 break
         return outcomes
+
+    def _await_load(self) -> None:
+        give_up = time.monotonic() + self.LOAD_S
+        idle = dict(self._names)
+        while idle:
+            if time.monotonic() > give_up:
+                raise NoLoad('%s: no second with %g CPUs in the first %g s' % (
+                    ', '.join(sorted(idle.values())), self.BURNS,
+                    self.LOAD_S))
+            since = time.time() - 3
+            for uuid in list(idle):
+                latest = self._latest(uuid, since)
+                if latest is not None and latest.got >= self.BURNS:
+                    del idle[uuid]
+            if self._wait(0.2 if idle else 0):
+                return
+
+    def _latest(self, uuid: str, since: float) -> windows.Window | None:
+        return max(self._api.windows(uuid, since),
+                   key=lambda one: one.at, default=None)
 
     def _await_held(self, phase: Phase) -> None:
         give_up = time.monotonic() + self.DEADLINE_S
@@ -155,8 +186,7 @@ class Demonstration:
         since = time.time() - 3
         rows = []
         for uuid, name in self._names.items():
-            latest = max(self._api.windows(uuid, since),
-                         key=lambda one: one.at, default=None)
+            latest = self._latest(uuid, since)
             held = reservations.get(uuid) or {}
             enforced = held.get('enforced') or {}
             rows.append(table.Row(

@@ -209,7 +209,7 @@ class TestProfiles(Case):
              for share_ppm in (200_000, 400_000)],
             uuid='9c3a3f6e-3a55-4d3f-8a39-6e1f0f6d8a01',
             version=stored.next_version(contract.ProfileSource.BENCHMARK),
-            **profiles.facts(kernel.KernelFacts.read())))
+            **profiles.facts(kernel.KernelFacts.read(), conf)))
         # 6000 us, 2 % of it may be missing: times 0.98 / 0.95.
         self.services.await_state(
             self.vm.uuid, 'applied', backend='deadline', runtime_us=6190)

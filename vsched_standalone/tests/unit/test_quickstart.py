@@ -14,6 +14,7 @@ import io
 
 from oslotest import base
 
+from vsched_standalone.quickstart import demonstration
 from vsched_standalone.quickstart import table
 from vsched_standalone.quickstart import windows
 
@@ -45,6 +46,46 @@ class TestWindows(base.BaseTestCase):
 
     def test_nothing_to_say_without_windows(self):
         self.assertIsNone(windows.summarise(self.windows(1, 1), 0.6, 0))
+
+
+class FakeApi:
+    """VMs whose usage is told look by look."""
+
+    def __init__(self, **shares):
+        self.shares = shares
+
+    def windows(self, uuid, since):
+        left = self.shares[uuid]
+        got = left.pop(0) if len(left) > 1 else left[0]
+        return [] if got is None else [windows.Window(1.0, got)]
+
+
+class TestLoad(base.BaseTestCase):
+
+    def run_with(self, **shares):
+        self.waits = []
+
+        def wait(seconds):
+            self.waits.append(seconds)
+            return len(self.waits) > 10
+        return demonstration.Demonstration(
+            FakeApi(**shares), 'a', {'a': 'vm-a', 'b': 'vm-b'},
+            table.Table(io.StringIO()), wait).run(1.0, ())
+
+    def test_nothing_is_shown_before_all_burn(self):
+        self.assertEqual([], self.run_with(
+            a=[0.6], b=[None, 0.0, 0.3]))
+        self.assertEqual([0.2, 0.2, 0], self.waits)
+
+    def test_one_that_never_burns(self):
+        self.patch(demonstration.Demonstration, 'LOAD_S', -1.0)
+        error = self.assertRaises(
+            demonstration.NoLoad, self.run_with, a=[0.6], b=[0.01])
+        self.assertIn('vm-b', str(error))
+
+    def test_over_before_all_burn(self):
+        self.assertEqual([], self.run_with(a=[None], b=[None]))
+        self.assertEqual(11, len(self.waits))
 
 
 class TestTable(base.BaseTestCase):
