@@ -104,14 +104,14 @@ def run(quick: bool) -> frame.Run:
         again, raw, _ = inflated(scene, folder, deadline, windows)
         yield from variants('inflated-', again)
     return {
-        'deadline_p99_pct': _worst(deadline.points, 0),
-        'deadline_contended_p99_pct': _worst(deadline.points, CONTEND),
-        'deadline_contended_p99_from_20_pct': _worst(
+        'deadline_p99_pct': worst(deadline.points, 0),
+        'deadline_contended_p99_pct': worst(deadline.points, CONTEND),
+        'deadline_contended_p99_from_20_pct': worst(
             deadline.points, CONTEND, 200_000),
-        'deadline_small_p99_pct': _worst(
+        'deadline_small_p99_pct': worst(
             deadline.points, CONTEND, 0, FROM_PPM),
-        'cfs_p99_pct': _worst(cfs.points, 0),
-        'cfs_contended_p99_pct': _worst(cfs.points, CONTEND),
+        'cfs_p99_pct': worst(cfs.points, 0),
+        'cfs_contended_p99_pct': worst(cfs.points, CONTEND),
         'cfs_certified_2_pct': int(error.certified(
             certification.contended(cfs, 'cfs', PERIOD_US), BOUND_PPM, 0.4)),
         'raw_p99_pct': short(raw), 'inflated_p99_pct': short(again),
@@ -212,8 +212,14 @@ def _low_ppm(point: profiles.ErrorPoint) -> int:
     return point.quantiles_ppm[0]
 
 
-def _worst(points: Iterable[profiles.ErrorPoint], contenders: int,
-           low_ppm: int = FROM_PPM, below_ppm: int = error.PPM) -> float:
+def worst(points: Iterable[profiles.ErrorPoint], contenders: int,
+          low_ppm: int = FROM_PPM, below_ppm: int = error.PPM) -> float:
+    """The worst p99 of the size of the error, in percent.
+
+    :param contenders: the hogs of the points that count.
+    :param low_ppm: the least share of a CPU that counts.
+    :param below_ppm: and what it is below.
+    """
     return max((_pct(point.abs_p99_ppm) for point in points
                 if point.contenders == contenders and
                 low_ppm <= point.share_ppm < below_ppm), default=0.0)

@@ -21,8 +21,9 @@ import tempfile
 import time
 import typing as ty
 
+from benchmarks import balloon_weights
 from benchmarks import frame
-from vsched_agent.tests import fixtures
+from benchmarks import needs
 from vsched_agent.tests.functional import agent_fixture
 from vsched_agent.tests.functional import agent_guests
 from vsched_lib.contract import errors
@@ -42,7 +43,12 @@ ABOUT = frame.About(
     'With the agent the time until it sees that something is wrong is part '
     'of the time.\n\n'
     'The agent knows nothing of the work but the counter that it keeps in '
-    '``/run/vsched.progress``.',
+    '``/run/vsched.progress``.\n\n'
+    'Last, two VMs burn all they get, one with twice the weight of the '
+    'other. Weights divide whole CPUs: of two CPUs 1.33 and 0.67 are '
+    'rounded to one each, whatever both VMs can make of that. So the ratio '
+    'is taken where the VMs are promised bandwidth in the same proportion, '
+    'which their vCPUs that are left have to hold.',
     (frame.Paper('mean_time_cut_pct', 'FlexCore', '52.9 %',
                  'KVM with 12 CPUs, PARSEC; guests that were changed'),
      frame.Paper('offline_4to1_s', 'FlexCore', '3.5 s for 6 vCPUs')),
@@ -56,6 +62,8 @@ ABOUT = frame.About(
         'stopped using three vCPUs, median',
         'trigger_s': 'seconds from the start of the work until the first '
         'vCPUs are offline, median',
+        'weights_ratio': 'CPU time of a VM with twice the weight and twice '
+        'the promise over the other\'s, both ballooned',
     })
 
 #: By kind, rounds of the work in a full run and in a quick one.
@@ -92,9 +100,10 @@ class Took:
 
 def run(quick: bool) -> frame.Run:
     """All variants of all kinds, interleaved."""
-    _require()
+    needs.two_cpus()
+    needs.guests()
     found: dict[tuple[str, str], list[Took]] = {}
-    with tempfile.TemporaryDirectory() as folder:
+    with frame.alone(), tempfile.TemporaryDirectory() as folder:
         guests = [agent_guests.Vm(
             folder, vcpus=4, memory_mib=192,
             extra_specs={'vsched:balloon': 'auto'}) for _ in range(2)]
@@ -107,13 +116,19 @@ def run(quick: bool) -> frame.Run:
                             _measure(guests, kind, rounds[quick], variant))
         finally:
             agent_guests.stop_all(guests)
+        divided = {case: balloon_weights.measure(
+            folder, case, 1 if quick else 5)
+            for case in balloon_weights.CASES}
     for (kind, variant), took in found.items():
         yield frame.Variant('%s, %s' % (kind, variant), {
             'seconds': [round(one.seconds, 3) for one in took],
             'cpu_s': [round(one.cpu_s, 3) for one in took],
             'offline_s': [one.offline_s for one in took],
             'outcomes': [one.outcomes for one in took]})
-    return _metrics(found)
+    for case, one in divided.items():
+        yield frame.Variant(case, one.figures())
+    return {**_metrics(found), 'weights_ratio': round(
+        divided[balloon_weights.RATIO_CASE].ratio, 4)}
 
 
 def _metrics(found: Mapping[tuple[str, str], list[Took]],
@@ -207,14 +222,6 @@ def _pin(guests: list[agent_guests.Vm], cpus: list[list[int]]) -> None:
 def _cpu_s(pid: int) -> float:
     return sum(int(path.read_text().split()[0]) for path in pathlib.Path(
         '/proc/%d/task' % pid).glob('*/schedstat')) / 1e9
-
-
-def _require() -> None:
-    if (os.cpu_count() or 1) < 2:
-        raise frame.Unavailable('needs two CPUs')
-    if not (fixtures.GUEST_DIR / 'vmlinux').exists():
-        raise frame.Unavailable(
-            'needs the tiny guest; tools/guest/build.sh makes it')
 
 
 def draw(record: frame.Record, figure: 'figures.Figure') -> None:

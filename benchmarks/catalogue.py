@@ -20,8 +20,10 @@ from benchmarks import frame
 NAMES = (
     'agent_cost',
     'alert',
+    'alert_looks',
     'alert_margins',
     'balloon',
+    'balloon_hour',
     'boots',
     'charging',
     'cycles',

@@ -15,10 +15,9 @@
 import dataclasses
 import typing as ty
 
-import libvirt
 
 from benchmarks import frame
-from vsched_agent.tests import fixtures
+from benchmarks import needs
 from vsched_agent.tests.functional import agent_cycles
 
 if ty.TYPE_CHECKING:
@@ -57,7 +56,7 @@ METRICS = ('cycles', 'admissible_before_units', 'admissible_after_units',
 
 def run(quick: bool) -> frame.Run:
     """One guest of each kind, one after the other."""
-    _require_libvirt()
+    needs.guests()
     metrics: dict[str, float] = {}
     for kind, load in KINDS.items():
         found = dataclasses.asdict(
@@ -66,16 +65,6 @@ def run(quick: bool) -> frame.Run:
         metrics.update({'%s_%s' % (kind, name): found[name]
                         for name in METRICS})
     return metrics
-
-
-def _require_libvirt() -> None:
-    if not (fixtures.GUEST_DIR / 'vmlinux').exists():
-        raise frame.Unavailable(
-            'needs the tiny guest; tools/guest/build.sh makes it')
-    try:
-        libvirt.open(fixtures.URI).close()
-    except libvirt.libvirtError as error:
-        raise frame.Unavailable('needs libvirt: %s' % error) from error
 
 
 def draw(record: frame.Record, figure: 'figures.Figure') -> None:
