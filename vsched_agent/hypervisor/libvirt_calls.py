@@ -51,7 +51,8 @@ class LibvirtCalls:
         :raises base.HypervisorUnavailable: when it fails or comes late.
         """
         try:
-            return self.bounded.run(key, self._timeout_s, function)
+            return self.bounded.run(
+                key, self._timeout_s, function, connection.getLibVersion)
         except bounded_calls.CallTimedOut as error:
             raise base.HypervisorUnavailable(
                 'libvirt at %s: %s' % (self._uri, error)) from error

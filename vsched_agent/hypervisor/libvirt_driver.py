@@ -346,7 +346,8 @@ class LibvirtHypervisor(base.Hypervisor):
         try:
             return self._calls.bounded.run(
                 ('monitor', uuid), self._monitor_timeout_s,
-                lambda: qemu_monitor.vcpus(domain))
+                lambda: qemu_monitor.vcpus(domain),
+                connection.getLibVersion)
         except bounded_calls.CallTimedOut as error:
             # One wait per look is enough to spend on hanging monitors.
             look.ask_monitors = False
