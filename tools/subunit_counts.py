@@ -13,13 +13,14 @@
 
 """Count the results of several test runs.
 
-    tools/subunit_counts.py [--failed N] FILE...
+    tools/subunit_counts.py [--failed N] [--again FILE] FILE...
 
 Reads subunit streams (``stestr last --subunit >FILE``) and prints one line,
 ``N passed, N failed`` and ``, N skipped`` where tests were skipped. A test
 that began and never ended (its worker died) has failed. ``--failed`` adds
-failures that left no stream. The exit code is 0 if something passed and
-nothing failed.
+failures that left no stream; what a test did in the stream of ``--again``
+counts instead of what it did before. The exit code is 0 if something passed
+and nothing failed.
 """
 
 import argparse
@@ -42,24 +43,25 @@ OUTCOMES = {
 }
 
 
-def count(stream: typing.BinaryIO) -> collections.Counter[str]:
-    """Count the outcomes in one stream.
+def outcomes(stream: typing.BinaryIO) -> dict[str, str]:
+    """Read how the tests in one stream ended.
 
     :param stream: bytes in subunit version 2
-    :returns: number of tests by 'passed', 'failed' and 'skipped'
+    :returns: 'passed', 'failed' or 'skipped' by the test's name
     """
-    counts: collections.Counter[str] = collections.Counter()
+    found: dict[str, str] = {}
 
     def take(test: typing.Any) -> None:
-        if test['status'] != 'exists':
-            counts[OUTCOMES[test['status']]] += 1
+        name = test['id']
+        if test['status'] != 'exists' and found.get(name) != 'failed':
+            found[name] = OUTCOMES[test['status']]
 
     result = testtools.StreamToDict(take)
     result.startTestRun()
     subunit.ByteStreamToStreamResult(stream).run(result)
     # Reports what is still in progress.
     result.stopTestRun()
-    return counts
+    return found
 
 
 def line(counts: collections.Counter[str]) -> str:
@@ -81,14 +83,15 @@ def main() -> int:
     """
     parser = argparse.ArgumentParser(description='Count test results.')
     parser.add_argument('--failed', type=int, default=0, metavar='N')
+    parser.add_argument('--again', action='append', default=[],
+                        metavar='FILE')
     parser.add_argument('files', nargs='*', metavar='FILE')
     arguments = parser.parse_args()
-    total: collections.Counter[str] = collections.Counter(
-        failed=arguments.failed
-    )
-    for name in arguments.files:
+    found: dict[str, str] = {}
+    for name in [*arguments.files, *arguments.again]:
         with open(name, 'rb') as stream:
-            total += count(stream)
+            found.update(outcomes(stream))
+    total = collections.Counter(found.values(), failed=arguments.failed)
     print(line(total))
     return 0 if total['passed'] and not total['failed'] else 1
 
