@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import os
 import time
 
 from vsched_agent.enforcement import base as enforcement
@@ -45,11 +46,11 @@ class TestBudgets(kernel_case.KernelCase):
         self.addCleanup(hog.close)
         self.target = enforcement.Target(0, hog.pid)
 
-    def long_burst_ns(self, seconds=2.0):
-        """CPU time from the end of one long break to the next.
+    def burst_ns(self, seconds=2.0):
+        """CPU time from the end of one long break to the next: the median.
 
-        Nine of ten bursts are no longer. The longest ones are those in
-        which the machine under this one took the CPU.
+        The longest ones are those in which the machine under this one took
+        the CPU.
         """
         tid = self.target.tid
         self.assertEqual({tid: 0}, switches.open_switches([tid]))
@@ -72,18 +73,22 @@ class TestBudgets(kernel_case.KernelCase):
         finally:
             switches.close_switches([tid])
         self.assertGreater(len(bursts), 10)
-        return sorted(bursts)[len(bursts) * 9 // 10]
+        return sorted(bursts)[len(bursts) // 2]
 
     def test_bursts_are_shorter(self):
         facts = kernel.KernelFacts.read()
         if facts.tick_us < 4_000 or facts.hrtick_dl:
             self.skipTest('a tick is %d us, HRTICK_DL %s' % (
                 facts.tick_us, facts.hrtick_dl))
+        # A CPU that idles is given away by the machine under this one, and
+        # comes back late for who looks.
+        for _ in range(2 * os.cpu_count()):
+            self.addCleanup(hogs.Hog().close)
         deadline.DeadlineBackend().apply([self.target], PROMISE)
-        without_ns = self.long_burst_ns()
+        without_ns = self.burst_ns()
         self.backend.resume([(self.target, PROMISE)])
         time.sleep(0.2)
-        with_ns = self.long_burst_ns()
+        with_ns = self.burst_ns()
         self.assertLess(with_ns, without_ns * 3 // 4)
 
     def test_the_share_is_what_was_promised(self):
