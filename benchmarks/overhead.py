@@ -41,7 +41,9 @@ ABOUT = frame.About(
     'second. Then it, and a second VM beside it, make mixes that the fit '
     'never saw, between the calibration\'s loads: other rates, sizes and '
     'bursts, several kinds at once, two VMs at once. From the events and '
-    'wakeups counted in a mix the prices foretell its cost. The naive model '
+    'wakeups counted in a mix the prices foretell its cost. On a virtual '
+    'machine tasks of SCHED_IDLE keep its CPUs from idling meanwhile, as in '
+    'the command. The naive model '
     'beside it, fitted to the same loads, has the same terms without '
     'wakeups, as page flips are priced in Govindan et al. (VEE 2007).',
     (),

@@ -37,6 +37,7 @@ from vsched_agent.hypervisor import domain_xml
 from vsched_agent.hypervisor import guest
 from vsched_agent.hypervisor import guest_commands
 from vsched_agent.hypervisor import qemu_process
+from vsched_agent.profiling import awake
 from vsched_agent.profiling import loads
 from vsched_agent.profiling import peer
 from vsched_agent.profiling import traffic
@@ -141,6 +142,7 @@ class Stage:
             self._network = self._stack.enter_context(peer.Network())
             for number in range(self._wanted):
                 self.guests.append(self._guest(number))
+            self._keep_awake()
         except (guest.GuestNotReady, guest.NotStarted, OSError) as problem:
             # OSError: no room, no folder or no right for the disk.
             self._stack.close()
@@ -181,6 +183,13 @@ class Stage:
                 str(problem), errors.Code.BACKEND_UNAVAILABLE) from None
         finally:
             self._network.quiet()
+
+    def _keep_awake(self) -> None:
+        if awake.is_virtual():
+            self._stack.enter_context(awake.awake())
+            self.features['kept_awake'] = True
+            self.notes.append(
+                'the CPUs were kept from idling, as this machine is virtual')
 
     def _begin(self, one: Guest, load: loads.Load,
                ) -> list[guest_commands.GuestCommand]:
