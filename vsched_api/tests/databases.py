@@ -12,6 +12,7 @@
 
 """A database of its own for a test, on each of the three kinds."""
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -93,39 +94,69 @@ class SQLite:
 
 
 class _Server:
-    """A database on a server."""
+    """A database on a server; its tables are made once in a process."""
 
     name: ty.ClassVar[str]
     administrator: ty.ClassVar[str]
-    create: ty.ClassVar[str] = 'CREATE DATABASE %s'
-    drop: ty.ClassVar[str]
+    drop: ty.ClassVar[str] = 'DROP DATABASE %s'
+    _template: ty.ClassVar[str | None] = None
+    _lock = threading.Lock()
 
     @classmethod
     def make(cls, test: unittest.TestCase, migrated: bool = True) -> str:
         """The URL of a new database, which goes with the test."""
-        name = 'vsched_test_' + uuid.uuid4().hex
+        name = _new_name()
         try:
-            cls.execute(cls.create % name)
+            if migrated:
+                cls._copy(cls._migrated(), name)
+            else:
+                cls.execute('CREATE DATABASE %s' % name)
         except sa.exc.OperationalError as error:
             requirements.require(test, cls.name, str(error.orig))
         test.addCleanup(cls.execute, cls.drop % name)
-        url = sa.make_url(cls.administrator).set(
-            database=name).render_as_string(hide_password=False)
-        if migrated:
-            migration.sync(configuration(url))
-        return url
+        return cls._url(name)
 
     @classmethod
-    def execute(cls, statement: str) -> None:
-        """Do something as an administrator."""
+    def _migrated(cls) -> str:
+        """The name of a database with tables and nothing else."""
+        with cls._lock:
+            if cls._template is None:
+                name = _new_name()
+                cls.execute('CREATE DATABASE %s' % name)
+                atexit.register(cls.execute, cls.drop % name)
+                migration.sync(configuration(cls._url(name)))
+                cls._template = name
+            return cls._template
+
+    @classmethod
+    def _copy(cls, template: str, name: str) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def _url(cls, name: str) -> str:
+        return sa.make_url(cls.administrator).set(
+            database=name).render_as_string(hide_password=False)
+
+    @classmethod
+    def execute(cls, *statements: str) -> list[sa.Row[ty.Any]]:
+        """Do something as an administrator.
+
+        :returns: what the last statement gives, if it gives rows.
+        """
         engine = sa.create_engine(
             cls.administrator, isolation_level='AUTOCOMMIT',
             connect_args={'connect_timeout': 5})
         try:
             with engine.connect() as connection:
-                connection.exec_driver_sql(statement)
+                for statement in statements:
+                    result = connection.exec_driver_sql(statement)
+                return list(result) if result.returns_rows else []
         finally:
             engine.dispose()
+
+
+def _new_name() -> str:
+    return 'vsched_test_' + uuid.uuid4().hex
 
 
 class PostgreSQL(_Server):
@@ -135,13 +166,37 @@ class PostgreSQL(_Server):
     administrator = POSTGRESQL
     drop = 'DROP DATABASE %s WITH (FORCE)'
 
+    @classmethod
+    def _copy(cls, template: str, name: str) -> None:
+        cls.execute('CREATE DATABASE %s TEMPLATE %s' % (name, template))
+
 
 class MariaDB(_Server):
     """A database on a MariaDB server."""
 
     name = 'mariadb'
     administrator = MARIADB
-    drop = 'DROP DATABASE %s'
+    #: What makes the tables of the template, and its few rows.
+    _statements: ty.ClassVar[list[str]] = []
+
+    @classmethod
+    def _copy(cls, template: str, name: str) -> None:
+        with cls._lock:
+            if not cls._statements:
+                cls._statements = cls._describe(template)
+        cls.execute('CREATE DATABASE %s' % name, 'USE %s' % name,
+                    'SET foreign_key_checks = 0', *cls._statements)
+
+    @classmethod
+    def _describe(cls, template: str) -> list[str]:
+        creates, inserts = [], []
+        for table, in cls.execute('SHOW TABLES FROM %s' % template):
+            create, = cls.execute(
+                'SHOW CREATE TABLE %s.%s' % (template, table))
+            creates.append(create[1])
+            inserts.append('INSERT INTO %s SELECT * FROM %s.%s' % (
+                table, template, table))
+        return creates + inserts
 
 
 def write(test: unittest.TestCase, text: str) -> str:
