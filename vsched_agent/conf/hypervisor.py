@@ -41,9 +41,9 @@ hypervisor_opts = [
     cfg.IntOpt(
         'keepalive_interval',
         default=5, min=1, max=300,
-        help='Seconds of silence after which libvirt is asked for a sign of '
-             'life. After three without an answer the connection is made '
-             'anew.'),
+        help='A third of the time, in seconds, after which the connection '
+             'to a libvirt that gives no sign of life is made anew. It is '
+             'asked for one after each second of silence.'),
     cfg.FloatOpt(
         'call_timeout',
         default=10.0, min=0.5, max=300,

@@ -32,11 +32,6 @@ LOG = logging.getLogger(__name__)
 
 T = ty.TypeVar('T')
 
-#: How long a call is waited for before it is stirred, and until it is again.
-STIR_S = 0.1
-#: That may be left unsent as well. More than so many at once do not help.
-_STIRS = 4
-
 
 class CallTimedOut(Exception):
     """A call did not return in time, or an earlier one still has not."""
@@ -56,8 +51,7 @@ class BoundedCalls:
     """A pool of threads for calls with a time limit.
 
     :param name: prefix of the threads' names.
-    :param limit: threads at most, those that hang included; those that stir
-        come on top.
+    :param limit: threads at most, those that hang included.
     """
 
     def __init__(self, name: str, limit: int = 32) -> None:
@@ -68,7 +62,6 @@ class BoundedCalls:
         self._threads: list[threading.Thread] = []
         self._idle = 0
         self._overdue: dict[Hashable, int] = {}
-        self._stirring = 0
         self._closed = False
 
     @property
@@ -78,17 +71,12 @@ class BoundedCalls:
             return frozenset(self._overdue)
 
     def run(self, key: Hashable, timeout_s: float,
-            function: Callable[[], T],
-            stir: Callable[[], ty.Any] | None = None) -> T:
+            function: Callable[[], T]) -> T:
         """Make a call and wait for its result.
 
         :param key: what would block it, for instance a domain.
         :param timeout_s: seconds to wait at most.
         :param function: the call.
-        :param stir: another call, made now and then while this one lasts;
-            what it says does not matter. libvirt's client before 10.0 may
-            leave a call unsent while an earlier one on the same connection
-            waits for its answer, until something else happens there.
         :returns: its result; its exceptions are raised here.
         :raises CallTimedOut: at once when a call of the same key is overdue
             or every thread hangs, else after the time.
@@ -103,13 +91,17 @@ class BoundedCalls:
                 raise CallTimedOut(
                     'all %d threads wait for calls that do not return' % (
                         self._limit))
-            self._put(job)
-        limit_s = time.monotonic() + timeout_s
-        if stir is not None:
-            while not job.done.wait(min(STIR_S, timeout_s)) and (
-                    time.monotonic() < limit_s):
-                self._stir(stir)
-        if not job.done.wait(max(0.0, limit_s - time.monotonic())):
+            self._jobs.put(job)
+            if self._idle:
+                self._idle -= 1
+            elif len(self._threads) < self._limit:
+                # A hanging call must not keep the process from ending.
+                thread = threading.Thread(
+                    target=self._work, daemon=True,
+                    name='%s-%d' % (self._name, len(self._threads) + 1))
+                self._threads.append(thread)
+                thread.start()
+        if not job.done.wait(timeout_s):
             with self._lock:
                 if not job.done.is_set():
                     job.abandoned = True
@@ -133,31 +125,6 @@ class BoundedCalls:
         limit_s = time.monotonic() + timeout_s
         for thread in threads:
             thread.join(max(0.0, limit_s - time.monotonic()))
-
-    def _put(self, job: _Job) -> None:
-        self._jobs.put(job)
-        if self._idle:
-            self._idle -= 1
-        elif len(self._threads) < self._limit + self._stirring:
-            # A hanging call must not keep the process from ending.
-            thread = threading.Thread(
-                target=self._work, daemon=True,
-                name='%s-%d' % (self._name, len(self._threads) + 1))
-            self._threads.append(thread)
-            thread.start()
-
-    def _stir(self, function: Callable[[], ty.Any]) -> None:
-        def stir() -> None:
-            try:
-                function()
-            finally:
-                with self._lock:
-                    self._stirring -= 1
-
-        with self._lock:
-            if not self._closed and self._stirring < _STIRS:
-                self._stirring += 1
-                self._put(_Job(None, stir))
 
     def _work(self) -> None:
         while True:

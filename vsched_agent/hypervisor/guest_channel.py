@@ -167,8 +167,7 @@ class GuestAgentChannel(channel.VcpuChannel):
             raise channel.GuestMute(
                 'no connection to libvirt at %s' % self._uri)
         try:
-            return calls.run(key, timeout_s, lambda: function(connection),
-                             connection.getLibVersion)
+            return calls.run(key, timeout_s, lambda: function(connection))
         except bounded_calls.CallTimedOut as error:
             raise channel.GuestMute('libvirt: %s' % error) from error
         except libvirt.libvirtError as error:

@@ -51,8 +51,7 @@ class LibvirtCalls:
         :raises base.HypervisorUnavailable: when it fails or comes late.
         """
         try:
-            return self.bounded.run(
-                key, self._timeout_s, function, connection.getLibVersion)
+            return self.bounded.run(key, self._timeout_s, function)
         except bounded_calls.CallTimedOut as error:
             raise base.HypervisorUnavailable(
                 'libvirt at %s: %s' % (self._uri, error)) from error

@@ -29,6 +29,10 @@ LOG = logging.getLogger(__name__)
 BACKOFF_FIRST_S = 0.5
 #: A connection that is lost sooner than this counts as a failed attempt.
 STABLE_S = 5.0
+#: Silence, in seconds, after which the daemon is asked for a sign of life.
+#: libvirt's client before 10.0 may leave a call unsent while an earlier one on
+#: the same connection waits for its answer; the next sign of life ends that.
+SIGN_OF_LIFE_S = 1
 #: How long a stop waits for an attempt that hangs in the daemon.
 STOP_S = 5.0
 
@@ -38,8 +42,8 @@ class Connection:
 
     :param uri: libvirt's URI.
     :param reconnect_max_s: longest wait between two attempts.
-    :param keepalive_s: seconds of silence after which the daemon is asked
-        for a sign of life; three without an answer end the connection.
+    :param keepalive_s: a daemon that gives no sign of life for three times
+        as long, in seconds, loses the connection.
     :param on_event: called with a domain's UUID.
     :param on_state: called with True when the connection stands and with
         False when it is lost.
@@ -116,7 +120,8 @@ class Connection:
         connection = libvirt.open(self._uri)
         subscriptions: list[int] = []
         try:
-            _if_offered(connection.setKeepAlive, self._keepalive_s, 3)
+            _if_offered(connection.setKeepAlive, SIGN_OF_LIFE_S,
+                        3 * self._keepalive_s // SIGN_OF_LIFE_S)
             _if_offered(connection.registerCloseCallback, self._closed, None)
             subscriptions = libvirt_events.subscribe(
                 connection, self._on_event)

@@ -346,8 +346,7 @@ class LibvirtHypervisor(base.Hypervisor):
         try:
             return self._calls.bounded.run(
                 ('monitor', uuid), self._monitor_timeout_s,
-                lambda: qemu_monitor.vcpus(domain),
-                connection.getLibVersion)
+                lambda: qemu_monitor.vcpus(domain))
         except bounded_calls.CallTimedOut as error:
             # One wait per look is enough to spend on hanging monitors.
             look.ask_monitors = False

@@ -168,8 +168,8 @@ class TroubleTest(LibvirtCase, hypervisor_suite.Watching):
         self.assertRaises(base.HypervisorUnavailable,
                           hypervisor.disk_counters, found)
         # That call holds the one that hangs; others pass it over, and none
-        # is left unsent behind it (see BoundedCalls.run).
-        for _ in range(50):
+        # is left unsent behind it for long (see SIGN_OF_LIFE_S).
+        for _ in range(20):
             self.assertEqual(
                 {other}, hypervisor.disk_counters(found).keys())
 

@@ -79,39 +79,6 @@ class BoundedCallsTest(test_base.BaseTestCase):
             bounded_calls.CallTimedOut, self.calls.run, 'c', LONG_S,
             lambda: 1)
 
-    def test_what_lasts_is_stirred(self):
-        """As long as it lasts, and not before it is late."""
-        stirred = []
-
-        def stir():
-            stirred.append(threading.get_ident())
-            if len(stirred) == 2:
-                self.release.set()
-            raise KeyError('nobody asks')
-
-        self.assertEqual(1, self.calls.run('a', LONG_S, lambda: 1, stir))
-        self.assertEqual([], stirred)
-        self.assertTrue(self.calls.run(
-            'a', LONG_S, lambda: self.release.wait(LONG_S), stir))
-        self.assertEqual(2, len(stirred))
-
-    def test_stirring_that_hangs(self):
-        self.addCleanup(setattr, bounded_calls, 'STIR_S',
-                        bounded_calls.STIR_S)
-        bounded_calls.STIR_S = 0.001
-        stirred = []
-
-        def stir():
-            stirred.append(1)
-            self.release.wait(LONG_S)
-
-        self.assertRaises(
-            bounded_calls.CallTimedOut, self.calls.run, 'a', 0.5,
-            lambda: self.release.wait(LONG_S), stir)
-        # That is no reason to have more threads, or fewer for calls.
-        self.assertEqual(4, len(stirred))
-        self.assertEqual(1, self.calls.run('b', LONG_S, lambda: 1))
-
     def test_many_callers_share_few_threads(self):
         results = []
         callers = [

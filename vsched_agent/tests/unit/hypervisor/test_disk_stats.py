@@ -49,7 +49,7 @@ class AskTest(test_base.BaseTestCase):
         connection.listAllDomains.return_value = []
         keys = []
 
-        def run(key, timeout_s, function, stir):
+        def run(key, timeout_s, function):
             keys.append(key)
             if key == ('disks', 0):
                 overdue.add(key)

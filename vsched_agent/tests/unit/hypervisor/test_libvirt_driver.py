@@ -84,9 +84,6 @@ class FakeConnection:
     def isAlive(self):
         return self.alive
 
-    def getLibVersion(self):
-        """Made to stir calls that last."""
-
     def listAllDomains(self, flags):
         return list(self.domains.values())
 
