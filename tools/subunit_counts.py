@@ -43,18 +43,18 @@ OUTCOMES = {
 }
 
 
-def outcomes(stream: typing.BinaryIO) -> dict[str, str]:
+def outcomes(stream: typing.BinaryIO) -> list[tuple[str, str]]:
     """Read how the tests in one stream ended.
 
     :param stream: bytes in subunit version 2
-    :returns: 'passed', 'failed' or 'skipped' by the test's name
+    :returns: each test's name, which may be another's as well, with
+        'passed', 'failed' or 'skipped'
     """
-    found: dict[str, str] = {}
+    found: list[tuple[str, str]] = []
 
     def take(test: typing.Any) -> None:
-        name = test['id']
-        if test['status'] != 'exists' and found.get(name) != 'failed':
-            found[name] = OUTCOMES[test['status']]
+        if test['status'] != 'exists':
+            found.append((test['id'], OUTCOMES[test['status']]))
 
     result = testtools.StreamToDict(take)
     result.startTestRun()
@@ -87,11 +87,16 @@ def main() -> int:
                         metavar='FILE')
     parser.add_argument('files', nargs='*', metavar='FILE')
     arguments = parser.parse_args()
-    found: dict[str, str] = {}
-    for name in [*arguments.files, *arguments.again]:
+    total = collections.Counter(failed=arguments.failed)
+    again: dict[str, str] = {}
+    for name in arguments.again:
         with open(name, 'rb') as stream:
-            found.update(outcomes(stream))
-    total = collections.Counter(found.values(), failed=arguments.failed)
+            again.update(outcomes(stream))
+    for name in arguments.files:
+        with open(name, 'rb') as stream:
+            total.update(
+                again.get(test, outcome) if outcome == 'failed' else outcome
+                for test, outcome in outcomes(stream))
     print(line(total))
     return 0 if total['passed'] and not total['failed'] else 1
 
