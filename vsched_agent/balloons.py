@@ -19,6 +19,7 @@ and the reservations are brought to :mod:`vsched_agent.ballooning` here.
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import os
 import typing as ty
 
@@ -29,6 +30,7 @@ from vsched_agent.accounting import readings
 from vsched_agent.ballooning import base as ballooning
 from vsched_agent.ballooning import controller
 from vsched_agent.ballooning import steps
+from vsched_agent.ballooning import turns
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import base as enforcement
 from vsched_agent.enforcement import topology
@@ -68,7 +70,8 @@ def settings(conf: cfg.ConfigOpts) -> ballooning.Settings:
         balloon_trial.Bar(
             options.progress_gain, options.wait_cut, options.run_kept),
         options.active_cpus, options.progress_path, options.guest_timeout,
-        options.bind, options.mode == 'dry_run', options.unplug)
+        options.bind, options.mode == 'dry_run', options.unplug,
+        options.turn_us)
 
 
 class Balloons:
@@ -97,8 +100,8 @@ class Balloons:
         self._watching = False
         self._controller = controller.Controller(
             self._settings, channel,
-            steps.Steps(channel, _Hands(self.shapes), journal,
-                        self._settings),
+            steps.Steps(channel, _Hands(self.shapes, self._settings.turn_us),
+                        journal, self._settings),
             tell, topology.ordered_cpus, publish)
 
     def start(self) -> None:
@@ -233,9 +236,20 @@ def _shape(record: ballooning.Record) -> shapes_of.Shape:
 class _Hands:
     """Control groups and reservations, as ballooning wants them."""
 
-    def __init__(self, shapes: shapes_of.Shapes) -> None:
+    def __init__(self, shapes: shapes_of.Shapes, turn_us: int = 0) -> None:
         self._shapes = shapes
         self._affinity = affinity.Affinity()
+        self._turns = turns.Turns(turn_us)
+
+    def prepare(self) -> None:
+        """See :class:`ballooning.Hands`."""
+        self._turns.prepare()
+
+    def hastened(self, domain: base.Domain,
+                 limit_s: float) -> contextlib.AbstractContextManager[None]:
+        """See :class:`ballooning.Hands`."""
+        return self._turns.shorter(
+            [vcpu.tid for vcpu in domain.vcpus], limit_s)
 
     def found(self, domain: base.Domain, indexes: Sequence[int],
               ) -> Sequence[Mapping[str, ty.Any]] | None:

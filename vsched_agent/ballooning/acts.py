@@ -146,9 +146,10 @@ class Acts:
         one.greetings += 1
         if one.met:
             one.obey_s = 0.0
-        # It boots, or has no agent at all.
+        # It boots, or has no agent at all, or nobody got to it yet.
         one.retry_s = None if one.met else self._clock() + min(
-            _RETRY_MAX_S, RETRY_S * 2 ** (one.greetings // 4))
+            _RETRY_MAX_S,
+            min(RETRY_S, one.greetings) * 2 ** (one.greetings // 4))
         if offline:
             self.say(one, errors.Code.BALLOON_RETURNED,
                  messages.Severity.INFO,

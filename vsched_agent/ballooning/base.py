@@ -19,6 +19,7 @@ agent passes in what is behind these.
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import typing as ty
 
@@ -125,6 +126,16 @@ class Memory(ty.Protocol):
 class Hands(ty.Protocol):
     """What has to be done on the host. Safe from any thread."""
 
+    def prepare(self) -> None:
+        """There will be something to do."""
+
+    def hastened(self, domain: base.Domain,
+                 limit_s: float) -> contextlib.AbstractContextManager[None]:
+        """While this is open, its vCPU threads take turns more often.
+
+        :param limit_s: longest time, in seconds.
+        """
+
     def found(self, domain: base.Domain, indexes: Sequence[int],
               ) -> Sequence[Mapping[str, ty.Any]] | None:
         """How vCPU threads are confined; None when they can't be bound."""
@@ -176,3 +187,4 @@ class Settings:
     bind: bool = True
     dry_run: bool = False
     unplug: bool = False
+    turn_us: int = 0

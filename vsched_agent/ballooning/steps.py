@@ -151,8 +151,9 @@ class Steps:
             unplugged)
         self._memory.note_balloon(domain.uuid, record.to_dict())
         try:
-            way.set_online(domain.uuid, part.online,
-                           self._settings.guest_timeout_s, guest)
+            timeout_s = self._settings.guest_timeout_s
+            with self._hands.hastened(domain, timeout_s):
+                way.set_online(domain.uuid, part.online, timeout_s, guest)
         except channels.ChannelFailed as failure:
             if previous is not None:
                 # One way or the other it is not what either record says.
@@ -236,6 +237,7 @@ class Steps:
         :raises channels.ChannelFailed: when it can not be told.
         """
         timeout_s = self._settings.guest_timeout_s
+        self._hands.prepare()
         try:
             guest = self._channel.ask(domain.uuid, timeout_s)
         except channels.GuestMute:

@@ -97,6 +97,12 @@ ballooning_opts = [
         'guest_timeout', default=10.0, min=1, max=120,
         help='Longest time, in seconds, that a guest may take to do what it '
              'is told.'),
+    cfg.IntOpt(
+        'turn_us', default=500, min=0, max=100000,
+        help='While a guest takes vCPUs offline, the threads on the CPUs of '
+             'its vCPUs take turns so often, in microseconds; its kernel '
+             'has all vCPUs run a few steps together meanwhile. 0 leaves '
+             'that to the tick.'),
     cfg.BoolOpt(
         'unplug', default=False,
         help='Whether vCPUs that are declared as hotpluggable are unplugged '

@@ -19,10 +19,11 @@ from vsched_agent.privileged import cgroup
 from vsched_agent.privileged import clocks
 from vsched_agent.privileged import links
 from vsched_agent.privileged import sched
+from vsched_agent.privileged import turns
 
 
 _CONTEXTS = (budgets.budgets_pctxt, cgroup.cgroup_pctxt, clocks.perf_pctxt,
-             links.links_pctxt, sched.sched_pctxt)
+             links.links_pctxt, sched.sched_pctxt, turns.turns_pctxt)
 
 #: The sections of the configuration that are about helpers.
 SECTIONS = tuple(context.cfg_section for context in _CONTEXTS)

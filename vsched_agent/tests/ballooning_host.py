@@ -12,8 +12,10 @@
 
 """What the tests of ballooning need: instances, a host, a clock."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import threading
 import time
@@ -61,6 +63,19 @@ class Hands:
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.pins: dict[str, dict[int, int]] = {}
         self.unbound: list[ty.Any] = []
+        self.prepared = False
+        self.hasty: set[str] = set()
+
+    def prepare(self) -> None:
+        self.prepared = True
+
+    @contextlib.contextmanager
+    def hastened(self, domain: ty.Any, limit_s: float) -> Iterator[None]:
+        self.hasty.add(domain.uuid)
+        try:
+            yield
+        finally:
+            self.hasty.remove(domain.uuid)
 
     def found(self, domain: ty.Any, indexes: Sequence[int],
               ) -> Sequence[Mapping[str, ty.Any]] | None:

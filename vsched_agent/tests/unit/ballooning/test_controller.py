@@ -32,6 +32,21 @@ class TakingTest(ballooning_host.HostCase):
         self.assertEqual(['taken', 'taken'], host.codes())
         self.assertIn('75 %', host.events[0][2])
 
+    def test_turns_are_shorter_meanwhile(self):
+        host = self.make_host()
+        tell, hasty = host.guests.tell, []
+
+        def spy(uuid, online, timeout_s):
+            hasty.append(uuid in host.hands.hasty)
+            tell(uuid, online, timeout_s)
+
+        self.patch(host.guests, 'tell', spy)
+        host.add(1), host.add(2)
+        host.pass_time(4)
+        self.assertTrue(host.hands.prepared)
+        self.assertEqual([True, True], hasty)
+        self.assertEqual(set(), host.hands.hasty)
+
     def test_by_weight(self):
         host = self.make_host(cpus=6)
         heavy = host.add(1, 6, weight=200)

@@ -22,6 +22,7 @@ from vsched_agent.privileged import budgets
 from vsched_agent.privileged import cgroup
 from vsched_agent.privileged import context
 from vsched_agent.privileged import sched
+from vsched_agent.privileged import turns
 
 
 @ddt.ddt
@@ -44,6 +45,7 @@ class TestContext(base.BaseTestCase):
         for made, capability in (
                 (sched.sched_pctxt, capabilities.CAP_SYS_NICE),
                 (budgets.budgets_pctxt, capabilities.CAP_SYS_NICE),
+                (turns.turns_pctxt, capabilities.CAP_SYS_NICE),
                 (cgroup.cgroup_pctxt, capabilities.CAP_DAC_OVERRIDE)):
             self.addCleanup(setattr, made, '_given', made._given)
             made._given = None
