@@ -47,7 +47,7 @@ _HANDS = 8
 RETRY_S = 3.0
 #: The same for a guest that has never answered, at most.
 _RETRY_MAX_S = 300.0
-#: A guest that does not answer so often does not merely boot: three quarters
+#: A guest that does not answer so often does not merely boot: more than half
 #: of a minute.
 _PATIENT_GREETINGS = 8
 #: Between two readings of a progress counter, in seconds.
