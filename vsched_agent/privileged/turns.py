@@ -40,6 +40,9 @@ turns_pctxt = context.Context(
 
 #: As many threads are followed at once; more are left to the tick.
 MOST = 256
+#: Nobody wants that for longer, in seconds: see guest_timeout in
+#: [ballooning].
+LONGEST_S = 120.0
 #: Who passes by runs for this part of the time at the most.
 PART = 5
 
@@ -97,7 +100,8 @@ class Turner:
 
         :param tids: those that are gone are left out.
         :param turn_us: so often; the shortest of all that are wanted holds.
-        :param limit_s: ends by itself after so many seconds.
+        :param limit_s: ends by itself after so many seconds,
+            :data:`LONGEST_S` at the most.
         :returns: a name for :meth:`end`.
         :raises OSError: when the kernel does not let anybody pass by.
         """
@@ -107,8 +111,9 @@ class Turner:
                 followers.append(Follower(tid))
         with self._lock:
             name = next(self._names)
-            self._wanted[name] = (time.monotonic() + limit_s,
-                                  turn_us / _US_PER_S, followers)
+            self._wanted[name] = (
+                time.monotonic() + min(limit_s, LONGEST_S),
+                turn_us / _US_PER_S, followers)
             try:
                 self._start()
             except BaseException:

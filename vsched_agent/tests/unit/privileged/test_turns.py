@@ -95,6 +95,11 @@ class TurnerTest(base.BaseTestCase):
         self.turner.begin([os.getpid()], 500, 0.01)
         self.await_that(lambda: not self.turner.alive)
 
+    def test_it_ends_by_itself_whatever_was_asked_for(self):
+        self.patch(turns, 'LONGEST_S', 0.01)
+        self.turner.begin([os.getpid()], 500, 1e9)
+        self.await_that(lambda: not self.turner.alive)
+
     def test_several_at_once(self):
         first = self.turner.begin([os.getpid()], 500, _PATIENCE_S)
         second = self.turner.begin([os.getpid()], 900, _PATIENCE_S)
