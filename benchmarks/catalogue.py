@@ -24,6 +24,7 @@ NAMES = (
     'alert_margins',
     'balloon',
     'balloon_hour',
+    'balloon_offline',
     'boots',
     'charging',
     'cycles',

@@ -21,7 +21,6 @@ pace. Shorter turns cost all of them a little time and give it to nobody.
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
-import threading
 
 from oslo_log import log as logging
 
@@ -39,18 +38,15 @@ class Turns:
     def __init__(self, turn_us: int) -> None:
         self._turn_us = turn_us
         self._failed = False
-        self._starting = threading.Lock()
 
     def prepare(self) -> None:
         """Have the helper ready, so that nobody waits for its start."""
         if not self._turn_us or self._failed:
             return
-        # Several guests are met at once, and one helper is enough.
-        with self._starting:
-            try:
-                turns.ready()
-            except Exception as failure:
-                self._give_up(failure)
+        try:
+            turns.ready()
+        except Exception as failure:
+            self._give_up(failure)
 
     @contextlib.contextmanager
     def shorter(self, tids: Sequence[int], limit_s: float) -> Iterator[None]:

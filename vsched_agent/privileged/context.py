@@ -17,6 +17,7 @@ import contextlib
 import os
 import shlex
 import sys
+import threading
 import typing as ty
 
 from oslo_privsep import priv_context
@@ -41,6 +42,15 @@ class Context(priv_context.PrivContext):
             'vsched_agent.privileged', cfg_section=section,
             pypath='%s.%s' % (module, name), capabilities=capabilities)
         self._given: ty.Any = None
+        self._starting = threading.Lock()
+
+    def start(self, method: priv_context.Method =
+              priv_context.Method.ROOTWRAP) -> None:
+        """Start the helper, unless another thread just did."""
+        with self._starting:
+            # The library would warn of that.
+            if self.channel is None:
+                super().start(method)
 
     def use(self, conf: ty.Any) -> None:
         """Take options from here rather than from the global ones."""

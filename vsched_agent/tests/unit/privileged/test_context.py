@@ -12,10 +12,13 @@
 
 import os
 import sys
+import threading
 
 import ddt
+import fixtures
 from oslo_config import cfg
 from oslo_privsep import capabilities
+from oslo_privsep import daemon
 from oslotest import base
 
 from vsched_agent.privileged import budgets
@@ -72,6 +75,26 @@ class TestContext(base.BaseTestCase):
         self.assertEqual(
             ['doas', 'my helper', '-x', '--privsep_context'],
             made.helper_command('/s')[:4])
+
+    def test_threads_at_once_start_one_helper(self):
+        log = self.useFixture(fixtures.FakeLogger())
+        made = context.Context('made', __name__, 'vsched_made', [])
+        started, go = [], threading.Event()
+
+        def channel(context):
+            started.append(context)
+            go.wait(10)
+            return object()
+
+        self.patch(daemon, 'RootwrapClientChannel', channel)
+        threads = [threading.Thread(target=made.start) for _ in range(3)]
+        for one in threads:
+            one.start()
+        go.set()
+        for one in threads:
+            one.join()
+        self.assertEqual([made], started)
+        self.assertEqual('', log.output)
 
     def test_in_process_and_back(self):
         made = sched.sched_pctxt
