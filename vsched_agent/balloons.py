@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
+import functools
 import os
 import typing as ty
 
@@ -277,29 +278,34 @@ class _Hands:
                 'a vCPU thread is gone: %s' % failure,
                 errors.Code.THREADS_GONE) from None
 
-    def unbind(self, pid: int,
-               found: Sequence[Mapping[str, ty.Any]]) -> None:
-        """See :class:`ballooning.Hands`."""
-        self._affinity.confine([
-            affinity.Confinement(one['tid'], one['path'], one['cpuset'],
-                                 frozenset(one['cpus']))
-            for one in found
-            if os.path.exists('/proc/%d/task/%d' % (pid, one['tid']))])
-
     def forget(self, uuid: str) -> None:
         """See :class:`ballooning.Hands`."""
         self._shapes.forget(uuid)
 
-    def reshape(self, uuid: str, record: ballooning.Record | None) -> None:
+    def reshape(self, uuid: str, record: ballooning.Record | None,
+                loose: ballooning.Record | None = None) -> None:
         """See :class:`ballooning.Hands`."""
         self._shapes.reshape(
-            uuid, None if record is None else _shape(record))
+            uuid, None if record is None else _shape(record),
+            loosen=None if loose is None else functools.partial(
+                self._unbind, loose))
+
+    def _unbind(self, record: ballooning.Record) -> None:
+        self._affinity.confine([
+            affinity.Confinement(one['tid'], one['path'], one['cpuset'],
+                                 frozenset(one['cpus']))
+            for one in record.found
+            if os.path.exists('/proc/%d/task/%d' % (
+                record.pid, one['tid']))])
 
 
 class _LooseHands(_Hands):
     """For when no reconciler runs: reservations are dealt with apart."""
 
-    def reshape(self, uuid: str, record: ballooning.Record | None) -> None:
+    def reshape(self, uuid: str, record: ballooning.Record | None,
+                loose: ballooning.Record | None = None) -> None:
+        if loose is not None:
+            self._unbind(loose)
         self._shapes.forget(uuid)
 
 

@@ -165,8 +165,9 @@ class Drift:
 
 def targets_of(domain: hypervisor.Domain) -> tuple[base.Target, ...]:
     """The vCPU threads of an instance as enforcement sees them."""
-    return tuple(base.Target(vcpu.index, vcpu.tid, vcpu.pinned_cpus)
-                 for vcpu in domain.vcpus)
+    return tuple(base.Target(
+        vcpu.index, vcpu.tid, vcpu.pinned_cpus, vcpu.bound)
+        for vcpu in domain.vcpus)
 
 
 def claim(promise: reservation.Reservation,

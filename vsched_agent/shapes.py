@@ -23,10 +23,14 @@ from collections.abc import Mapping
 import dataclasses
 import threading
 
+from oslo_log import log as logging
+
 from vsched_agent.hypervisor import base
 from vsched_lib.contract import errors
 from vsched_lib.model import balloon
 from vsched_lib.model import reservation
+
+LOG = logging.getLogger(__name__)
 
 #: Longest wait for the reconciler, in seconds.
 PATIENCE_S = 15.0
@@ -49,10 +53,25 @@ class Shape:
 
 
 class _Ticket:
-    def __init__(self, before: Shape | None) -> None:
+    def __init__(self, before: Shape | None,
+                 loosen: Callable[[], None] | None) -> None:
         self.before = before
         self.done = threading.Event()
         self.problem: errors.VschedError | None = None
+        self._lock = threading.Lock()
+        self._loosen = loosen
+
+    def let_loose(self) -> None:
+        """Once, by whoever comes first."""
+        with self._lock:
+            loosen, self._loosen = self._loosen, None
+            if loosen is None:
+                return
+            try:
+                loosen()
+            except Exception:
+                # The reservation is refused then, with what is in its way.
+                LOG.exception('threads can not be let loose')
 
 
 class Shapes:
@@ -92,18 +111,24 @@ class Shapes:
             return self._promises.get(uuid)
 
     def reshape(self, uuid: str, shape: Shape | None,
-                patience_s: float = PATIENCE_S) -> None:
+                patience_s: float = PATIENCE_S, *,
+                loosen: Callable[[], None] | None = None) -> None:
         """Move a reservation, and wait until that is done.
 
         :param shape: None for all vCPUs.
+        :param loosen: lets threads loose that the shape before has bound.
+            Called by the reconciler's thread, right before it looks at them
+            with the new shape; done at any other time, it would take them
+            for threads that have strayed, and bind them again.
         :raises errors.Refused: when it is not held so; it is where it was.
         """
         with self._lock:
-            ticket = _Ticket(self._shapes.get(uuid))
+            ticket = _Ticket(self._shapes.get(uuid), loosen)
             self._tickets[uuid] = ticket
             self._put(uuid, shape)
         self._changed(uuid)
         if not ticket.done.wait(patience_s):
+            ticket.let_loose()
             ticket.problem = errors.Refused(
                 'the reservation was not moved within %g s' % patience_s,
                 errors.Code.THREADS_GONE)
@@ -129,10 +154,12 @@ class Shapes:
             ticket = self._tickets.get(domain.uuid)
             if ticket is not None:
                 self._seen[domain.uuid] = ticket
+        if ticket is not None:
+            ticket.let_loose()
         if shape is None or shape.pid != domain.pid:
             return domain, promise
         vcpus = tuple(
-            dataclasses.replace(vcpu, pinned_cpus=frozenset(
+            dataclasses.replace(vcpu, bound=True, pinned_cpus=frozenset(
                 (shape.pins[vcpu.index],)))
             if vcpu.index in shape.pins else vcpu
             for vcpu in domain.vcpus if vcpu.index in shape.online)

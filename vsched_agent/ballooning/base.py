@@ -146,17 +146,16 @@ class Hands(ty.Protocol):
         :raises errors.Refused: when that does not work; nothing is bound.
         """
 
-    def unbind(self, pid: int, found: Sequence[Mapping[str, ty.Any]],
-               ) -> None:
-        """Confine threads as they were found."""
-
     def forget(self, uuid: str) -> None:
         """The instance's process is gone; nothing is expected any more."""
 
-    def reshape(self, uuid: str, record: Record | None) -> None:
+    def reshape(self, uuid: str, record: Record | None,
+                loose: Record | None = None) -> None:
         """Move an instance's reservation to the vCPUs that it keeps, with
         None back to all, and wait until that is done.
 
+        :param loose: a balloon whose threads are confined as they were found
+            first; its own, or the one before.
         :raises errors.Refused: when they can not hold it; nothing has
             changed then.
         """

@@ -163,10 +163,9 @@ class Steps:
             raise StepFailed.of(failure, not failure.undone) from failure
         offline_s = time.monotonic() - began_s
         try:
-            if previous is not None and not pins:
-                self._hands.unbind(previous.pid, previous.found)
             # The threads that are left first get what the others had.
-            self._hands.reshape(domain.uuid, record)
+            self._hands.reshape(
+                domain.uuid, record, None if pins else previous)
             if pins:
                 self._hands.bind(domain, pins)
         except errors.Refused as refusal:
@@ -269,10 +268,8 @@ class Steps:
         self._memory.forget_balloon(uuid)
 
     def _release(self, record: base.Record) -> None:
-        # A thread must be loose before its reservation can change.
-        self._hands.unbind(record.pid, record.found)
         try:
-            self._hands.reshape(record.instance_uuid, None)
+            self._hands.reshape(record.instance_uuid, None, record)
         except errors.Refused as refusal:
             # The reconciler goes on trying, as with any refusal.
             LOG.warning('instance %s: %s', record.instance_uuid,

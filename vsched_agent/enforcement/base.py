@@ -33,11 +33,14 @@ class Target:
         it stands among them.
     :param tid: the host thread.
     :param pinned_cpus: host CPUs it must stay on; None for any.
+    :param bound: it is there for the time being only. Where it was before is
+        known to whoever bound it, and not to be put back by a backend.
     """
 
     index: int
     tid: int
     pinned_cpus: frozenset[int] | None = None
+    bound: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -88,9 +88,13 @@ class DeadlineBackend(base.Backend):
 
     def prior(self, targets: Sequence[base.Target],
               ) -> dict[int, base.Prior]:
-        """Policy and parameters of each thread; where pinned ones ran."""
+        """Policy and parameters of each thread; where pinned ones ran.
+
+        Not where bound ones did: that may already be what bound them.
+        """
         found: dict[int, base.Prior] = {}
-        pinned = {target.tid for target in self._pinning.pinned(targets)}
+        pinned = {target.tid for target in self._pinning.pinned(targets)
+                  if not target.bound}
         for target in targets:
             try:
                 prior: dict[str, ty.Any] = syscalls.get_attr(

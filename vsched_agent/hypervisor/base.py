@@ -33,11 +33,14 @@ class Vcpu:
     :param tid: the host thread.
     :param pinned_cpus: host CPUs the instance's definition confines it to;
         None when it may run anywhere.
+    :param bound: ballooning has confined it there and not its definition;
+        whoever did lets it loose again.
     """
 
     index: int
     tid: int
     pinned_cpus: frozenset[int] | None = None
+    bound: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

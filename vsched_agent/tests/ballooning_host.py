@@ -85,14 +85,13 @@ class Hands:
     def bind(self, domain: ty.Any, pins: Mapping[int, int]) -> None:
         self.pins[domain.uuid] = dict(pins)
 
-    def unbind(self, pid: int,
-               found: Sequence[Mapping[str, ty.Any]]) -> None:
-        self.unbound.append((pid, [dict(one) for one in found]))
-
     def forget(self, uuid: str) -> None:
         self.shapes.pop(uuid, None)
 
-    def reshape(self, uuid: str, record: base.Record | None) -> None:
+    def reshape(self, uuid: str, record: base.Record | None,
+                loose: base.Record | None = None) -> None:
+        if loose is not None:
+            self.unbound.append(loose)
         if record is None:
             self.shapes.pop(uuid, None)
         elif self.refuse is not None:

@@ -129,6 +129,27 @@ class TestBalloons(BalloonCase):
         self.assert_unbound()
         self.agent.start()
 
+    def test_promised_while_it_was_bound(self):
+        self.balloon()
+        self.eventually(
+            lambda: len(os.sched_getaffinity(
+                self.plain.vcpu_tids[0])) == 1, 'a CPU of its own')
+        self.override(self.plain, 2_000)
+        self.eventually(
+            lambda: self.plain.held() == [(8_000, 20_000), None, None, None],
+            'the promise')
+        # This one would take none.
+        self.restart_agent(**{**QUICK, 'ballooning__wait_share': 1.0})
+        self.await_full()
+        self.eventually(
+            lambda: self.plain.held() == [(2_000, 20_000)] * 4,
+            'the promise in all vCPUs')
+        self.end_override(self.plain)
+        self.eventually(
+            lambda: self.plain.held() == [None] * 4, 'the end of it')
+        # Not where it was when it was promised something.
+        self.assert_unbound()
+
     def test_dry_run_takes_nothing(self):
         mark = self.collector.mark()
         self.restart_agent(**{**QUICK, 'ballooning__mode': 'dry_run'})

@@ -13,6 +13,7 @@
 import dataclasses
 import threading
 
+import fixtures
 from oslotest import base
 
 from vsched_agent import shapes
@@ -60,6 +61,9 @@ class ShapesTest(base.BaseTestCase):
         self.shapes.reshape(self.uuid, self.shape(0, 1, v0=1))
         self.assertEqual(
             ([(0, frozenset({1})), (1, None)], 8_000), self.held())
+        self.assertEqual([True, False], [
+            vcpu.bound for vcpu in self.shapes.of(
+                self.domain, PROMISE)[0].vcpus])
         self.assertEqual(PROMISE, self.shapes.promise(self.uuid))
         self.shapes.reshape(self.uuid, None)
         self.assertEqual(4_000, self.held()[1])
@@ -103,6 +107,42 @@ class ShapesTest(base.BaseTestCase):
         self.assertRaises(errors.Refused, self.shapes.reshape, self.uuid,
                           self.shape(0), 0.01)
         self.assertEqual(4_000, self.held()[1])
+
+    def test_threads_are_let_loose_by_who_looks_at_them(self):
+        self.shapes.expect(self.uuid, self.shape(0, v0=1))
+        bound, looks = [True], []
+
+        def reconcile(uuid):
+            # In the middle of another look nobody lets them loose.
+            self.assertEqual([True], bound)
+            domain, _ = self.shapes.of(self.domain, PROMISE)
+            looks.append((list(bound), len(domain.vcpus)))
+            self.shapes.settled(uuid, None)
+
+        self.shapes = shapes.Shapes(reconcile)
+        self.shapes.expect(self.uuid, self.shape(0, v0=1))
+        self.shapes.reshape(self.uuid, None, loosen=bound.clear)
+        self.assertEqual([([], 4)], looks)
+        bound.append(True)
+        self.held()
+        self.assertEqual([True], bound)
+
+    def test_threads_are_let_loose_if_nobody_looks(self):
+        self.problem, calls = 'asleep', []
+        self.assertRaises(
+            errors.Refused, self.shapes.reshape, self.uuid, None, 0.01,
+            loosen=lambda: calls.append(1))
+        self.assertEqual([1], calls)
+        self.held()
+        self.assertEqual([1], calls)
+
+    def test_threads_that_can_not_be_let_loose(self):
+        def fail():
+            raise OSError('no')
+
+        log = self.useFixture(fixtures.FakeLogger())
+        self.shapes.reshape(self.uuid, self.shape(0), loosen=fail)
+        self.assertIn('can not be let loose', log.output)
 
     def test_what_was_settled_before_does_not_count(self):
         self.problem = 'asleep'
