@@ -31,9 +31,10 @@ ABOUT = frame.About(
     'Looks at budgets between ticks',
     'Small shares of a CPU under ``deadline`` at a period of 10 ms, alone '
     'and among four hogs, as in :doc:`alert`: as the kernel\'s tick ends '
-    'their budgets, and with ``[enforcement] budget_check_us`` = %d. The '
-    'looks take a tenth of a CPU, which is part of what they cost; the tick '
-    'of this host is what it is for both.' % doctor.LOOK_US,
+    'their budgets, and with ``[enforcement] budget_check_us`` = %d, which '
+    'has them looked at when they end. The looks take up to a tenth of a '
+    'CPU, which is part of what they cost; the tick of this host is what it '
+    'is for both.' % doctor.LOOK_US,
     (frame.Paper('looks_p99_pct', 'HPL-2007-25, SEDF',
                  '0.03 % of points beyond 9.9 %, at most 9.52 % on the '
                  'other side', 'Xen 3, two CPUs, shares of 1 to 90 %'),),
@@ -69,9 +70,7 @@ def run(quick: bool) -> frame.Run:
 
 def _points(check_us: int, windows: int) -> list[profiles.ErrorPoint]:
     with tempfile.TemporaryDirectory() as folder:
-        conf = alert.conf(folder)
-        conf.set_override('budget_check_us', check_us, 'enforcement')
-        scene = measurement.ErrorMeasurement(conf)
+        scene = measurement.ErrorMeasurement(alert.conf(folder, check_us))
         if reservation.Backend.DEADLINE not in scene.usable:
             raise frame.Unavailable('needs backend deadline')
         return list(alert.measure(scene, folder, plan.Order(

@@ -25,7 +25,7 @@ LEAST_CHECK_US, MOST_CHECK_US = 100, 10_000
 
 
 class CheckInterval(types.Integer):
-    """Microseconds between two looks at budgets, or 0 for none."""
+    """Microseconds until a budget is looked at, or 0 for never."""
 
     def __init__(self) -> None:
         super().__init__(0, MOST_CHECK_US)
@@ -65,16 +65,17 @@ enforcement_opts: list[cfg.Opt] = [
     cfg.Opt(
         'budget_check_us',
         type=CheckInterval(), default=0,
-        help='How often a helper looks at the budgets of backend deadline '
-             'between the kernel\'s ticks, in microseconds, 100 to 10000; '
-             '0 leaves them to the tick. It makes small shares exact where '
-             'the kernel has no HRTICK_DL: a budget is overrun by such an '
-             'interval at the most instead of a tick. It costs a tenth of '
-             'one CPU, whatever the interval, which is reported as part of '
-             'the host\'s reserve and promised to nobody. An interval that '
-             'is not shorter than the tick is of no use. Error profiles '
-             'made with another value do not count any more. Pinned vCPUs '
-             'are left to the tick.'),
+        help='Has a helper look at the budgets of backend deadline when '
+             'they are used up, rather than leave them to the kernel\'s '
+             'tick. It makes small shares exact where the kernel has no '
+             'HRTICK_DL. So many microseconds, 100 to 10000, may go by until '
+             'a budget that is used up is looked at where the kernel does '
+             'not tell when that is; it is half the period of the helper\'s '
+             'own reservation. 0 leaves all budgets to the tick. It costs a '
+             'tenth of one CPU at the most, whatever the interval, which is '
+             'reported as part of the host\'s reserve and promised to '
+             'nobody. Error profiles made with another value do not count '
+             'any more. Pinned vCPUs are left to the tick.'),
     cfg.FloatOpt(
         'max_overhead_pct',
         default=50.0, min=0, max=100,

@@ -13,9 +13,7 @@
 """Which threads' budgets are looked at between the kernel's ticks.
 
 All that are given one: what a budget overruns does not depend on its size
-or period but on who looks at it when, and short budgets miss most by it. So
-a budget or a period shorter than the interval is looked at as well: it
-overruns by an interval then, and would by a tick.
+or period but on who looks at it when, and short budgets miss most by it.
 
 Without looks promises are kept no less, only less finely. So nothing here
 refuses anything: what goes wrong is a warning.
@@ -31,6 +29,8 @@ from oslo_log import log as logging
 
 from vsched_agent.privileged import budgets
 from vsched_agent.privileged import checking
+from vsched_agent.privileged import clocks
+from vsched_agent.privileged import lending
 from vsched_lib.model import reservation
 
 LOG = logging.getLogger(__name__)
@@ -42,7 +42,8 @@ Request = Sequence[int]
 class BudgetChecks:
     """Has the helper look at threads, and leave those that change.
 
-    :param check_us: how often; 0 for never.
+    :param check_us: how soon after its end a budget is looked at; 0 for
+        never.
     """
 
     def __init__(self, check_us: int = 0) -> None:
@@ -66,7 +67,9 @@ class BudgetChecks:
             return
         self._used = True
         try:
-            number = budgets.watch(requests, self._check_us)
+            number = budgets.watch(
+                requests, self._check_us,
+                self._events([request[0] for request in requests]))
         except Exception as failure:
             LOG.warning(
                 'the helper that looks at budgets does not answer: %s; see '
@@ -76,6 +79,22 @@ class BudgetChecks:
         if number:
             LOG.warning('budgets end at the tick: the kernel does not let '
                         'the helper into the class: %s', os.strerror(number))
+
+    @staticmethod
+    def _events(tids: list[int]) -> bytes:
+        """Have one helper send the other what tells of budgets' ends."""
+        address = budgets.borrow()
+        try:
+            missing = lending.lend(tids, address)
+        except Exception as failure:
+            LOG.warning('budgets are looked at once an interval: %s; see '
+                        'helper_command in [%s]', failure,
+                        clocks.perf_pctxt.cfg_section)
+        else:
+            for tid, number in missing.items():
+                LOG.info('budgets of thread %d are looked at once an '
+                         'interval: %s', tid, os.strerror(number))
+        return address
 
     def forget(self, tids: Iterable[int]) -> Sequence[Request]:
         """Look at threads no longer; they may be changed now.

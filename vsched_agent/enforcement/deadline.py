@@ -37,7 +37,7 @@ LOG = logging.getLogger(__name__)
 
 _NS_PER_US = 1000
 #: By so much parameters may be off while a budget is looked at, or after
-#: whoever did was killed; see vsched_agent.privileged.checking.
+#: whoever did was killed; see vsched_agent.privileged.looking.
 _LOOK_NS = 1
 
 

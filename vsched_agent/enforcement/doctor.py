@@ -168,8 +168,8 @@ def _kernel(facts: kernel.KernelFacts) -> Iterator[Finding]:
             '%d CPUs' % (mcpu, len(facts.fair_servers)))
 
 
-#: The interval of looks that the doctor advises: a shorter one leaves the
-#: helper time for a few threads only.
+#: The interval of looks that the doctor advises: a shorter one has the
+#: helper stopped half-way through a look where the class is full.
 LOOK_US = 500
 
 #: Options whose absence an operator should know of, and what it means.
@@ -230,8 +230,8 @@ def _finer(facts: kernel.KernelFacts) -> str:
             'a kernel with CONFIG_HZ=1000 makes bursts four times finer')
     if facts.tick_us > LOOK_US:
         ways.append(
-            '[enforcement] budget_check_us = %d has budgets looked at so '
-            'often, for a tenth of a CPU' % LOOK_US)
+            '[enforcement] budget_check_us = %d has budgets looked at when '
+            'they end, for a tenth of a CPU at the most' % LOOK_US)
     return '; or '.join(ways)
 
 

@@ -31,7 +31,7 @@ from vsched_lib.model import reservation
 
 
 def budget_check_us(conf: cfg.ConfigOpts | None) -> int:
-    """How often budgets are looked at between ticks; 0 for never.
+    """How soon after its end a budget is looked at; 0 for never.
 
     :param conf: options with the group ``enforcement``; None for the
         defaults.

@@ -10,133 +10,38 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Looks at the budgets of deadline threads between the kernel's ticks.
+"""A thread that looks at budgets when they end.
 
-Without HRTICK_DL the kernel sees only at a tick that a budget is used up,
-and a promise of 1 ms may run for 4. Whoever sets a running thread's
-parameters makes it look at once (kernel/sched/deadline.c: ``dequeue_task_dl``
-accounts and throttles). The same parameters again are no change and nothing
-is looked at, so each look changes them by a nanosecond, forth and back.
-Both have the same bandwidth in the kernel's books: nothing can be refused,
-and what is admissible stays what it was.
-
-Nothing tells the kernel to change parameters only if they are such, so a
-thread is read, compared and set in two calls that nobody of this process
-comes between. Others must have it forgotten before they change it.
+See :mod:`vsched_agent.privileged.looking`.
 """
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from concurrent import futures
-import contextlib
 import os
 import threading
 import time
 
 from vsched_agent.privileged import entering
 from vsched_agent.privileged import leaving
+from vsched_agent.privileged import looking
 from vsched_agent.privileged import syscalls
 
-#: The checker runs for this part of its period at the most.
+#: The checker runs for this part of the time at the most.
 PART = 10
+#: Its period in intervals. A look takes 50 to 200 us when nothing is in the
+#: caches, and should not be stopped half-way; nor must threads of short
+#: periods be more urgent.
+INTERVALS = 2
+#: What it may run at once when it has not run for long: looks at many
+#: threads whose budgets end together.
+BURST_NS = 2_000_000
 #: How long a checker without threads stays, in seconds: those that are
 #: changed are gone for a moment only.
 LINGER_S = 0.1
 
 _NS_PER_US = 1_000
 _NS_PER_S = 1_000_000_000
-#: The kernel takes no runtime below that.
-_LEAST_NS = 1_024
-
-
-def alternate(attr: syscalls.Attr) -> syscalls.Attr | None:
-    """Parameters next to these, with the same bandwidth.
-
-    :param attr: of a thread under SCHED_DEADLINE.
-    :returns: a nanosecond more or less of runtime. Of a period below 2.1
-        ms that may be too much, then of the period. None when that is too
-        much as well: of more than 0.47 of a period of 1 ms, of more than
-        0.23 of half of that, and so on; and of a whole CPU, which has no
-        budget to end.
-    """
-    units = syscalls.kernel_bandwidth(attr.runtime_ns, attr.period_ns)
-    for more_ns, longer_ns in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-        runtime_ns = attr.runtime_ns + more_ns
-        period_ns = attr.period_ns + longer_ns
-        if _LEAST_NS <= runtime_ns <= period_ns and units == (
-                syscalls.kernel_bandwidth(runtime_ns, period_ns)):
-            return attr._replace(
-                runtime_ns=runtime_ns, deadline_ns=period_ns,
-                period_ns=period_ns)
-    return None
-
-
-class Watched:
-    """The threads whose budgets are looked at. Not thread-safe."""
-
-    def __init__(self) -> None:
-        #: By thread, what it shall have and what it has every other time.
-        self._threads: dict[int, tuple[
-            entering.Request, syscalls.Attr, syscalls.Attr]] = {}
-        self._next: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._threads)
-
-    def add(self, request: entering.Request) -> None:
-        """Look at a thread; one without an :func:`alternate` is passed over.
-
-        :param request: what it was given.
-        """
-        other = alternate(request.attr)
-        if other is not None:
-            self._threads[request.tid] = request, request.attr, other
-
-    def forget(self, tid: int) -> entering.Request | None:
-        """Leave a thread with exactly what it shall have.
-
-        :returns: that; None when it was not looked at.
-        """
-        if tid not in self._threads:
-            return None
-        request, wanted, other = self._threads.pop(tid)
-        with contextlib.suppress(OSError):
-            if syscalls.get_attr(tid) == other:
-                syscalls.set_attr(tid, wanted)
-        return request
-
-    def forget_all(self) -> None:
-        """Leave all threads."""
-        for tid in list(self._threads):
-            self.forget(tid)
-
-    def look(self, until_ns: int) -> None:
-        """Look at each thread once, the next time at those not yet seen.
-
-        :param until_ns: of the caller's own CPU time, when to stop.
-        """
-        for _ in range(len(self._threads)):
-            if not self._next:
-                self._next = list(self._threads)
-            self._look(self._next.pop())
-            if time.thread_time_ns() >= until_ns:
-                break
-
-    def _look(self, tid: int) -> None:
-        if tid not in self._threads:
-            return
-        _, wanted, other = self._threads[tid]
-        try:
-            found = syscalls.get_attr(tid)
-            if found == wanted:
-                syscalls.set_attr(tid, other)
-            elif found == other:
-                syscalls.set_attr(tid, wanted)
-            else:
-                # Somebody else has changed it, and knows why.
-                del self._threads[tid]
-        except OSError:
-            # It is gone, or it is pinned: then the kernel takes no change.
-            del self._threads[tid]
 
 
 class Checker:
@@ -151,28 +56,34 @@ class Checker:
         #: Held while threads are looked at, so that they are left alone
         #: from the moment on that they are forgotten.
         self._lock = threading.Lock()
-        self._watched = Watched()
+        self._watched = looking.Watched()
         self._check_us = 0
         self._thread: threading.Thread | None = None
         self._looking = False
         self._end = threading.Event()
 
-    def watch(self, requests: Iterable[entering.Request],
-              check_us: int) -> None:
+    def watch(self, requests: Iterable[entering.Request], check_us: int,
+              events: Mapping[int, int]) -> None:
         """Look at threads from now on.
 
         :param requests: what they were given.
-        :param check_us: how often; the last word holds for all threads.
+        :param check_us: how soon after its end a budget is looked at; the
+            last word holds for all threads.
+        :param events: by thread, a descriptor for its alarm; whose are
+            closed that are not looked at.
         :raises OSError: EBUSY when the kernel has no bandwidth left for the
             checker; nothing is looked at then.
         """
+        left = dict(events)
         with self._turn:
             if check_us != self._check_us:
                 self._stop_thread()
                 self._check_us = check_us
             with self._lock:
                 for request in requests:
-                    self._watched.add(request)
+                    self._watched.add(request, left.pop(request.tid, None))
+                for event in left.values():
+                    os.close(event)
                 wanted = bool(self._watched) and not self._looking
             if wanted:
                 try:
@@ -239,34 +150,75 @@ class Checker:
             leaving.leave([leaving.Request(tid, before)])
 
     def _look(self, check_us: int) -> None:
-        part_ns = check_us * _NS_PER_US // PART
-        check_s = check_us * _NS_PER_US / _NS_PER_S
+        check_ns = check_us * _NS_PER_US
+        check_s = check_ns / _NS_PER_S
+        pace = Pace(time.thread_time_ns())
         due_s = busy_s = time.monotonic()
-        spent_ns = time.thread_time_ns()
-        while not self._end.is_set():
+        rest_s = idle_s = 0.0
+        while not (self._end.wait(rest_s) if rest_s else self._end.is_set()):
+            rung = self._watched.alarms.wait(idle_s)
             with self._lock:
-                # One that stops by itself owes nothing; the kernel would
-                # stop it at a tick, and then keep it off for ten.
-                self._watched.look(spent_ns + part_ns)
-                spent_ns = time.thread_time_ns()
+                self._watched.due(self._watched.alarms.whose(rung))
                 now_s = time.monotonic()
+                if now_s >= due_s:
+                    self._watched.due(self._watched.silent)
+                    due_s = max(due_s + check_s, now_s)
+                more = self._watched.look(
+                    time.thread_time_ns() + check_ns, check_ns)
+                rest_s = pace.rest_s(time.thread_time_ns(), now_s)
+                idle_s = 0.0 if more else LINGER_S
+                if self._watched.silent:
+                    idle_s = min(idle_s, due_s - now_s)
                 if self._watched:
                     busy_s = now_s
                 elif now_s - busy_s > LINGER_S:
                     self._looking = False
                     return
-            due_s += check_s
-            if due_s <= now_s:
-                due_s = now_s + check_s
-            self._end.wait(due_s - now_s)
+
+
+class Pace:
+    """Who keeps to it runs for a :data:`PART` of the time at the most.
+
+    The kernel sees to it as well, but stops who overdraws at a tick and then
+    for ten; and it lets a thread have more while the class is not full.
+
+    :param ran_ns: the thread's CPU time now.
+    """
+
+    def __init__(self, ran_ns: int) -> None:
+        self._ran_ns = ran_ns
+        #: Until then all of it is paid.
+        self._paid_s = 0.0
+
+    def rest_s(self, ran_ns: int, now_s: float) -> float:
+        """How long to rest.
+
+        :param ran_ns: the thread's CPU time.
+        :param now_s: the steady clock.
+        """
+        self._paid_s = max(self._paid_s, now_s) + (
+            ran_ns - self._ran_ns) * PART / _NS_PER_S
+        self._ran_ns = ran_ns
+        return max(0.0, self._paid_s - now_s - BURST_NS * PART / _NS_PER_S)
+
+
+def request(tid: int, check_us: int) -> entering.Request:
+    """What the checker's own thread holds.
+
+    :param tid: the thread.
+    :param check_us: see :meth:`Checker.watch`.
+    """
+    period_ns = INTERVALS * check_us * _NS_PER_US
+    # It may have what nobody was promised: stopped half-way through a look
+    # it would come a period late.
+    return entering.Request(
+        tid, period_ns // PART, period_ns, syscalls.FLAG_RECLAIM)
 
 
 def _enter(tid: int, check_us: int) -> None:
     # The class takes threads only that may use every CPU.
     os.sched_setaffinity(tid, range(os.sysconf('SC_NPROCESSORS_CONF')))
-    period_ns = check_us * _NS_PER_US
     with leaving.exclusive:
-        failure = entering.enter([entering.Request(
-            tid, period_ns // PART, period_ns)])
+        failure = entering.enter([request(tid, check_us)])
     if failure is not None:
         raise OSError(failure.errno, os.strerror(failure.errno))

@@ -18,15 +18,14 @@ that runs the thread: perf_event_open(2), PERF_COUNT_SW_TASK_CLOCK.
 """
 
 from collections.abc import Iterable
-import ctypes
 import os
-import platform
 import struct
 import time
 
 from oslo_privsep import capabilities
 
 from vsched_agent.privileged import context
+from vsched_agent.privileged import perf_events
 
 perf_pctxt = context.Context(
     'perf_pctxt', __name__, 'vsched_perf_privileged',
@@ -35,24 +34,12 @@ perf_pctxt = context.Context(
 #: As many threads are watched at once.
 MOST = 1024
 
-_NR_PERF_EVENT_OPEN = {
-    'x86_64': 298, 'ppc64': 319, 'ppc64le': 319, 's390x': 331,
-}.get(platform.machine(), 241)
-_TYPE_SOFTWARE = 1
-_TASK_CLOCK = 1
-_FLAG_CLOEXEC = 8
-#: struct perf_event_attr as of PERF_ATTR_SIZE_VER0: type, size, config; the
-#: rest is zero: counts at once, the thread alone, kernel time included.
-_ATTR = struct.Struct('=IIQ48x')
 _COUNT = struct.Struct('=Q')
 
 #: A look that took longer was interrupted between the two clocks, in
 #: nanoseconds; it is repeated.
 _QUICK_NS = 20_000
 _TRIES = 10
-
-_syscall = ctypes.CDLL(None, use_errno=True).syscall
-_syscall.restype = ctypes.c_long
 
 _open: dict[int, int] = {}
 
@@ -72,29 +59,12 @@ def open_clocks(tids: Iterable[int]) -> dict[int, int]:
         if len(_open) >= MOST:
             raise ValueError('%d threads are watched already' % MOST)
         try:
-            _open[tid] = perf_event_open(_ATTR.pack(
-                _TYPE_SOFTWARE, _ATTR.size, _TASK_CLOCK), tid)
+            _open[tid] = perf_events.open_event(
+                perf_events.attr(perf_events.TASK_CLOCK), tid)
             found[tid] = 0
         except OSError as problem:
             found[tid] = problem.errno or -1
     return found
-
-
-def perf_event_open(attr: bytes, tid: int) -> int:
-    """Have the kernel count something of one thread, wherever it runs.
-
-    :param attr: struct perf_event_attr.
-    :returns: a file descriptor.
-    :raises OSError: as perf_event_open(2) says.
-    """
-    descriptor = _syscall(
-        ctypes.c_long(_NR_PERF_EVENT_OPEN),
-        ctypes.create_string_buffer(attr, len(attr)), ctypes.c_int(tid),
-        ctypes.c_int(-1), ctypes.c_int(-1), ctypes.c_ulong(_FLAG_CLOEXEC))
-    if descriptor < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return int(descriptor)
 
 
 @perf_pctxt.entrypoint

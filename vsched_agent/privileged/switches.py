@@ -24,6 +24,7 @@ import time
 import typing as ty
 
 from vsched_agent.privileged import clocks
+from vsched_agent.privileged import perf_events
 
 #: As many threads can be watched at once.
 MOST = 256
@@ -33,18 +34,9 @@ MOST = 256
 PAGES = 8
 
 # include/uapi/linux/perf_event.h
-_TYPE_SOFTWARE = 1
-_DUMMY = 9
 _SAMPLE_TIME = 1 << 2
-_EXCLUDE_KERNEL = 1 << 5
-_SAMPLE_ID_ALL = 1 << 18
-_USE_CLOCKID = 1 << 25
-_CONTEXT_SWITCH = 1 << 26
 _LOST, _SWITCH = 2, 14
 _MISC_OUT = 1 << 13
-# type, size, config, period, sample_type, read_format, flags, wakeup,
-# bp_type, bp_addr, bp_len, branch_sample_type, regs, stack, clockid
-_ATTR = struct.Struct('=IIQQQQQIIQQQQIi8x')
 _HEADER = struct.Struct('=IHH')
 _TIME = struct.Struct('=Q')
 # Where the first page keeps how far the kernel has written, and we read.
@@ -104,11 +96,11 @@ def close_switches(tids: Iterable[int]) -> None:
 
 
 def _ring(tid: int) -> _Ring:
-    attr = _ATTR.pack(
-        _TYPE_SOFTWARE, _ATTR.size, _DUMMY, 0, _SAMPLE_TIME, 0,
-        _EXCLUDE_KERNEL | _SAMPLE_ID_ALL | _USE_CLOCKID | _CONTEXT_SWITCH,
-        0, 0, 0, 0, 0, 0, 0, time.CLOCK_MONOTONIC)
-    descriptor = clocks.perf_event_open(attr, tid)
+    descriptor = perf_events.open_event(perf_events.attr(
+        perf_events.DUMMY, sample_type=_SAMPLE_TIME,
+        flags=(perf_events.EXCLUDE_KERNEL | perf_events.SAMPLE_ID_ALL |
+               perf_events.USE_CLOCKID | perf_events.CONTEXT_SWITCH),
+        clock=time.CLOCK_MONOTONIC), tid)
     try:
         return _Ring(descriptor, mmap.mmap(
             descriptor, (1 + PAGES) * mmap.PAGESIZE))

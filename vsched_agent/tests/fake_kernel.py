@@ -171,6 +171,9 @@ class _View:
     def __exit__(self, *unused) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
     def state(self) -> str:
         if self._thread.state in threads.DEAD:
             raise ProcessLookupError(errno.ESRCH, 'dead')

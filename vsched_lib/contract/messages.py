@@ -100,7 +100,7 @@ class HostInfo(wire.Message):
     :param placement: how it stands with placement; None from an agent that
         does not tell.
     :param policy: what its agent makes of what it has measured; likewise.
-    :param budget_check_us: how often it looks at budgets between ticks; 0
+    :param budget_check_us: how soon budgets that end are looked at; 0
         for never.
     """
 

@@ -55,11 +55,10 @@ class TestBudgets(agent_case.AgentCase):
     def checkers(self):
         """Threads under SCHED_DEADLINE with a checker's parameters."""
         found = []
+        wanted = checking.request(0, CHECK_US).attr
         for one in capacity.deadline_threads():
             with contextlib.suppress(ProcessLookupError):
-                attr = syscalls.get_attr(one.tid)
-                if (attr.runtime_ns, attr.period_ns) == (
-                        CHECK_US * 1_000 // checking.PART, CHECK_US * 1_000):
+                if syscalls.get_attr(one.tid) == wanted:
                     found.append(one.tid)
         return found
 

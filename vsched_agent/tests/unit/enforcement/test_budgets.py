@@ -11,7 +11,9 @@
 # under the License.
 
 import errno
+import logging
 
+import fixtures
 from oslotest import base
 
 from vsched_agent.enforcement import base as enforcement
@@ -19,6 +21,7 @@ from vsched_agent.enforcement import budgets
 from vsched_agent.enforcement import deadline
 from vsched_agent.privileged import budgets as privileged
 from vsched_agent.privileged import leaving
+from vsched_agent.privileged import lending
 from vsched_agent.privileged import sched
 from vsched_agent.tests import fake_kernel
 from vsched_lib.contract import errors
@@ -39,10 +42,19 @@ class FakeHelper:
         self.watched = {}
         self.check_us = None
         self.calls = []
+        self.lent = []
         self.answer = 0
 
-    def watch(self, requests, check_us):
+    def borrow(self):
+        return b'inbox'
+
+    def lend(self, tids, address):
+        self.lent.append((list(tids), address))
+        return dict.fromkeys(tids[1:], errno.EMFILE)
+
+    def watch(self, requests, check_us, address):
         self.calls.append('watch')
+        assert self.lent[-1] == ([one[0] for one in requests], address)
         if not self.answer:
             self.watched |= {one[0]: tuple(one) for one in requests}
             self.check_us = check_us
@@ -73,8 +85,9 @@ class ChecksCase(base.BaseTestCase):
         self.kernel = self.useFixture(fake_kernel.FakeKernel())
         self.patch(leaving.time, 'sleep', lambda seconds: None)
         self.helper = FakeHelper(self.kernel)
-        for name in ('watch', 'forget', 'stop'):
+        for name in ('borrow', 'watch', 'forget', 'stop'):
             self.patch(privileged, name, getattr(self.helper, name))
+        self.patch(lending, 'lend', self.helper.lend)
         self.checks = budgets.BudgetChecks(500)
         self.backend = deadline.DeadlineBackend(checks=self.checks)
 
@@ -106,7 +119,7 @@ class TestBudgetChecks(ChecksCase):
     def test_a_helper_that_does_not_start_is_a_warning(self):
         def fail(*arguments):
             raise OSError('sudo: a password is required')
-        for name in ('watch', 'forget', 'stop'):
+        for name in ('borrow', 'watch', 'forget', 'stop'):
             self.patch(privileged, name, fail)
         target, = self.targets(1)
         prior = self.backend.prior([target])
@@ -114,6 +127,17 @@ class TestBudgetChecks(ChecksCase):
         self.backend.restore([target], prior)
         self.backend.close()
         self.assertEqual(prior, self.backend.prior([target]))
+
+    def test_who_lends_nothing_is_a_warning(self):
+        def fail(tids, address):
+            self.helper.lent.append((list(tids), address))
+            raise OSError('sudo: a password is required')
+        self.patch(lending, 'lend', fail)
+        log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        target, = self.targets(1)
+        self.backend.apply([target], PROMISE)
+        self.assertEqual({target.tid}, set(self.helper.watched))
+        self.assertIn('once an interval: sudo', log.output)
 
     def test_no_room_for_the_helper_is_a_warning(self):
         self.helper.answer = errno.EBUSY

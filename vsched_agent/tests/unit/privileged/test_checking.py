@@ -11,10 +11,10 @@
 # under the License.
 
 import errno
+import os
 import threading
 import time
 
-import ddt
 from oslotest import base
 
 from vsched_agent.privileged import budgets
@@ -22,171 +22,55 @@ from vsched_agent.privileged import checking
 from vsched_agent.privileged import context
 from vsched_agent.privileged import entering
 from vsched_agent.privileged import leaving
-from vsched_agent.privileged import syscalls
 from vsched_agent.tests import fake_kernel
 
 US = 1_000
 MS = 1_000_000
-#: More CPU time than a test takes.
-_LONG_NS = 1 << 60
 
 
-def attr(runtime_ns, period_ns, flags=syscalls.FLAG_RESET_ON_FORK):
-    return syscalls.Attr(syscalls.SCHED_DEADLINE, flags, 0, 0,
-                         runtime_ns, period_ns, period_ns)
+class TestPace(base.BaseTestCase):
+
+    BURST_MS = checking.BURST_NS // MS
+
+    def test_a_burst_is_free(self):
+        pace = checking.Pace(5 * MS)
+        self.assertEqual(0.0, pace.rest_s(
+            (5 + self.BURST_MS) * MS, 100.0))
+        self.assertAlmostEqual(
+            0.01, pace.rest_s((6 + self.BURST_MS) * MS, 100.0))
+
+    def test_a_tenth_in_the_long_run(self):
+        pace = checking.Pace(0)
+        ran_ns, now_s = 0, 1_000.0
+        while now_s < 1_010.0:
+            ran_ns += 200 * US
+            now_s += 200e-6
+            now_s += pace.rest_s(ran_ns, now_s)
+        self.assertAlmostEqual(1.0, ran_ns * 1e-9, delta=0.01)
+
+    def test_what_was_not_used_is_not_saved(self):
+        pace = checking.Pace(0)
+        pace.rest_s(0, 100.0)
+        self.assertAlmostEqual(0.03, pace.rest_s(
+            (3 + self.BURST_MS) * MS, 900.0))
 
 
-def units(one):
-    return syscalls.kernel_bandwidth(one.runtime_ns, one.period_ns)
-
-
-@ddt.ddt
-class TestAlternate(base.BaseTestCase):
-
-    @ddt.data(2_100, 5_000, 10_000, 20_000, 100_000, 1_000_000, 4_000_000)
-    def test_a_nanosecond_of_runtime(self, period_us):
-        for part in range(1, 1_000):
-            one = attr(max(1_024, period_us * part), period_us * US)
-            other = checking.alternate(one)
-            self.assertEqual(1, abs(other.runtime_ns - one.runtime_ns))
-            self.assertEqual(
-                (one.period_ns, one.period_ns, units(one)),
-                (other.period_ns, other.deadline_ns, units(other)))
-
-    @ddt.data(250, 500, 1_000, 1_250, 2_000)
-    def test_short_periods(self, period_us):
-        most_us = period_us * min(period_us, 1_000) * 47 // 100_000
-        for runtime_us in range(2, most_us + 1):
-            one = attr(runtime_us * US, period_us * US)
-            other = checking.alternate(one)
-            self.assertEqual(units(one), units(other))
-            self.assertNotEqual(one, other)
-            self.assertEqual(other.period_ns, other.deadline_ns)
-            self.assertLessEqual(abs(other.runtime_ns - one.runtime_ns), 1)
-            self.assertLessEqual(abs(other.period_ns - one.period_ns), 1)
-
-    def test_all_that_the_kernel_takes(self):
-        for runtime_ns, period_ns in ((1_024, 20 * MS),
-                                      (20 * MS - 1, 20 * MS)):
-            other = checking.alternate(attr(runtime_ns, period_ns))
-            self.assertGreaterEqual(other.runtime_ns, 1_024)
-            self.assertLessEqual(other.runtime_ns, other.deadline_ns)
-
-    def test_none(self):
-        for runtime_us, period_us in ((99, 100), (20_000, 20_000)):
-            self.assertIsNone(checking.alternate(
-                attr(runtime_us * US, period_us * US)))
-
-
-class WatchedCase(base.BaseTestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.kernel = self.useFixture(fake_kernel.FakeKernel())
-
-    def held(self, runtime_ns=4 * MS, flags=0, **fields):
-        request = entering.Request(
-            self.kernel.start(**fields), runtime_ns, 20 * MS, flags)
-        self.kernel.threads[request.tid].attr = request.attr
-        return request
-
-    def runtime_ns(self, request):
-        return self.kernel.get_attr(request.tid).runtime_ns
-
-
-class TestWatched(WatchedCase):
-
-    def setUp(self):
-        super().setUp()
-        self.watched = checking.Watched()
-
-    def look(self):
-        self.watched.look(_LONG_NS)
-
-    def test_each_look_is_a_change(self):
-        one = self.held(flags=syscalls.FLAG_RECLAIM)
-        self.watched.add(one)
-        found, free = [], self.kernel.free
-        for _ in range(4):
-            self.look()
-            found.append(self.runtime_ns(one))
-            self.assertEqual(free, self.kernel.free)
-        self.assertEqual([4 * MS + 1, 4 * MS] * 2, found)
-        self.assertEqual(one.attr, self.kernel.get_attr(one.tid))
-
-    def test_exact_again_when_forgotten(self):
-        one = self.held()
-        self.watched.add(one)
-        self.look()
-        self.assertEqual(one, self.watched.forget(one.tid))
-        self.assertEqual(one.attr, self.kernel.get_attr(one.tid))
-        self.assertIsNone(self.watched.forget(one.tid))
-        self.kernel.calls.clear()
-        self.look()
-        self.assertEqual([], self.kernel.calls)
-
-    def test_what_is_gone_is_forgotten(self):
-        one, other = self.held(), self.held()
-        for request in (one, other):
-            self.watched.add(request)
-        self.kernel.end(one.tid)
-        self.look()
-        self.assertEqual(1, len(self.watched))
-        self.assertEqual(4 * MS + 1, self.runtime_ns(other))
-
-    def test_what_others_changed_is_left_alone(self):
-        for changed in (attr(5 * MS, 20 * MS), attr(4 * MS, 30 * MS),
-                        attr(4 * MS, 20 * MS, syscalls.FLAG_RECLAIM),
-                        syscalls.Attr(syscalls.SCHED_OTHER)):
-            one = self.held()
-            self.watched.add(one)
-            self.look()
-            self.kernel.threads[one.tid].attr = changed
-            self.look()
-            self.assertEqual(changed, self.kernel.get_attr(one.tid))
-            self.assertEqual(0, len(self.watched))
-
-    def test_left_alone_by_forgetting_as_well(self):
-        one = self.held()
-        self.watched.add(one)
-        self.kernel.threads[one.tid].attr = changed = attr(5 * MS, 20 * MS)
-        self.watched.forget(one.tid)
-        self.assertEqual(changed, self.kernel.get_attr(one.tid))
-
-    def test_what_is_pinned_is_left_to_the_tick(self):
-        one = self.held(cpus=frozenset((1,)))
-        self.watched.add(one)
-        self.look()
-        self.assertEqual(one.attr, self.kernel.get_attr(one.tid))
-        self.assertEqual(0, len(self.watched))
-
-    def test_without_an_alternate(self):
-        self.watched.add(entering.Request(
-            self.kernel.start(), 99 * US, 100 * US))
-        self.assertEqual(0, len(self.watched))
-
-    def test_those_not_seen_come_first_the_next_time(self):
-        requests = [self.held() for _ in range(5)]
-        for one in requests:
-            self.watched.add(one)
-        self.kernel.calls.clear()
-        for _ in requests:
-            self.watched.look(0)
-        self.assertEqual({one.tid for one in requests},
-                         {call[0] for call in self.kernel.calls})
-        self.assertEqual(5, len(self.kernel.calls))
-
-
-class TestChecker(WatchedCase):
+class TestChecker(base.BaseTestCase):
     """The real thread, on a kernel that is not."""
 
     def setUp(self):
         super().setUp()
+        self.kernel = self.useFixture(fake_kernel.FakeKernel())
         self.patch(leaving.time, 'sleep', lambda seconds: None)
         manager = context.in_process(budgets.budgets_pctxt)
         manager.__enter__()
         self.addCleanup(manager.__exit__, None, None, None)
         self.addCleanup(budgets.stop)
+
+    def held(self):
+        request = entering.Request(self.kernel.start(), 4 * MS, 20 * MS)
+        self.kernel.threads[request.tid].attr = request.attr
+        return request
 
     def await_looks(self, count=4):
         done = len(self.kernel.calls) + count
@@ -232,7 +116,7 @@ class TestChecker(WatchedCase):
         budgets.watch([], 1_000)
         budgets.watch([tuple(one)], 1_000)
         self.assertEqual(1, len(self.checkers()))
-        self.assertIn((50 * US * 2, 1_000 * US), [
+        self.assertIn((200 * US, 2_000 * US), [
             call[2:] for call in self.kernel.calls])
         self.await_looks()
 
@@ -243,6 +127,19 @@ class TestChecker(WatchedCase):
         self.assertEqual([], self.checkers())
         self.assertEqual((), budgets.forget([one.tid]))
         self.assertEqual(one.attr, self.kernel.get_attr(one.tid))
+
+    def test_inboxes_that_nobody_comes_back_for(self):
+        before = len(os.listdir('/proc/self/fd'))
+        addresses = [budgets.borrow() for _ in range(70)]
+        self.assertEqual(70, len(set(addresses)))
+        self.assertEqual(before + 64, len(os.listdir('/proc/self/fd')))
+        budgets.watch([], 500, addresses[-1])
+        # Once more, and one that was closed.
+        budgets.watch([], 500, addresses[-1])
+        budgets.watch([], 500, addresses[0])
+        self.assertEqual(before + 63, len(os.listdir('/proc/self/fd')))
+        budgets.stop()
+        self.assertEqual(before, len(os.listdir('/proc/self/fd')))
 
     def test_nothing_to_do(self):
         self.assertEqual(0, budgets.watch([], 500))
