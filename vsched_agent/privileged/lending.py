@@ -19,6 +19,7 @@ from process to process (unix(7), SCM_RIGHTS).
 """
 
 from collections.abc import Iterable
+import errno
 import os
 import socket
 import struct
@@ -107,12 +108,15 @@ def lend(tids: Iterable[int], address: bytes) -> dict[int, int]:
     :param tids: threads; those without an event are left out.
     :param address: of the :class:`Inbox` that gets their events.
     :returns: by thread that was left out, the kernel's errno.
-    :raises OSError: when nobody is there.
+    :raises OSError: when nobody is there, or who is not a helper.
     """
     missing: dict[int, int] = {}
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sender:
         sender.settimeout(_TIMEOUT_S)
         sender.connect(address)
+        # Whoever asks for it need not be who may have it.
+        if _user(sender) != os.geteuid():
+            raise PermissionError(errno.EPERM, 'of another user')
         left = list(tids)
         while left:
             batch, left = left[:_MOST], left[_MOST:]

@@ -40,9 +40,12 @@ class Clocks(ty.Protocol):
     """Reads CPU clocks of threads, each with the time it is read at.
 
     :cvar name: as it is written into profiles.
+    :cvar live: whether they count on while a thread runs, so that one whose
+        clock stands still does not.
     """
 
     name: str
+    live: bool
 
     def watch(self, tids: Sequence[int]) -> None:
         """Begin to watch threads."""
@@ -58,6 +61,7 @@ class Exact:
     """Clocks that count up to this moment, by perf events."""
 
     name = 'perf'
+    live = True
 
     def watch(self, tids: Sequence[int]) -> None:
         """Begin to watch threads.
@@ -83,6 +87,7 @@ class Ticking:
     """Clocks that stand still between two ticks, in procfs."""
 
     name = 'procfs'
+    live = False
 
     def watch(self, tids: Sequence[int]) -> None:
         """Nothing is kept."""

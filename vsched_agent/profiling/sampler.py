@@ -19,6 +19,7 @@ import time
 import typing as ty
 
 from vsched_agent.profiling import clocks
+from vsched_agent.profiling import settling
 
 
 class Window(ty.NamedTuple):
@@ -48,11 +49,15 @@ def windows(watched: clocks.Clocks, tids: Sequence[int], count: int,
     neither is an error, because what was promised is reckoned for the same
     time.
 
-    A clock that is exact counts switches and time stolen from this host as
-    well, which the scheduler does not charge. So over all windows together
-    a thread got what the scheduler says, and the clock says in which of them;
-    and in no window is it further from what the scheduler says than a tick,
-    by which that is late.
+    A thread got what the scheduler charged it from look to look
+    (:mod:`vsched_agent.profiling.settling`).
+
+    Of one that always runs when it is looked at the clock says that. It
+    counts switches and time stolen from this host as well, which the
+    scheduler does not charge. So over all windows together such a thread got
+    what the scheduler says, and the clock says in which of them; and in no
+    window is it further from what the scheduler says than a tick, by which
+    that is late.
 
     :param watched: their clocks.
     :param tids: the threads.
@@ -68,22 +73,34 @@ def windows(watched: clocks.Clocks, tids: Sequence[int], count: int,
     try:
         charged = account.look(tids)
         found: list[list[Window]] = [[] for _ in tids]
+        exact: list[list[Window | None]] = [[] for _ in tids]
+        settled = settling.Settling(watched, account, stopping)
         last, told = watched.look(tids), account.look(tids)
+        had = settled.charged_ns(tids, last)
         start_s = time.monotonic()
         for number in range(1, count + 1):
             if stopping.wait(max(
                     0.0, start_s + number * window_s - time.monotonic())):
                 break
             now, says = watched.look(tids), account.look(tids)
+            has = settled.charged_ns(tids, now)
             for mine, before, after, early, late in zip(
                     found, last, now, told, says, strict=True):
                 mine.append(between(before, after, early, late,
                                     tick_us * 1000))
-            last, told = now, says
+            for known, before, after, earlier_ns, later_ns in zip(
+                    exact, last, now, had, has, strict=True):
+                known.append(
+                    None if earlier_ns is None or later_ns is None else
+                    Window(after.at_ns - before.at_ns,
+                           later_ns - earlier_ns))
+            last, told, had = now, says, has
             on_window(number)
         return [
-            _scaled(mine, before, after) for mine, before, after in zip(
-                found, charged, account.look(tids), strict=True)]
+            [one or other for one, other in zip(
+                known, _scaled(mine, before, after), strict=True)]
+            for known, mine, before, after in zip(
+                exact, found, charged, account.look(tids), strict=True)]
     finally:
         watched.leave(tids)
 

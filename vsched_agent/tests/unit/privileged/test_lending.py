@@ -81,8 +81,12 @@ class TestLending(base.BaseTestCase):
 
     def test_of_another_user(self):
         lending.lend([7], self.inbox.address)
+        before = len(os.listdir('/proc/self/fd'))
         self.patch(os, 'geteuid', lambda: 12_345)
         self.assertEqual({}, self.inbox.take())
+        self.assertRaises(
+            PermissionError, lending.lend, [7], self.inbox.address)
+        self.assertEqual(before, len(os.listdir('/proc/self/fd')))
 
     def test_what_makes_no_sense(self):
         file = os.open(self.folder, os.O_RDONLY)

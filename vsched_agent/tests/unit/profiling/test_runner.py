@@ -35,6 +35,7 @@ class FakeClocks:
     """Gives a thread what its number says, in ppm of a CPU."""
 
     name = 'fake'
+    live = False
 
     def __init__(self):
         self.now_ns = 0
