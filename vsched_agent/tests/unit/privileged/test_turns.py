@@ -49,8 +49,16 @@ class FollowerTest(base.BaseTestCase):
         self.addCleanup(one.close)
         end.set()
         thread.join()
+        self._await_gone(tids[0])
         self.assertRaises(OSError, one.cpu)
         self.assertRaises(OSError, turns.Follower, tids[0])
+
+    def _await_gone(self, tid):
+        # Python has joined a thread a little before the kernel has ended it.
+        end_s = time.monotonic() + _PATIENCE_S
+        while os.path.exists('/proc/%d' % tid):
+            self.assertLess(time.monotonic(), end_s)
+            time.sleep(0.001)
 
 
 class TurnerTest(base.BaseTestCase):
