@@ -55,7 +55,11 @@ def page(name: str, about: frame.About, record: frame.Record,
             name, ' --quick' if record.quick else ''),
         'on %s,' % record.when,
         'commit ``%s``,' % record.commit,
-        'on %s.' % record.machine, '']
+        'on %s%s' % (
+            record.machine, '.' if record.stolen_pct is None else ','),
+        *(() if record.stolen_pct is None else (
+            'from which %s %% of its CPUs\' time was stolen meanwhile.'
+            % _number(record.stolen_pct),)), '']
     if record.quick:
         parts += ['.. note:: A quick run: good for a look and no more.', '']
     if picture:

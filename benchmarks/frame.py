@@ -113,6 +113,8 @@ class Record:
     :param machine: model and number of CPUs, and the kernel.
     :param when: UTC.
     :param quick: a short run, good for a look and no more.
+    :param stolen_pct: of the CPUs' time that a hypervisor below this machine
+        took meanwhile; None of records that were made before it was kept.
     """
 
     bench: str
@@ -122,6 +124,7 @@ class Record:
     quick: bool
     variants: dict[str, ty.Any]
     metrics: dict[str, float]
+    stolen_pct: float | None = None
 
     def dump(self) -> str:
         """The record as JSON."""
@@ -178,6 +181,17 @@ def machine() -> str:
         model, os.cpu_count() or 1, platform.release())
 
 
+def cpu_ticks() -> tuple[int, int]:
+    """What was stolen from this machine's CPUs, and all of their time.
+
+    In ticks since it booted; proc_stat(5).
+    """
+    with open('/proc/stat', encoding='ascii') as lines:
+        # Guests' time, which follows, is counted as the user's already.
+        fields = [int(text) for text in next(lines).split()[1:9]]
+    return fields[-1], sum(fields)
+
+
 def execute(name: str, benchmark: Benchmark, quick: bool,
             say: ty.Callable[[str], None]) -> Record:
     """Run one benchmark.
@@ -190,6 +204,7 @@ def execute(name: str, benchmark: Benchmark, quick: bool,
     tree = commit()
     when = time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())
     variants: dict[str, ty.Any] = {}
+    stolen, ticks = cpu_ticks()
     steps = benchmark.run(quick)
     while True:
         try:
@@ -202,7 +217,10 @@ def execute(name: str, benchmark: Benchmark, quick: bool,
         variants[variant.name] = dict(variant.figures)
         say(json.dumps({'bench': name, 'variant': variant.name,
                         **variant.figures}))
-    record = Record(name, tree, machine(), when, quick, variants, metrics)
+    stolen, ticks = (later - earlier for later, earlier in zip(
+        cpu_ticks(), (stolen, ticks), strict=True))
+    record = Record(name, tree, machine(), when, quick, variants, metrics,
+                    round(100 * stolen / max(1, ticks), 3))
     say(json.dumps(dataclasses.asdict(record)))
     return record
 

@@ -59,7 +59,9 @@ class ErrorMeasurement:
         facts = kernel.KernelFacts.read()
         self.cpus = len(facts.online)
         self.host = runner.Host(
-            self._free_ppm, profiles.facts(facts, conf), clocks.best())
+            self._free_ppm, profiles.facts(facts, conf), clocks.best(),
+            self._stolen_ppm)
+        self._meter = host.HostMeter()
 
     @property
     def usable(self) -> Sequence[reservation.Backend]:
@@ -111,6 +113,13 @@ class ErrorMeasurement:
         return runner.Runner(
             order, self.host, self.probes(order), enforce, kept, stopping,
             on_progress)
+
+    def _stolen_ppm(self) -> int | None:
+        told = self._meter.read()
+        if told is None or not told.cpus or not told.interval_us:
+            return None
+        return round(error.PPM * told.steal_us / (
+            told.cpus * told.interval_us))
 
     def _free_ppm(self) -> int:
         # Asked for anew: reservations come and go while a run lasts.

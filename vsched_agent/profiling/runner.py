@@ -37,6 +37,10 @@ from vsched_lib.model import error
 LOG = logging.getLogger(__name__)
 
 
+#: From this part of the CPUs' time on it is noted that it was stolen.
+STOLEN_PPM = 1_000
+
+
 class Cancelled(Exception):
     """The run was told to stop; what it has measured is kept."""
 
@@ -64,11 +68,14 @@ class Host(ty.NamedTuple):
     :param facts: of the kernel: ``kernel``, ``tick_us``, ``cpus`` and
         ``features``, as in a profile.
     :param clocks: by which the probes are looked at.
+    :param stolen_ppm: asks which part of the CPUs' time a hypervisor below
+        this host took since it was asked before; None when that is unknown.
     """
 
     free_ppm: Callable[[], int]
     facts: Mapping[str, ty.Any]
     clocks: clocks.Clocks
+    stolen_ppm: Callable[[], int | None] = lambda: None
 
 
 class Runner:
@@ -114,8 +121,10 @@ class Runner:
             self._notes.append(
                 '%s is not measured: %d mcpu are free' % (
                     _words(task), self._host.free_ppm() // 1000))
+        self._host.stolen_ppm()
         for number, slot in enumerate(slots):
             self._measure(number, len(slots), slot)
+        self._note_stolen(self._host.stolen_ppm())
         points = tuple(
             profiles.ErrorPoint.of(
                 error.statistics(self._kept.done[task.key]),
@@ -129,6 +138,14 @@ class Runner:
             notes=tuple(self._notes), **{**self._host.facts, 'features': {
                 **self._host.facts['features'],
                 'clock': self._host.clocks.name}})
+
+    def _note_stolen(self, stolen_ppm: int | None) -> None:
+        # Nothing is set aside: instances lose that time as probes do.
+        if stolen_ppm is not None and stolen_ppm >= STOLEN_PPM:
+            self._notes.append(
+                '%.1f %% of the CPUs\' time was stolen from this host '
+                'meanwhile, which counts as the scheduler\'s error' % (
+                    100 * stolen_ppm / error.PPM))
 
     def _measure(self, number: int, of: int,
                  slot: Sequence[plan.Task]) -> None:

@@ -57,6 +57,14 @@ class PageTestCase(base.BaseTestCase):
         self.assertIn('note::', text)
 
 
+    def test_what_was_stolen(self):
+        for stolen_pct, wanted in ((None, False), (0.25, True)):
+            text = evidence.page('some', self.about, self.record(
+                stolen_pct=stolen_pct), False)
+            self.assertEqual(wanted, '0.25 % of its CPUs' in text)
+            self.assertIn('a machine', text)
+
+
 class WriteTestCase(base.BaseTestCase):
     def test_every_kept_result(self):
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)

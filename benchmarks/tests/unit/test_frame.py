@@ -45,7 +45,18 @@ class ExecuteTestCase(base.BaseTestCase):
         self.assertEqual(dataclasses.asdict(record), said[2])
         self.assertEqual(
             {'bench', 'commit', 'machine', 'when', 'quick', 'variants',
-             'metrics'}, set(said[2]))
+             'metrics', 'stolen_pct'}, set(said[2]))
+
+    def test_what_was_stolen_meanwhile(self):
+        told = iter([(100, 5000), (110, 5400)])
+        self.patch(frame, 'cpu_ticks', lambda: next(told))
+        record = frame.execute('some', benchmark(metrics={}), True, str)
+        self.assertEqual(2.5, record.stolen_pct)
+
+    def test_ticks_grow(self):
+        stolen, ticks = frame.cpu_ticks()
+        self.assertLessEqual(0, stolen)
+        self.assertLess(stolen, ticks)
 
     def test_variants_are_unique(self):
         twice = benchmark(frame.Variant('a', {}), frame.Variant('a', {}),

@@ -11,6 +11,7 @@
 # under the License.
 
 import contextlib
+import itertools
 import os
 import threading
 
@@ -75,6 +76,7 @@ class TestRunner(base.BaseTestCase):
         self.alive = 0
         self.told = []
         self.refuse = ()
+        self.stolen_ppm = itertools.repeat(None)
         self.hogs = 0
         self.patch(runner.hogs, 'Hog', self.hog)
 
@@ -105,7 +107,8 @@ class TestRunner(base.BaseTestCase):
                 plan.Order(**{
                     'backends': (DEADLINE,), 'windows': 3, 'contend': 0,
                     'shares_ppm': (100_000, 500_000), **order}),
-                runner.Host(lambda: free_ppm, profiles.FACTS, self.clocks),
+                runner.Host(lambda: free_ppm, profiles.FACTS, self.clocks,
+                            lambda: next(self.stolen_ppm)),
                 self.probe, self.enforce, kept, self.stopping,
                 lambda part, text: self.told.append((part, text))).run(4)
         finally:
@@ -131,6 +134,21 @@ class TestRunner(base.BaseTestCase):
                          [one.contenders for one in found.points])
         # Two slots of which the second is contended.
         self.assertEqual(4, self.hogs)
+
+    def test_stolen_time_is_noted(self):
+        for before, meanwhile, noted in (
+                (None, 34_000, True), (500_000, 1_000, True),
+                (500_000, 999, False), (None, None, False)):
+            self.stolen_ppm = iter([before, meanwhile])
+            found = self.run_order()
+            self.assertTrue(found.complete)
+            self.assertEqual(noted, any(
+                'stolen' in note for note in found.notes))
+        self.stolen_ppm = iter([0, 34_400])
+        self.assertEqual(
+            ("3.4 % of the CPUs' time was stolen from this host meanwhile, "
+             "which counts as the scheduler's error",),
+            self.run_order().notes)
 
     def test_what_has_no_room_is_noted(self):
         found = self.run_order(free_ppm=400_000)
