@@ -46,7 +46,7 @@ def channel_from_conf(conf: cfg.ConfigOpts) -> channel.VcpuChannel:
     """
     options = conf.hypervisor
     return guest_channel.GuestAgentChannel(
-        options.uri, options.reconnect_max, options.keepalive_interval)
+        options.uri, options.keepalive_interval)
 
 
 @contextlib.contextmanager

@@ -12,8 +12,8 @@
 
 """The channel through QEMU's guest agent, by way of libvirt.
 
-It has a connection of its own: the daemon handles few calls of one client
-at a time, and one that waits for a guest must not keep the driver's waiting.
+It has connections of its own, one for each call: what waits for a guest must
+keep neither the driver's calls nor those to other guests waiting.
 Each command has a time limit that libvirt keeps, so a guest that hangs does
 not stay locked for others (Nova asks the same agent).
 """
@@ -33,8 +33,8 @@ from oslo_log import log as logging
 
 from vsched_agent.hypervisor import bounded_calls
 from vsched_agent.hypervisor import channel
+from vsched_agent.hypervisor import connection_pool
 from vsched_agent.hypervisor import hotplug_channel
-from vsched_agent.hypervisor import libvirt_connection
 
 LOG = logging.getLogger(__name__)
 
@@ -57,35 +57,26 @@ class GuestAgentChannel(channel.VcpuChannel):
     """vCPUs are taken offline and online by the guest itself.
 
     :param uri: libvirt's URI.
-    :param reconnect_max_s: longest wait between two attempts to connect.
-    :param keepalive_s: see :class:`libvirt_connection.Connection`.
+    :param keepalive_s: see :class:`connection_pool.ConnectionPool`.
     """
 
     def __init__(self, uri: str = 'qemu:///system',
-                 reconnect_max_s: float = 30.0,
                  keepalive_s: int = 5) -> None:
-        self._uri = uri
-        self._reconnect_max_s = reconnect_max_s
-        self._keepalive_s = keepalive_s
-        self._connection: libvirt_connection.Connection | None = None
+        self._pool = connection_pool.ConnectionPool(uri, keepalive_s)
         self._calls: bounded_calls.BoundedCalls | None = None
         self.unplugging = hotplug_channel.HotplugChannel(self._call)
 
     def start(self) -> None:
-        if self._connection is not None:
+        if self._calls is not None:
             raise RuntimeError('started already')
         self._calls = bounded_calls.BoundedCalls('vsched-guest-call')
-        self._connection = libvirt_connection.Connection(
-            self._uri, self._reconnect_max_s, self._keepalive_s,
-            lambda _uuid: None, lambda _connected: None)
-        self._connection.start()
+        self._pool.start()
 
     def stop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.stop()
-        if self._calls is not None:
-            self._calls.close()
+        calls, self._calls = self._calls, None
+        if calls is not None:
+            calls.close()
+            self._pool.stop()
 
     def ask(self, uuid: str, timeout_s: float) -> channel.GuestVcpus:
         return parse_vcpus(self._command(
@@ -161,19 +152,17 @@ class GuestAgentChannel(channel.VcpuChannel):
 
     def _call(self, key: str, timeout_s: float,
               function: Callable[[libvirt.virConnect], T]) -> T:
-        holder, calls = self._connection, self._calls
-        connection = holder.current if holder is not None else None
-        if holder is None or calls is None or connection is None:
-            raise channel.GuestMute(
-                'no connection to libvirt at %s' % self._uri)
+        calls = self._calls
+        if calls is None:
+            raise channel.GuestMute('the channel to the guests is stopped')
         try:
-            return calls.run(key, timeout_s, lambda: function(connection))
+            return calls.run(key, timeout_s,
+                             lambda: self._pool.run(timeout_s, function))
         except bounded_calls.CallTimedOut as error:
             raise channel.GuestMute('libvirt: %s' % error) from error
+        except connection_pool.NoConnection as error:
+            raise channel.GuestMute(str(error)) from error
         except libvirt.libvirtError as error:
-            if not connection.isAlive():
-                holder.lost(connection)
-                raise channel.GuestMute('libvirt: %s' % error) from error
             kind = (channel.GuestMute if error.get_error_code() in _MUTE
                     else channel.ChannelFailed)
             raise kind(str(error)) from error

@@ -117,11 +117,10 @@ class Connection:
         return delay_s * random.uniform(0.5, 1.0)
 
     def _open(self) -> tuple[libvirt.virConnect, list[int]]:
-        connection = libvirt.open(self._uri)
+        connection = connect(self._uri, SIGN_OF_LIFE_S,
+                             3 * self._keepalive_s // SIGN_OF_LIFE_S)
         subscriptions: list[int] = []
         try:
-            _if_offered(connection.setKeepAlive, SIGN_OF_LIFE_S,
-                        3 * self._keepalive_s // SIGN_OF_LIFE_S)
             _if_offered(connection.registerCloseCallback, self._closed, None)
             subscriptions = libvirt_events.subscribe(
                 connection, self._on_event)
@@ -161,6 +160,23 @@ class Connection:
                 release()
             except libvirt.libvirtError as error:
                 LOG.debug('closing: %s', error)
+
+
+def connect(uri: str, silence_s: int, count: int) -> libvirt.virConnect:
+    """Open a connection that notices when the daemon hangs.
+
+    :param silence_s: after how much silence the daemon is asked for a sign
+        of life, in seconds.
+    :param count: how often in a row before it counts as gone.
+    :raises libvirt.libvirtError: when it can not be opened.
+    """
+    connection = libvirt.open(uri)
+    try:
+        _if_offered(connection.setKeepAlive, silence_s, count)
+    except libvirt.libvirtError:
+        connection.close()
+        raise
+    return connection
 
 
 def _if_offered(function: Callable[..., ty.Any],

@@ -31,8 +31,7 @@ class SuiteTest(channel_suite.ChannelSuite, test_base.BaseTestCase):
         super().setUp()
         fixtures.require_libvirt(self)
         self.proxy = self.useFixture(fixtures.SocketProxy())
-        self.channel = guest_channel.GuestAgentChannel(
-            self.proxy.uri, reconnect_max_s=1.0)
+        self.channel = guest_channel.GuestAgentChannel(self.proxy.uri)
         self.channel.start()
         self.addCleanup(self.channel.stop)
         self.guests = {}

@@ -37,7 +37,7 @@ class SuiteTest(hotplug_suite.HotplugSuite, test_base.BaseTestCase):
     def setUp(self):
         super().setUp()
         fixtures.require_libvirt(self)
-        agent = guest_channel.GuestAgentChannel(reconnect_max_s=1.0)
+        agent = guest_channel.GuestAgentChannel()
         agent.start()
         self.addCleanup(agent.stop)
         self.channel = agent.unplugging
