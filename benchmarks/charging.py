@@ -69,7 +69,8 @@ ABOUT = frame.About(
                                    'processes burning besides',
         'small_vm_response_ratio_few': 'likewise, with two of them',
         'small_vm_most_ratio': 'likewise, over that on a host where nobody '
-                               'else wants the CPUs: more is not to be had',
+                               'else wants the CPUs; those then idle, and '
+                               'wake up more slowly',
         'stream_loss_pct': 'packets that the streaming VM sent less with '
                            'accounting, percent, the worse of both',
         'frozen_iops': 'requests per second of the VM under a quota, '

@@ -12,7 +12,7 @@
 
 """Connections to libvirt, each for one call at a time.
 
-libvirt's client before 10.0 may leave a call unsent, and an answer unread,
+libvirt's client (seen with 9.0) may leave a call unsent, and an answer unread,
 while another call of the same connection waits for a guest: of two guests
 that are asked at the same time, the quicker one then is as slow as the other.
 """

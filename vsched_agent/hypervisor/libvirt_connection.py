@@ -30,8 +30,9 @@ BACKOFF_FIRST_S = 0.5
 #: A connection that is lost sooner than this counts as a failed attempt.
 STABLE_S = 5.0
 #: Silence, in seconds, after which the daemon is asked for a sign of life.
-#: libvirt's client before 10.0 may leave a call unsent while an earlier one on
-#: the same connection waits for its answer; the next sign of life ends that.
+#: libvirt's client (seen with 9.0) may leave a call unsent while an earlier
+#: one on the same connection waits for its answer; the next sign of life ends
+#: that.
 SIGN_OF_LIFE_S = 1
 #: How long a stop waits for an attempt that hangs in the daemon.
 STOP_S = 5.0
