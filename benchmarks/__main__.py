@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""``python -m benchmarks NAME [--quick]``."""
+"""``python -m benchmarks NAME [--quick]``, ``--targets``, ``--stale``."""
 
 import argparse
 from collections.abc import Sequence
@@ -19,7 +9,9 @@ import sys
 import typing as ty
 
 from benchmarks import catalogue
+from benchmarks import evidence
 from benchmarks import frame
+from benchmarks import history
 
 
 def _terminate(number: int, _frame: ty.Any) -> ty.NoReturn:
@@ -27,41 +19,103 @@ def _terminate(number: int, _frame: ty.Any) -> ty.NoReturn:
     sys.exit(128 + number)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run benchmarks; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='python -m benchmarks',
-        description='Run benchmarks. Prints one JSON object a line and '
-                    'writes benchmarks/results/NAME.json.')
+        description='Run benchmarks. Prints one JSON object a line, and '
+        'keeps the record of a full run in '
+        'benchmarks/results/NAME.',
+    )
     parser.add_argument(
-        'names', metavar='NAME', nargs='*', choices=[[], *catalogue.NAMES],
-        help='which to run')
+        'names',
+        metavar='NAME',
+        nargs='*',
+        choices=[[], *catalogue.NAMES],
+        help='which to run',
+    )
     parser.add_argument(
-        '--quick', action='store_true',
-        help='a short run, good for a look and no more; it does not '
-             'replace the result of a full one')
+        '--quick',
+        action='store_true',
+        help='a short run, good for a look and no more; its record is not '
+        'kept',
+    )
     parser.add_argument(
-        '--force', action='store_true',
-        help='let a quick run replace the result of a full one')
+        '--dirty',
+        action='store_true',
+        help='make a full run of a tree with changes that no commit has; '
+        'its record is marked',
+    )
     parser.add_argument(
-        '--list', action='store_true', help='say what there is')
-    options = parser.parse_args(argv)
+        '--list', action='store_true', help='print what there is'
+    )
+    parser.add_argument(
+        '--targets',
+        action='store_true',
+        help='print every target, what was measured and whether it is met',
+    )
+    parser.add_argument(
+        '--stale',
+        action='store_true',
+        help='print the newest records that are older than the code they '
+        'exercise, or from a tree with changes',
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run benchmarks; returns the exit code."""
+    options = _parser().parse_args(argv)
+    if options.targets or options.stale:
+        for line in (
+            evidence.target_lines()
+            if options.targets
+            else evidence.stale_lines()
+        ):
+            print(line)
+        return 0
     if options.list or not options.names:
         for name in catalogue.NAMES:
             print('%-16s %s' % (name, catalogue.load(name).ABOUT.title))
         return 0
+    if (
+        frame.commit().endswith('-dirty')
+        and not options.quick
+        and not options.dirty
+    ):
+        print(
+            'the tree has changes outside of benchmarks/results that no '
+            'commit has, so nobody could tell what was measured: commit '
+            'them, or give --quick (keeps no record) or --dirty (marks it)',
+            file=sys.stderr,
+        )
+        return 2
     signal.signal(signal.SIGTERM, _terminate)
     for name in options.names:
+        benchmark = catalogue.load(name)
         try:
-            record = frame.execute(
-                name, catalogue.load(name), options.quick,
-                lambda line: print(line, flush=True))
+            # Some take the lock for parts, and some did not take it at all.
+            with frame.alone():
+                record = frame.execute(
+                    name,
+                    benchmark,
+                    options.quick,
+                    lambda line: print(line, flush=True),
+                    history.digest(name, benchmark.ABOUT),
+                )
         except frame.Unavailable as error:
             print('%s: %s' % (name, error), file=sys.stderr)
             return 1
-        if not frame.keep(record, force=options.force):
-            print('%s: the result of a full run is kept; --force replaces '
-                  'it' % name, file=sys.stderr)
+        path = history.keep(record)
+        print(
+            '%s: %s'
+            % (
+                name,
+                'a quick run, no record is kept'
+                if path is None
+                else 'record in %s' % path,
+            ),
+            file=sys.stderr,
+        )
     return 0
 
 

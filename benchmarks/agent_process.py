@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """One agent in a process of its own, and what it cost.
 
@@ -40,20 +30,22 @@ from oslo_service import backend
 # oslo.service chooses eventlet unless told before its first use.
 backend.init_backend(backend.BackendType.THREADING)
 
+from benchmarks import process_family  # noqa: E402
 from vsched_agent import conf as agent_conf  # noqa: E402
+from vsched_agent.enforcement import backends  # noqa: E402
 from vsched_agent.enforcement import base  # noqa: E402
 from vsched_agent.enforcement import capacity  # noqa: E402
 from vsched_agent.enforcement import deadline  # noqa: E402
-from vsched_agent.enforcement import ladder  # noqa: E402
 from vsched_agent.hypervisor import base as hypervisor_base  # noqa: E402
-from vsched_agent.hypervisor import simulated  # noqa: E402
-from vsched_agent import reconciler  # noqa: E402
+from vsched_agent.reconciliation import reconciler  # noqa: E402
 from vsched_agent import service  # noqa: E402
+from vsched_agent.tests import simulated  # noqa: E402
 from vsched_lib.contract import extra_specs  # noqa: E402
 from vsched_lib.contract import messages  # noqa: E402
 from vsched_lib.contract import rpc  # noqa: E402
 from vsched_lib.model import host  # noqa: E402
 from vsched_lib.model import reservation  # noqa: E402
+from vsched_lib.tests import bus_keys  # noqa: E402
 
 #: The measurement is given up.
 OVER = threading.Event()
@@ -95,14 +87,19 @@ class Observed(deadline.DeadlineBackend):
     def supports(self) -> base.Support:
         return base.Support(True)
 
-    def apply(self, targets: ty.Sequence[base.Target],
-              promise: reservation.Reservation) -> None:
+    def apply(
+        self,
+        targets: ty.Sequence[base.Target],
+        promise: reservation.Reservation,
+    ) -> None:
         for target in targets:
             self._told[target.tid] = base.Enforced(
-                promise.runtime_us, promise.period_us, promise.mode)
+                promise.runtime_us, promise.period_us, promise.mode
+            )
 
-    def read(self, targets: ty.Sequence[base.Target],
-             ) -> dict[int, base.Enforced | None]:
+    def read(
+        self, targets: ty.Sequence[base.Target]
+    ) -> dict[int, base.Enforced | None]:
         return {tid: self._told.get(tid) for tid in super().read(targets)}
 
 
@@ -123,7 +120,8 @@ class Clocked(reconciler.Reconciler):
         self.profiler: cProfile.Profile | None = None
         sample = self._meter.sample
         self._meter.sample = (  # type: ignore[method-assign]
-            lambda *given: self._clock('account', sample, *given))
+            lambda *given: self._clock('account', sample, *given)
+        )
 
     def run_pass(self, due: bool = True) -> None:
         if self.profiler is None:
@@ -132,8 +130,9 @@ class Clocked(reconciler.Reconciler):
             self.profiler.runcall(super().run_pass, due)
         self.passes += due
 
-    def _clock(self, phase: str, work: ty.Callable[..., ty.Any],
-               *given: ty.Any) -> ty.Any:
+    def _clock(
+        self, phase: str, work: ty.Callable[..., ty.Any], *given: ty.Any
+    ) -> ty.Any:
         began_ns = time.thread_time_ns()
         try:
             return work(*given)
@@ -167,8 +166,9 @@ def _hypervisor(task: Task) -> simulated.SimulatedHypervisor | None:
     return made
 
 
-def _agent(task: Task, folder: str,
-           hypervisor: hypervisor_base.Hypervisor | None) -> service.Agent:
+def _agent(
+    task: Task, folder: str, hypervisor: hypervisor_base.Hypervisor | None
+) -> service.Agent:
     conf = cfg.ConfigOpts()
     agent_conf.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
@@ -178,15 +178,25 @@ def _agent(task: Task, folder: str,
     if task.kind == 'libvirt':
         conf.set_override('restore_on_stop', True, group='agent')
     # For the life of this process: the service makes its own parts.
-    mock.patch('vsched_agent.reconciler.Reconciler', Clocked).start()
+    mock.patch(
+        'vsched_agent.reconciliation.reconciler.Reconciler', Clocked
+    ).start()
     if task.kind == 'observed':
-        made = ladder.Ladder(conf, [Observed()])
-        mock.patch('vsched_agent.enforcement.ladder.Ladder',
-                   lambda conf: made).start()
-        mock.patch('vsched_agent.enforcement.capacity.KernelCapacity',
-                   Boundless).start()
+        made = backends.Ladder(conf, [Observed()])
+        mock.patch(
+            'vsched_agent.enforcement.backends.Ladder', lambda conf: made
+        ).start()
+        mock.patch(
+            'vsched_agent.enforcement.capacity.KernelCapacity', Boundless
+        ).start()
+    conf.set_override(
+        'key_file',
+        bus_keys.write(folder, 'host.key', bus_keys.key('bench').render()),
+        group='bus',
+    )
     return service.Agent(
-        conf, rpc.get_transport(conf, task.transport_url), hypervisor)
+        conf, rpc.get_transport(conf, task.transport_url), hypervisor
+    )
 
 
 def _settle(agent: service.Agent, task: Task) -> float:
@@ -194,14 +204,18 @@ def _settle(agent: service.Agent, task: Task) -> float:
     began = time.monotonic()
     while True:
         said = agent._state.journal.reservations().values()
-        held = [one for one in said
-                if one.state is messages.State.APPLIED]
+        held = [one for one in said if one.state is messages.State.APPLIED]
         if len(held) >= task.vms:
             return time.monotonic() - began
         if time.monotonic() - began > 60 + task.vms / 10:
-            raise RuntimeError('%d of %d held; %s' % (
-                len(held), task.vms, sorted({
-                    str(one.detail) for one in said})))
+            raise RuntimeError(
+                '%d of %d held; %s'
+                % (
+                    len(held),
+                    task.vms,
+                    sorted({str(one.detail) for one in said}),
+                )
+            )
         _wait(0.25)
 
 
@@ -220,31 +234,42 @@ def _cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _resident_mib() -> float:
-    with open('/proc/self/statm', encoding='ascii') as file:
-        return int(file.read().split()[1]) * os.sysconf(
-            'SC_PAGE_SIZE') / 2 ** 20
-
-
 def _measure(agent: service.Agent, task: Task) -> dict[str, ty.Any]:
     loop = ty.cast(Clocked, agent._reconciler)
     if task.profile:
         loop.profiler = cProfile.Profile()
     # Past the first batches, which tell everything.
     _wait(6)
+    helpers = process_family.use(process_family.descendants(os.getpid()))
     cpu_s, began = _cpu_s(), time.monotonic()
     spent_ns, passes = dict(loop.spent_ns), loop.passes
     _wait(task.seconds)
     elapsed_s = time.monotonic() - began
     used_s, done = _cpu_s() - cpu_s, loop.passes - passes
-    parts = {name: (loop.spent_ns[name] - spent_ns[name]) / 1e6 / done
-             for name in PHASES}
+    # The same processes: one that came meanwhile counts from its begin on.
+    after = process_family.use(process_family.descendants(os.getpid()))
+    helpers_s = max(0.0, after.cpu_s - helpers.cpu_s)
+    own = process_family.use((os.getpid(),))
+    parts = {
+        name: (loop.spent_ns[name] - spent_ns[name]) / 1e6 / done
+        for name in PHASES
+    }
     whole = used_s * 1e3 / done
     figures: dict[str, ty.Any] = {
         'core_pct': round(100 * used_s / elapsed_s, 4),
+        'helpers_core_pct': round(100 * helpers_s / elapsed_s, 4),
+        'with_helpers_core_pct': round(
+            100 * (used_s + helpers_s) / elapsed_s, 4
+        ),
+        'helpers': len(after.pids),
         'pass_ms': round(whole, 4),
+        'helpers_ms': round(helpers_s * 1e3 / done, 4),
+        'with_helpers_pass_ms': round(whole + helpers_s * 1e3 / done, 4),
         'passes': done,
-        'rss_mib': round(_resident_mib(), 1),
+        'pss_mib': round(own.pss_mib, 1),
+        'with_helpers_pss_mib': round(own.pss_mib + after.pss_mib, 1),
+        'rss_mib': round(own.rss_mib, 1),
+        'with_helpers_rss_mib': round(own.rss_mib + after.rss_mib, 1),
         **{name + '_ms': round(part, 4) for name, part in parts.items()},
         'bus_ms': round(whole - sum(parts.values()), 4),
     }
@@ -258,8 +283,9 @@ def _dominated_by(profiler: cProfile.Profile) -> list[list[ty.Any]]:
     table = pstats.Stats(profiler).stats  # type: ignore[attr-defined]
     total = sum(row[2] for row in table.values())
     rows = sorted(table.items(), key=lambda item: -item[1][2])[:8]
-    return [[_name(*where), round(100 * row[2] / total, 1)]
-            for where, row in rows]
+    return [
+        [_name(*where), round(100 * row[2] / total, 1)] for where, row in rows
+    ]
 
 
 def _name(path: str, _line: int, function: str) -> str:
@@ -287,9 +313,17 @@ def main() -> int:
             agent.stop()
             if hypervisor is not None:
                 hypervisor.close()
-    print(json.dumps({
-        'kind': task.kind, 'vms': task.vms, 'vcpus': task.vcpus,
-        'settled_s': round(settled_s, 2), **figures}))
+    print(
+        json.dumps(
+            {
+                'kind': task.kind,
+                'vms': task.vms,
+                'vcpus': task.vcpus,
+                'settled_s': round(settled_s, 2),
+                **figures,
+            }
+        )
+    )
     return 0
 
 

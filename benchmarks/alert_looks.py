@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Whether looks at budgets between ticks make small shares exact."""
 
@@ -18,8 +8,8 @@ import typing as ty
 from benchmarks import alert
 from benchmarks import frame
 from vsched_agent.enforcement import doctor
-from vsched_agent import measurement
-from vsched_agent.profiling import plan
+from vsched_agent.profiling.error import plan
+from vsched_agent.profiling import session
 from vsched_lib.contract import profiles
 from vsched_lib.model import error
 from vsched_lib.model import reservation
@@ -28,24 +18,43 @@ if ty.TYPE_CHECKING:
     from matplotlib import figure as figures
 
 ABOUT = frame.About(
-    'Looks at budgets between ticks',
+    'Allocation errors with budgets checked between ticks',
     'Small shares of a CPU under ``deadline`` at a period of 10 ms, alone '
-    'and among four hogs, as in :doc:`alert`: as the kernel\'s tick ends '
+    "and among four hogs, as in :doc:`alert`: as the kernel's tick ends "
     'their budgets, and with ``[enforcement] budget_check_us`` = %d, which '
     'has them looked at when they end. The looks take up to a tenth of a '
     'CPU, which is part of what they cost; the tick of this host is what it '
-    'is for both.' % doctor.LOOK_US,
-    (frame.Paper('looks_p99_pct', 'HPL-2007-25, SEDF',
-                 '0.03 % of points beyond 9.9 %, at most 9.52 % on the '
-                 'other side', 'Xen 3, two CPUs, shares of 1 to 90 %'),),
-    {'tick_p99_pct': 'p99 of the size of the error, the worst share from '
-                     '10 % on, nobody else on the CPUs, percent',
-     'looks_p99_pct': 'likewise, with looks',
-     'tick_contended_p99_pct': 'likewise, among four hogs, without looks',
-     'looks_contended_p99_pct': 'likewise, with looks',
-     'tick_small_p99_pct': 'the worst of all at a share of 5 %, without '
-                           'looks',
-     'looks_small_p99_pct': 'likewise, with looks'})
+    'is for both.' % doctor.CHECK_US,
+    (
+        frame.Paper(
+            'looks_p99_pct',
+            'HPL-2007-25, SEDF',
+            '0.03 % of points beyond 9.9 %, at most 9.52 % on the other side',
+            'Xen 3, two CPUs, shares of 1 to 90 %',
+        ),
+    ),
+    {
+        'tick_p99_pct': 'p99 of the size of the error, the worst share from '
+        '10 % on, nobody else on the CPUs, percent',
+        'looks_p99_pct': 'likewise, with looks',
+        'tick_contended_p99_pct': 'likewise, among four hogs, without looks',
+        'looks_contended_p99_pct': 'likewise, with looks',
+        'tick_small_p99_pct': 'the worst of all at a share of 5 %, without '
+        'looks',
+        'looks_small_p99_pct': 'likewise, with looks',
+    },
+    targets=(
+        frame.at_most('looks_p99_pct', 2, '%', 'issue 3'),
+        frame.at_most('looks_contended_p99_pct', 2, '%', 'issue 3'),
+    ),
+    exercises=(
+        'benchmarks/alert.py',
+        'vsched_agent/enforcement',
+        'vsched_agent/host',
+        'vsched_agent/privileged',
+        'vsched_agent/profiling',
+    ),
+)
 
 SHARES_PPM = tuple(share * 10_000 for share in (5, 10, 20, 30))
 
@@ -54,28 +63,43 @@ def run(quick: bool) -> frame.Run:
     """The same shares, first without looks and then with them."""
     windows = plan.QUICK_WINDOWS if quick else error.LONG_WINDOWS
     found: dict[str, list[profiles.ErrorPoint]] = {}
-    for name, check_us in (('tick', 0), ('looks', doctor.LOOK_US)):
+    for name, check_us in (('tick', 0), ('looks', doctor.CHECK_US)):
         found[name] = _points(check_us, windows)
         yield from alert.variants(name + '-', found[name])
     return {
         name + kind: alert.worst(points, *which)
-        for name, points in found.items() for kind, which in (
-            ('_p99_pct', (0,)), ('_contended_p99_pct', (alert.CONTEND,)))
+        for name, points in found.items()
+        for kind, which in (
+            ('_p99_pct', (0,)),
+            ('_contended_p99_pct', (alert.CONTEND,)),
+        )
     } | {
         name + '_small_p99_pct': max(
             alert.worst(points, contenders, 0, alert.FROM_PPM)
-            for contenders in (0, alert.CONTEND))
-        for name, points in found.items()}
+            for contenders in (0, alert.CONTEND)
+        )
+        for name, points in found.items()
+    }
 
 
 def _points(check_us: int, windows: int) -> list[profiles.ErrorPoint]:
     with tempfile.TemporaryDirectory() as folder:
-        scene = measurement.ErrorMeasurement(alert.conf(folder, check_us))
+        scene = session.ErrorMeasurement(alert.conf(folder, check_us))
         if reservation.Backend.DEADLINE not in scene.usable:
             raise frame.Unavailable('needs backend deadline')
-        return list(alert.measure(scene, folder, plan.Order(
-            (reservation.Backend.DEADLINE,), SHARES_PPM,
-            (alert.PERIOD_US,), windows, alert.CONTEND)).points)
+        return list(
+            alert.measure(
+                scene,
+                folder,
+                plan.Order(
+                    (reservation.Backend.DEADLINE,),
+                    SHARES_PPM,
+                    (alert.PERIOD_US,),
+                    windows,
+                    alert.CONTEND,
+                ),
+            ).points
+        )
 
 
 def draw(record: frame.Record, figure: 'figures.Figure') -> None:
@@ -86,11 +110,16 @@ def draw(record: frame.Record, figure: 'figures.Figure') -> None:
             points = sorted(
                 (one['share_pct'], one['p99_pct'])
                 for variant, one in record.variants.items()
-                if variant.startswith(name) and variant.endswith(kind))
-            axes.plot([share for share, _ in points],
-                      [size for _, size in points], marker='o',
-                      linestyle=line, color=color,
-                      label='%s, %s' % (name, kind))
+                if variant.startswith(name) and variant.endswith(kind)
+            )
+            axes.plot(
+                [share for share, _ in points],
+                [size for _, size in points],
+                marker='o',
+                linestyle=line,
+                color=color,
+                label='%s, %s' % (name, kind),
+            )
     axes.axhline(2.0, color='tab:green', linestyle=':', label='target')
     axes.set_xlabel('promised share, % of a CPU')
     axes.set_ylabel('p99 of |error|, %')

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What an agent's reports tell of balloons."""
 
@@ -19,8 +9,11 @@ import itertools
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 
-_ACTS = (errors.Code.BALLOON_TAKEN, errors.Code.BALLOON_RETURNED,
-         errors.Code.BALLOON_FAILED)
+_ACTS = (
+    errors.Code.BALLOON_TAKEN,
+    errors.Code.BALLOON_RETURNED,
+    errors.Code.BALLOON_FAILED,
+)
 #: The time of day is read a moment after the clock that only grows; samples
 #: that are this far apart follow each other.
 _MOMENT_S = 0.05
@@ -42,8 +35,9 @@ class Acts:
     failed: int
 
     @classmethod
-    def of(cls, events: Sequence[messages.Event], configured: int,
-           began: float) -> 'Acts':
+    def of(
+        cls, events: Sequence[messages.Event], configured: int, began: float
+    ) -> 'Acts':
         """From the events of one VM, oldest first.
 
         :param configured: its vCPUs.
@@ -61,12 +55,15 @@ class Acts:
                 if last is not None:
                     gaps_s.append(event.at - last)
             vcpus, last = now_vcpus, event.at
-        return cls(tuple(taken_s), tuple(gaps_s), len(acts), sum(
-            event.code == errors.Code.BALLOON_FAILED for event in acts))
+        return cls(
+            tuple(taken_s),
+            tuple(gaps_s),
+            len(acts),
+            sum(event.code == errors.Code.BALLOON_FAILED for event in acts),
+        )
 
 
-def by_part(taken_s: Sequence[float], seconds: float,
-            parts: int) -> list[int]:
+def by_part(taken_s: Sequence[float], seconds: float, parts: int) -> list[int]:
     """How many balloons there were in each part of the run."""
     counts = [0] * parts
     for at_s in taken_s:
@@ -76,6 +73,8 @@ def by_part(taken_s: Sequence[float], seconds: float,
 
 def missing_s(samples: Sequence[messages.UsageSample]) -> float:
     """What lies between samples and is in none of them."""
-    gaps_s = [later.at - earlier.at - later.interval_us / 1e6
-              for earlier, later in itertools.pairwise(samples)]
+    gaps_s = [
+        later.at - earlier.at - later.interval_us / 1e6
+        for earlier, later in itertools.pairwise(samples)
+    ]
     return sum(gap_s for gap_s in gaps_s if gap_s > _MOMENT_S)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Random work in guests, so that contention comes and goes."""
 
@@ -65,8 +55,9 @@ class Flapping:
 
     def __init__(self, guests: Sequence[agent_guests.Vm]) -> None:
         self._guests = guests
-        self._plans = [turns('guest %d' % number)
-                       for number in range(len(guests))]
+        self._plans = [
+            turns('guest %d' % number) for number in range(len(guests))
+        ]
         self._next = [next(plan) for plan in self._plans]
         self._due_s = [0.0] * len(guests)
         self.begun = [0] * len(guests)
@@ -78,9 +69,14 @@ class Flapping:
             if now_s < self._due_s[number]:
                 continue
             turn = self._next[number]
-            command = _END if turn.kind is None else (
-                '%s; exec vsched-work %s %d %d >/dev/null 2>&1' % (
-                    _END, turn.kind, _THREADS, _ENDLESS))
+            command = (
+                _END
+                if turn.kind is None
+                else (
+                    '%s; exec vsched-work %s %d %d >/dev/null 2>&1'
+                    % (_END, turn.kind, _THREADS, _ENDLESS)
+                )
+            )
             try:
                 one.execute('/bin/sh', '-c', command, patience_s=0.0)
             except libvirt.libvirtError:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Do guests, kernel and agent say the same of every instance?"""
 
@@ -38,16 +28,21 @@ def online(one: agent_guests.Vm) -> set[int]:
 
     :raises libvirt.libvirtError: when it does not answer.
     """
-    answer = json.loads(libvirt_qemu.qemuAgentCommand(
-        one.handle, '{"execute": "guest-get-vcpus"}', _ANSWER_S, 0))
-    return {vcpu['logical-id'] for vcpu in answer['return']
-            if vcpu['online']}
+    answer = json.loads(
+        libvirt_qemu.qemuAgentCommand(
+            one.handle, '{"execute": "guest-get-vcpus"}', _ANSWER_S, 0
+        )
+    )
+    return {vcpu['logical-id'] for vcpu in answer['return'] if vcpu['online']}
 
 
 def bound(one: agent_guests.Vm) -> set[int]:
     """The vCPUs whose threads may not run on every CPU."""
-    return {index for index, tid in enumerate(one.vcpu_tids)
-            if len(os.sched_getaffinity(tid)) < (os.cpu_count() or 1)}
+    return {
+        index
+        for index, tid in enumerate(one.vcpu_tids)
+        if len(os.sched_getaffinity(tid)) < (os.cpu_count() or 1)
+    }
 
 
 class Watch:
@@ -62,9 +57,12 @@ class Watch:
     :ivar longest_s: how long something did not fit, at the most.
     """
 
-    def __init__(self, guests: Mapping[agent_guests.Vm, float],
-                 collector: agent_fixture.Collector,
-                 every_s: float) -> None:
+    def __init__(
+        self,
+        guests: Mapping[agent_guests.Vm, float],
+        collector: agent_fixture.Collector,
+        every_s: float,
+    ) -> None:
         self._guests = guests
         self._collector = collector
         self._every_s = every_s
@@ -88,13 +86,14 @@ class Watch:
 
     def _listen(self) -> None:
         mark = self._collector.mark()
-        for report in self._collector.reports[self._read:mark]:
+        for report in self._collector.reports[self._read : mark]:
             for said in report.balloons:
                 self._said[said.instance_uuid] = said
         self._read = mark
 
-    def _note(self, one: agent_guests.Vm, problem: str | None,
-              now_s: float) -> None:
+    def _note(
+        self, one: agent_guests.Vm, problem: str | None, now_s: float
+    ) -> None:
         if problem is None:
             self._since_s.pop(one, None)
             self._counted.discard(one)
@@ -115,13 +114,16 @@ class Watch:
             used = online(one)
         except libvirt.libvirtError as error:
             return 'it does not answer: %s' % error
-        return misfit(
-            said, used, bound(one), self._guests[one], one.held())
+        return misfit(said, used, bound(one), self._guests[one], one.held())
 
 
-def misfit(said: balloons.BalloonReport, used: set[int],
-           bound_vcpus: set[int], promised: float,
-           held: list[tuple[int, int] | None]) -> str | None:
+def misfit(
+    said: balloons.BalloonReport,
+    used: set[int],
+    bound_vcpus: set[int],
+    promised: float,
+    held: list[tuple[int, int] | None],
+) -> str | None:
     """What does not fit, if anything.
 
     :param said: the agent's word.
@@ -134,14 +136,21 @@ def misfit(said: balloons.BalloonReport, used: set[int],
     """
     if used != set(range(said.online_vcpus)):
         return 'it uses vCPUs %s, and should %d' % (
-            sorted(used), said.online_vcpus)
+            sorted(used),
+            said.online_vcpus,
+        )
     if len(bound_vcpus & used) != len(said.cpus):
         return 'vCPUs %s are bound, and %d of %s should' % (
-            sorted(bound_vcpus), len(said.cpus), sorted(used))
+            sorted(bound_vcpus),
+            len(said.cpus),
+            sorted(used),
+        )
     holding = {index for index, one in enumerate(held) if one is not None}
     if holding != (used if promised else set()):
         return 'vCPUs %s hold a reservation, and %s are used' % (
-            sorted(holding), sorted(used))
+            sorted(holding),
+            sorted(used),
+        )
     got = sum(one[0] / one[1] for one in held if one is not None)
     if abs(got - promised) > _TOLERANCE:
         return '%.3f CPUs are held, and %.3f promised' % (got, promised)

@@ -1,21 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """CPUs and bandwidth of two VMs, one of which has twice the weight.
 
 A stage of ``balloon``. Weights divide whole CPUs: on two of them 2:1 is
-rounded to one each. What the ratio shows on any host is the bandwidth: what
-the VMs are promised is 2:1 as well, and the vCPUs that are left have to
-hold all of it.
+rounded to one each, which is what weights alone give. With reservations of
+2:1 as well, the vCPUs that are left have to hold all of these.
 """
 
 from collections.abc import Mapping
@@ -33,19 +22,27 @@ WEIGHTS = (200, 100)
 RUNTIMES_US = (4000, 2000)
 PERIOD_US = 20_000
 VCPUS = 4
+WEIGHTS_CASE = 'weights alone'
+RESERVED_CASE = 'weights and reservations'
 #: By case, what the VMs' flavors say beside the weight.
 CASES: Mapping[str, tuple[Mapping[str, str], ...]] = {
-    'CPUs by weight': ({}, {}),
-    'bandwidth by weight': tuple({
-        'vsched:cpu_runtime_us': str(runtime_us),
-        'vsched:cpu_period_us': str(PERIOD_US)}
-        for runtime_us in RUNTIMES_US)}
-RATIO_CASE = 'bandwidth by weight'
+    WEIGHTS_CASE: ({}, {}),
+    RESERVED_CASE: tuple(
+        {
+            'vsched:cpu_runtime_us': str(runtime_us),
+            'vsched:cpu_period_us': str(PERIOD_US),
+        }
+        for runtime_us in RUNTIMES_US
+    ),
+}
 _WINDOW_S = 8.0
 #: It is measured while it is on trial: what a balloon brings is not the
 #: question here, and nobody shall end it meanwhile.
-_OPTIONS = {'interval': 1.0, 'restore_on_stop': True,
-            'ballooning__trial': 3600.0}
+_OPTIONS = {
+    'interval': 1.0,
+    'restore_on_stop': True,
+    'ballooning__trial': 3600.0,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,8 +64,9 @@ class Divided:
     @property
     def ratio(self) -> float:
         """The heavier one's CPU time over the other's."""
-        heavy, light = (statistics.mean(column)
-                        for column in zip(*self.cpus, strict=True))
+        heavy, light = (
+            statistics.mean(column) for column in zip(*self.cpus, strict=True)
+        )
         return heavy / light
 
     def figures(self) -> dict[str, object]:
@@ -79,7 +77,8 @@ class Divided:
             'heavy_cpus': [round(one, 4) for one, _ in self.cpus],
             'light_cpus': [round(one, 4) for _, one in self.cpus],
             'stolen_cpus': [round(one, 3) for one in self.stolen],
-            'ratio': round(self.ratio, 4)}
+            'ratio': round(self.ratio, 4),
+        }
 
 
 def measure(folder: str, case: str, windows: int) -> Divided:
@@ -89,10 +88,20 @@ def measure(folder: str, case: str, windows: int) -> Divided:
     :param case: one of :data:`CASES`.
     :param windows: how many times it is looked at what they get.
     """
-    guests = [agent_guests.Vm(
-        folder, 'burn', vcpus=VCPUS, memory_mib=128, extra_specs={
-            'vsched:balloon': 'auto', 'vsched:weight': str(weight), **specs})
-        for weight, specs in zip(WEIGHTS, CASES[case], strict=True)]
+    guests = [
+        agent_guests.Vm(
+            folder,
+            'burn',
+            vcpus=VCPUS,
+            memory_mib=128,
+            extra_specs={
+                'vsched:balloon': 'auto',
+                'vsched:weight': str(weight),
+                **specs,
+            },
+        )
+        for weight, specs in zip(WEIGHTS, CASES[case], strict=True)
+    ]
     try:
         agent_guests.start_all(guests)
         with agent_fixture.RunningAgent(**_OPTIONS) as agent:
@@ -103,16 +112,25 @@ def measure(folder: str, case: str, windows: int) -> Divided:
         agent_guests.stop_all(guests)
 
 
-def _watch(collector: agent_fixture.Collector,
-           guests: Sequence[agent_guests.Vm], windows: int) -> Divided:
+def _watch(
+    collector: agent_fixture.Collector,
+    guests: Sequence[agent_guests.Vm],
+    windows: int,
+) -> Divided:
     tids = [one.vcpu_tids for one in guests]
-    found = [agent_guests.measure([*tids[0], *tids[1]], _WINDOW_S)
-             for _ in range(windows)]
+    found = [
+        agent_guests.measure([*tids[0], *tids[1]], _WINDOW_S)
+        for _ in range(windows)
+    ]
     cpus = os.cpu_count() or 1
     return Divided(
         tuple(weight * cpus / sum(WEIGHTS) for weight in WEIGHTS),
-        tuple(int(collector.events(
-            uuid=one.uuid)[-1].figures['vcpus']) for one in guests),
-        tuple((sum(got.shares[:VCPUS]), sum(got.shares[VCPUS:]))
-              for got in found),
-        tuple(got.stolen for got in found))
+        tuple(
+            int(collector.events(uuid=one.uuid)[-1].figures['vcpus'])
+            for one in guests
+        ),
+        tuple(
+            (sum(got.shares[:VCPUS]), sum(got.shares[VCPUS:])) for got in found
+        ),
+        tuple(got.stolen for got in found),
+    )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Eight boots at once where there is room for four."""
 
@@ -24,16 +14,16 @@ ABOUT = frame.About(
     'Eight servers are asked for at the same moment, of a flavor that claims '
     '200 mcpu, of two computes that can promise 400 mcpu each: exactly four '
     'may become active. keystone, placement, glance, nova-api, '
-    'nova-conductor, two workers of nova-scheduler with vsched\'s filters '
+    "nova-conductor, two workers of nova-scheduler with vsched's filters "
     'and weighers, two nova-compute with a simulated hypervisor, and '
-    'vsched\'s API, collector and agents are processes of their own, on '
+    "vsched's API, collector and agents are processes of their own, on "
     'MariaDB and RabbitMQ. The vCPUs are threads that the agents really hold '
     'by SCHED_DEADLINE.\n\n'
     'placement repeats a claim that lost a race within the transaction that '
     'could not see who won, so that claims at the same moment may all '
     'succeed. ``allocation_conflict_retry_count = 1`` takes the repetition '
     'away; Nova repeats the claim itself. Whatever placement lets through, '
-    'the agent\'s admission refuses: a round is *overcommitted* when '
+    "the agent's admission refuses: a round is *overcommitted* when "
     'placement gave more of a host than it has, and *overpromised* when its '
     'agent or the kernel did.',
     units={
@@ -42,12 +32,24 @@ ABOUT = frame.About(
         'overcommitted_without_fix': 'likewise, as placement comes',
         'short': 'rounds with fewer than four active, with the option',
         'overpromised': 'rounds in which an agent let in, or the kernel '
-                        'held, more than a host has; both variants',
+        'held, more than a host has; both variants',
         'refused_by_agents': 'active servers that an agent refused their '
-                             'reservation, as placement comes',
+        'reservation, as placement comes',
         'admitted_mcpu_max': 'most that the agents let in, of 800 mcpu; '
-                             'both variants',
-    })
+        'both variants',
+    },
+    targets=(
+        frame.at_least('rounds', 20, '', 'issue 5'),
+        frame.within('overcommitted', 0, 0, '', 'issue 5'),
+        frame.within('short', 0, 0, '', 'issue 5'),
+        frame.within('overpromised', 0, 0, '', 'issue 5'),
+    ),
+    exercises=(
+        'nova_filters',
+        'vsched_agent/placement',
+        'vsched_standalone/tests/region',
+    ),
+)
 
 _FIXED = 'allocation_conflict_retry_count = 1'
 _PLAIN = 'as placement comes'
@@ -61,7 +63,9 @@ def run(quick: bool) -> frame.Run:
     count = 2 if quick else 20
     found = {}
     for name, options in (
-            (_FIXED, {'allocation_conflict_retry_count': 1}), (_PLAIN, {})):
+        (_FIXED, {'allocation_conflict_retry_count': 1}),
+        (_PLAIN, {}),
+    ):
         found[name], room_mcpu = _rounds(count, options)
         yield frame.Variant(name, _sum(found[name], room_mcpu))
     both = found[_FIXED] + found[_PLAIN]
@@ -72,11 +76,11 @@ def run(quick: bool) -> frame.Run:
         'short': sum(one.active < _ROOM for one in found[_FIXED]),
         'overpromised': sum(one.overpromised > 0 for one in both),
         'refused_by_agents': sum(one.refused for one in found[_PLAIN]),
-        'admitted_mcpu_max': max(one.admitted_mcpu for one in both)}
+        'admitted_mcpu_max': max(one.admitted_mcpu for one in both),
+    }
 
 
-def _rounds(count: int, options: dict[str, int],
-            ) -> tuple[list[ty.Any], int]:
+def _rounds(count: int, options: dict[str, int]) -> tuple[list[ty.Any], int]:
     try:
         from vsched_standalone.tests.region import region
         from vsched_standalone.tests.region import rounds
@@ -85,11 +89,14 @@ def _rounds(count: int, options: dict[str, int],
     except (ImportError, AssertionError) as problem:
         raise frame.Unavailable(
             'needs the extras "standalone", "test" and "openstack", and '
-            'root: %s' % problem) from problem
+            'root: %s' % problem
+        ) from problem
     with region.Region(rounds.HOSTS, options) as cloud:
         boots = rounds.Rounds(cloud)
-        return ([boots.run() for _ in range(count)],
-                sum(rounds.HOSTS.values()))
+        return (
+            [boots.run() for _ in range(count)],
+            sum(rounds.HOSTS.values()),
+        )
 
 
 def _over(found: list[ty.Any]) -> int:
@@ -97,26 +104,47 @@ def _over(found: list[ty.Any]) -> int:
 
 
 def _sum(found: list[ty.Any], room_mcpu: int) -> dict[str, ty.Any]:
-    return {'rounds': len(found), 'overcommitted': _over(found),
-            'room_mcpu': room_mcpu, **{
-                field.name: [getattr(one, field.name) for one in found]
-                for field in dataclasses.fields(found[0])}}
+    return {
+        'rounds': len(found),
+        'overcommitted': _over(found),
+        'room_mcpu': room_mcpu,
+        **{
+            field.name: [getattr(one, field.name) for one in found]
+            for field in dataclasses.fields(found[0])
+        },
+    }
 
 
 def draw(record: frame.Record, figure: ty.Any) -> None:
     """Per round: what placement gave and what the agents let in."""
     axes = figure.subplots(1, len(record.variants), sharey=True)
     for one, (name, figures) in zip(
-            axes, record.variants.items(), strict=True):
+        axes, record.variants.items(), strict=True
+    ):
         number = range(1, figures['rounds'] + 1)
-        one.bar(number, figures['claimed_mcpu'], color='0.8',
-                label='claimed in placement')
-        one.plot(number, figures['admitted_mcpu'], 'o', color='C0',
-                 label='let in by agents')
-        one.plot(number, figures['held_mcpu'], '.', color='C1',
-                 label='held by the kernel')
-        one.axhline(figures['room_mcpu'], color='C3', linewidth=1,
-                    label='room')
+        one.bar(
+            number,
+            figures['claimed_mcpu'],
+            color='0.8',
+            label='claimed in placement',
+        )
+        one.plot(
+            number,
+            figures['admitted_mcpu'],
+            'o',
+            color='C0',
+            label='let in by agents',
+        )
+        one.plot(
+            number,
+            figures['held_mcpu'],
+            '.',
+            color='C1',
+            label='held by the kernel',
+        )
+        one.axhline(
+            figures['room_mcpu'], color='C3', linewidth=1, label='room'
+        )
         one.set_title(name, fontsize=9)
         one.set_xlabel('round')
     axes[0].set_ylabel('mcpu')

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A broker's virtual host for a benchmark, and a collector on it."""
 
@@ -23,9 +13,11 @@ from oslo_config import cfg
 from benchmarks import frame
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
+from vsched_lib.tests import bus_keys
 
 BROKER = os.environ.get(
-    'VSCHED_BENCH_RABBITMQ_URL', 'rabbit://guest:guest@127.0.0.1:5672')
+    'VSCHED_BENCH_RABBITMQ_URL', 'rabbit://guest:guest@127.0.0.1:5672'
+)
 
 
 class Collector(rpc.CollectorEndpoint):
@@ -49,8 +41,12 @@ class Collector(rpc.CollectorEndpoint):
 
 def _control(*arguments: str) -> None:
     subprocess.run(
-        ('rabbitmqctl', '--quiet', *arguments), check=True,
-        stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        ('rabbitmqctl', '--quiet', *arguments),
+        check=True,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
 
 
 @contextlib.contextmanager
@@ -66,16 +62,20 @@ def collector() -> Iterator[tuple[str, Collector]]:
         _control('add_vhost', name)
         _control('set_permissions', '-p', name, user, '.*', '.*', '.*')
     except (OSError, subprocess.CalledProcessError) as error:
-        raise frame.Unavailable('needs RabbitMQ: %s %s' % (
-            error, getattr(error, 'stderr', None) or '')) from error
+        raise frame.Unavailable(
+            'needs RabbitMQ: %s %s'
+            % (error, getattr(error, 'stderr', None) or '')
+        ) from error
     try:
         conf = cfg.ConfigOpts()
         conf([], default_config_files=[], default_config_dirs=[])
         url = '%s/%s' % (BROKER, name)
         transport = rpc.get_transport(conf, url)
         endpoint = Collector()
+        endpoint.authenticator = bus_keys.Authenticator()
         server = rpc.get_server(
-            transport, rpc.COLLECTOR_TOPIC, 'bench', [endpoint])
+            transport, rpc.COLLECTOR_TOPIC, 'bench', [endpoint]
+        )
         server.start()
         try:
             yield url, endpoint

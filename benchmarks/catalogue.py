@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Every benchmark by name; a new one adds its line here."""
 
@@ -28,7 +18,9 @@ NAMES = (
     'boots',
     'charging',
     'cycles',
+    'drill',
     'filters',
+    'fleet',
     'ingest',
     'interference',
     'outage_filters',
@@ -36,6 +28,7 @@ NAMES = (
     'overhead',
     'quickstart',
     'snapshot',
+    'work_conserving',
 )
 
 
@@ -48,4 +41,5 @@ def load(name: str) -> frame.Benchmark:
     if name not in NAMES:
         raise KeyError(name)
     return ty.cast(
-        frame.Benchmark, importlib.import_module('benchmarks.' + name))
+        frame.Benchmark, importlib.import_module('benchmarks.' + name)
+    )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Guests that move data, what they and the host use for it, and hogs."""
 
@@ -29,9 +19,10 @@ import typing as ty
 from xml.etree import ElementTree
 
 from vsched_agent.accounting import direct
-from vsched_agent.hypervisor import domain_xml
+from vsched_agent.host import schedstat
 from vsched_agent.privileged import syscalls
-from vsched_agent.profiling import hogs as profiling_hogs
+from vsched_agent.profiling.error import hogs as profiling_hogs
+from vsched_agent.profiling.guest import domain_xml
 from vsched_agent.tests.functional import agent_guests
 
 #: The host's end of the private network, and how wide that is.
@@ -92,9 +83,18 @@ def hogs(count: int, runtime_us: int = 0) -> Iterator[None]:
         for _ in range(count):
             hog = stack.enter_context(profiling_hogs.Hog())
             if runtime_us:
-                syscalls.set_attr(hog.pid, syscalls.Attr(
-                    syscalls.SCHED_DEADLINE, syscalls.FLAG_RESET_ON_FORK,
-                    0, 0, runtime_us * 1000, 20_000_000, 20_000_000))
+                syscalls.set_attr(
+                    hog.pid,
+                    syscalls.Attr(
+                        syscalls.SCHED_DEADLINE,
+                        syscalls.FLAG_RESET_ON_FORK,
+                        0,
+                        0,
+                        runtime_us * 1000,
+                        20_000_000,
+                        20_000_000,
+                    ),
+                )
         yield
 
 
@@ -124,24 +124,24 @@ def watch(vm: agent_guests.Vm, seconds: int) -> list[Use]:
 def used(before: tuple[int, int, int], now: tuple[int, int, int]) -> Use:
     """What was used between two readings of :func:`clocks`."""
     length_ns, guest_ns, all_ns = (
-        later - earlier for earlier, later in zip(before, now, strict=True))
+        later - earlier for earlier, later in zip(before, now, strict=True)
+    )
     return Use(guest_ns / length_ns, (all_ns - guest_ns) / length_ns)
 
 
 def clocks(vm: agent_guests.Vm) -> tuple[int, int, int]:
     """Now, what its vCPUs ran, and what all of its threads ran, in ns."""
-    guest_ns = sum(int(pathlib.Path(
-        '/proc/%d/schedstat' % tid).read_text().split()[0])
-        for tid in vm.vcpu_tids)
-    return (time.monotonic_ns(), guest_ns,
-            direct.process_ns(vm.pid) or 0)
+    guest_ns = sum(schedstat.read(tid).run_ns for tid in vm.vcpu_tids)
+    return (time.monotonic_ns(), guest_ns, direct.process_ns(vm.pid) or 0)
 
 
 def windows(values: Sequence[float], length: int) -> list[float]:
     """Means over every so many values in a row."""
     length = min(length, len(values))
-    return [sum(values[start:start + length]) / length
-            for start in range(len(values) - length + 1)]
+    return [
+        sum(values[start : start + length]) / length
+        for start in range(len(values) - length + 1)
+    ]
 
 
 def requests_done(vm: agent_guests.Vm) -> int:
@@ -153,12 +153,15 @@ def requests_done(vm: agent_guests.Vm) -> int:
 def packets_sent(vm: agent_guests.Vm) -> int:
     """Packets that the guest's first card has sent."""
     card = ElementTree.fromstring(vm.handle.XMLDesc()).find(
-        'devices/interface/target')
+        'devices/interface/target'
+    )
     if card is None:
         raise RuntimeError('%s has no card' % vm.spec.name)
-    return int(pathlib.Path(
-        '/sys/class/net/%s/statistics/rx_packets' % card.get('dev')
-    ).read_text())
+    return int(
+        pathlib.Path(
+            '/sys/class/net/%s/statistics/rx_packets' % card.get('dev')
+        ).read_text()
+    )
 
 
 def network(name: str) -> tuple[domain_xml.Network, ...]:

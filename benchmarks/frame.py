@@ -1,20 +1,13 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a benchmark is, and what is kept of a run.
 
 A benchmark is a module::
 
-    ABOUT = frame.About('Title', 'What it measures.', (frame.Paper(...),))
+    ABOUT = frame.About(
+        'Title', 'What it measures.', units={'headline': 'in seconds'},
+        targets=(frame.at_most('headline', 2, 's', 'issue 1'),),
+        exercises=('vsched_agent/enforcement',))
 
     def run(quick: bool) -> frame.Run:
         yield frame.Variant('name', {'figure': 1.5})
@@ -22,7 +15,7 @@ A benchmark is a module::
 
     def draw(record: frame.Record, figure: matplotlib.figure.Figure): ...
 
-``draw`` is optional.
+``draw`` is optional. A title says what is measured and never what came out.
 """
 
 from collections.abc import Generator
@@ -39,8 +32,15 @@ import subprocess
 import time
 import typing as ty
 
+from benchmarks import targets
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / 'benchmarks' / 'results'
+
+Target = targets.Target
+at_most = targets.at_most
+at_least = targets.at_least
+within = targets.within
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,12 +67,20 @@ class About:
     :param text: paragraphs in reStructuredText.
     :param papers: numbers to compare with.
     :param units: by metric, what it is, with its unit.
+    :param targets: what the metrics are to reach.
+    :param exercises: files and folders whose code it measures, from the
+        root of the project; a change of them makes its records stale.
+    :param former: by metric of older records that is measured no longer,
+        what was wrong with it.
     """
 
     title: str
     text: str
     papers: tuple[Paper, ...] = ()
     units: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    targets: tuple[Target, ...] = ()
+    exercises: tuple[str, ...] = ()
+    former: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,7 +114,7 @@ class Unavailable(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """One run, as ``benchmarks/results/NAME.json`` keeps it.
+    """One run, as a file in ``benchmarks/results/NAME`` keeps it.
 
     :param commit: of the tree that was measured, with ``-dirty`` when it
         had changes outside the results.
@@ -115,6 +123,8 @@ class Record:
     :param quick: a short run, good for a look and no more.
     :param stolen_pct: of the CPUs' time that a hypervisor below this machine
         took meanwhile; None of records that were made before it was kept.
+    :param sources: digest of what the benchmark exercises, as it was; None
+        of records that were made before it was kept.
     """
 
     bench: str
@@ -125,6 +135,7 @@ class Record:
     variants: dict[str, ty.Any]
     metrics: dict[str, float]
     stolen_pct: float | None = None
+    sources: str | None = None
 
     def dump(self) -> str:
         """The record as JSON."""
@@ -158,14 +169,19 @@ def alone() -> Iterator[None]:
 
 def commit(root: pathlib.Path = ROOT) -> str:
     """The tree that is being measured."""
+
     def git(*arguments: str) -> str:
         return subprocess.run(
-            ('git', '-C', str(root), *arguments), check=True,
-            capture_output=True, text=True).stdout.strip()
+            ('git', '-C', str(root), *arguments),
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
 
     head = git('rev-parse', 'HEAD')
-    changes = git('status', '--porcelain', '--', '.',
-                  ':(exclude)benchmarks/results')
+    changes = git(
+        'status', '--porcelain', '--', '.', ':(exclude)benchmarks/results'
+    )
     return head + '-dirty' if changes else head
 
 
@@ -178,7 +194,10 @@ def machine() -> str:
                 model = line.partition(':')[2].strip()
                 break
     return '%s, %d CPUs, Linux %s' % (
-        model, os.cpu_count() or 1, platform.release())
+        model,
+        os.cpu_count() or 1,
+        platform.release(),
+    )
 
 
 def cpu_ticks() -> tuple[int, int]:
@@ -192,12 +211,18 @@ def cpu_ticks() -> tuple[int, int]:
     return fields[-1], sum(fields)
 
 
-def execute(name: str, benchmark: Benchmark, quick: bool,
-            say: ty.Callable[[str], None]) -> Record:
+def execute(
+    name: str,
+    benchmark: Benchmark,
+    quick: bool,
+    say: ty.Callable[[str], None],
+    sources: str | None = None,
+) -> Record:
     """Run one benchmark.
 
     :param say: takes one JSON object a line: each variant as it is done,
         and the record.
+    :param sources: digest of what it exercises.
     :raises Unavailable: when this machine can not run it.
     """
     # Before the run: it is this tree that is measured.
@@ -215,27 +240,25 @@ def execute(name: str, benchmark: Benchmark, quick: bool,
         if variant.name in variants:
             raise ValueError('variant %s comes twice' % variant.name)
         variants[variant.name] = dict(variant.figures)
-        say(json.dumps({'bench': name, 'variant': variant.name,
-                        **variant.figures}))
-    stolen, ticks = (later - earlier for later, earlier in zip(
-        cpu_ticks(), (stolen, ticks), strict=True))
-    record = Record(name, tree, machine(), when, quick, variants, metrics,
-                    round(100 * stolen / max(1, ticks), 3))
+        say(
+            json.dumps(
+                {'bench': name, 'variant': variant.name, **variant.figures}
+            )
+        )
+    stolen, ticks = (
+        later - earlier
+        for later, earlier in zip(cpu_ticks(), (stolen, ticks), strict=True)
+    )
+    record = Record(
+        name,
+        tree,
+        machine(),
+        when,
+        quick,
+        variants,
+        metrics,
+        round(100 * stolen / max(1, ticks), 3),
+        sources,
+    )
     say(json.dumps(dataclasses.asdict(record)))
     return record
-
-
-def keep(record: Record, folder: pathlib.Path = RESULTS,
-         force: bool = False) -> bool:
-    """Write a record, unless a better one is there.
-
-    :param force: let a quick run replace a full one.
-    :returns: whether it was written.
-    """
-    path = folder / (record.bench + '.json')
-    if (record.quick and not force and path.exists() and
-            not Record.load(path).quick):
-        return False
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(record.dump(), encoding='utf-8')
-    return True

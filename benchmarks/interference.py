@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """How much less instances slow each other down when placed by class."""
 
@@ -28,11 +18,12 @@ if ty.TYPE_CHECKING:
     from matplotlib import figure as figures
 
 ABOUT = frame.About(
-    'Neighbours that disturb each other less',
+    'Placement by workload class, where slowdowns are drawn '
+    'around our own prior',
     'Instances of five workload classes come one after the other, and now '
     'and then one goes, on simulated hosts until these are three quarters '
     'full. Each is placed by the real weighers of nova-scheduler on its real '
-    '``HostState``: once with Nova\'s default weighers, once with '
+    "``HostState``: once with Nova's default weighers, once with "
     '``VschedInterferenceWeigher`` beside them, with its default '
     'multiplier.\n\n'
     'What neighbours really do to each other is drawn anew for each round '
@@ -44,16 +35,27 @@ ABOUT = frame.About(
     '*Measured* is what the weigher would do if it knew: its estimates were '
     'given the slowdowns of the instances of the first round, each 10 % '
     'wrong. Slowdowns are simulated here in all variants.',
-    (frame.Paper(
-        'slowdown_cut_pct', 'Xu et al., consolidations under Credit',
-        'which pairs disturb each other', 'curves, no figure to compare'),),
+    (
+        frame.Paper(
+            'slowdown_cut_pct',
+            'Xu et al., consolidations under Credit',
+            'which pairs disturb each other',
+            'curves, no figure to compare',
+        ),
+    ),
     {
         'slowdown_cut_pct': 'percent by which the mean slowdown is smaller '
-                            'than with Nova\'s weighers',
+        "than with Nova's weighers",
         'measured_cut_pct': 'the same once slowdowns were measured',
         'worst_tenth_cut_pct': 'the same of the tenth of the instances that '
-                               'suffer most',
-    })
+        'suffer most',
+    },
+    exercises=(
+        'benchmarks/nova_hosts.py',
+        'nova_filters',
+        'vsched_lib/model/interference.py',
+    ),
+)
 
 HOSTS = 24
 VCPUS = 16
@@ -75,50 +77,72 @@ def run(quick: bool) -> frame.Run:
     """Rounds with costs of their own; all variants have the same."""
     nova_hosts.prepare()
     rounds: dict[str, list[list[float]]] = {
-        'nova': [], 'prior': [], 'measured': []}
+        'nova': [],
+        'prior': [],
+        'measured': [],
+    }
     for seed in range(2 if quick else 20):
         truth = _truth(random.Random(seed))
         first = _place(seed, None)
         rounds['nova'].append(_slowdowns(first, truth))
-        rounds['prior'].append(_slowdowns(
-            _place(seed, interference.Interference()), truth))
-        rounds['measured'].append(_slowdowns(_place(
-            seed, _learn(first, truth, random.Random(seed))), truth))
+        rounds['prior'].append(
+            _slowdowns(_place(seed, interference.Interference()), truth)
+        )
+        rounds['measured'].append(
+            _slowdowns(
+                _place(seed, _learn(first, truth, random.Random(seed))), truth
+            )
+        )
     for name, found in rounds.items():
-        yield frame.Variant(name, {
-            'rounds': len(found),
-            'mean_slowdown': round(statistics.mean(
-                map(statistics.mean, found)), 4),
-            'worst_tenth': round(statistics.mean(map(_worst, found)), 4),
-            'mean_of_rounds': [
-                round(statistics.mean(one), 4) for one in found],
-            'slowdowns': [round(value, 3) for value in sorted(found[0])]})
+        yield frame.Variant(
+            name,
+            {
+                'rounds': len(found),
+                'mean_slowdown': round(
+                    statistics.mean(map(statistics.mean, found)), 4
+                ),
+                'worst_tenth': round(statistics.mean(map(_worst, found)), 4),
+                'mean_of_rounds': [
+                    round(statistics.mean(one), 4) for one in found
+                ],
+                'slowdowns': [round(value, 3) for value in sorted(found[0])],
+            },
+        )
     return {
         'slowdown_cut_pct': _cut(rounds, 'prior', statistics.mean),
         'measured_cut_pct': _cut(rounds, 'measured', statistics.mean),
-        'worst_tenth_cut_pct': _cut(rounds, 'prior', _worst)}
+        'worst_tenth_cut_pct': _cut(rounds, 'prior', _worst),
+    }
 
 
-def _cut(rounds: dict[str, list[list[float]]], name: str,
-         figure: ty.Callable[[list[float]], float]) -> float:
+def _cut(
+    rounds: dict[str, list[list[float]]],
+    name: str,
+    figure: ty.Callable[[list[float]], float],
+) -> float:
     before = statistics.mean(map(figure, rounds['nova']))
-    return round(100 * (1 - statistics.mean(
-        map(figure, rounds[name])) / before), 1)
+    return round(
+        100 * (1 - statistics.mean(map(figure, rounds[name])) / before), 1
+    )
 
 
 def _worst(slowdowns: list[float]) -> float:
-    return statistics.mean(sorted(slowdowns)[-max(
-        1, len(slowdowns) // 10):])
+    return statistics.mean(sorted(slowdowns)[-max(1, len(slowdowns) // 10) :])
 
 
 def _truth(draw: random.Random) -> interference.Interference:
-    return interference.Interference({
-        (victim, neighbour): interference.Estimate(
-            draw.uniform(0.5, 1.5) * interference.PRIOR[victim, neighbour]
-            if (victim, neighbour) in interference.PRIOR
-            else draw.uniform(0.0, interference.MUCH / 2), 1)
-        for victim in interference.CLASSES
-        for neighbour in interference.CLASSES})
+    return interference.Interference(
+        {
+            (victim, neighbour): interference.Estimate(
+                draw.uniform(0.5, 1.5) * interference.PRIOR[victim, neighbour]
+                if (victim, neighbour) in interference.PRIOR
+                else draw.uniform(0.0, interference.MUCH / 2),
+                1,
+            )
+            for victim in interference.CLASSES
+            for neighbour in interference.CLASSES
+        }
+    )
 
 
 def _counts(running: Sequence[_Instance], one: _Instance) -> dict[str, int]:
@@ -129,25 +153,35 @@ def _counts(running: Sequence[_Instance], one: _Instance) -> dict[str, int]:
     return found
 
 
-def _slowdowns(running: Sequence[_Instance],
-               truth: interference.Interference) -> list[float]:
-    return [truth.slowdown(one.workload, _counts(running, one))
-            for one in running]
+def _slowdowns(
+    running: Sequence[_Instance], truth: interference.Interference
+) -> list[float]:
+    return [
+        truth.slowdown(one.workload, _counts(running, one)) for one in running
+    ]
 
 
-def _learn(running: Sequence[_Instance], truth: interference.Interference,
-           draw: random.Random) -> interference.Interference:
+def _learn(
+    running: Sequence[_Instance],
+    truth: interference.Interference,
+    draw: random.Random,
+) -> interference.Interference:
     known = interference.Interference()
     for _ in range(10):
         for one in running:
             neighbours = _counts(running, one)
-            known = known.after(one.workload, neighbours, truth.slowdown(
-                one.workload, neighbours) * draw.gauss(1.0, _NOISE))
+            known = known.after(
+                one.workload,
+                neighbours,
+                truth.slowdown(one.workload, neighbours)
+                * draw.gauss(1.0, _NOISE),
+            )
     return known
 
 
-def _place(seed: int, known: interference.Interference | None,
-           ) -> list[_Instance]:
+def _place(
+    seed: int, known: interference.Interference | None
+) -> list[_Instance]:
     """Let instances come and go.
 
     :param known: what our weigher knows; None without it.
@@ -163,12 +197,17 @@ def _place(seed: int, known: interference.Interference | None,
     CONF([], project='nova', default_config_files=[])
     handler = weights.HostWeightHandler()
     shared = mock.Mock()
-    kinds = [kind() for kind in handler.get_matching_classes(
-        ['nova.scheduler.weights.all_weighers'])]
+    kinds = [
+        kind()
+        for kind in handler.get_matching_classes(
+            ['nova.scheduler.weights.all_weighers']
+        )
+    ]
     if known is not None:
         kinds.append(weighers.VschedInterferenceWeigher())
         shared.known.return_value = cache.Known(
-            hosts.NOTHING._replace(neighbours=known), 0.0)
+            hosts.NOTHING._replace(neighbours=known), 0.0
+        )
     draw = random.Random(seed)
     states = nova_hosts.empty(HOSTS, VCPUS)
     running: list[_Instance] = []
@@ -178,8 +217,9 @@ def _place(seed: int, known: interference.Interference | None,
         fitting = [state for state in states if state.vcpus_used < VCPUS]
         # As nova-scheduler does: among equals, any.
         draw.shuffle(fitting)
-        with mock.patch.object(process, 'shared', autospec=True,
-                               return_value=shared):
+        with mock.patch.object(
+            process, 'shared', autospec=True, return_value=shared
+        ):
             chosen = handler.get_weighed_objects(kinds, fitting, spec)[0].obj
         one = _Instance(str(uuid.uuid4()), workload, states.index(chosen))
         chosen.consume_from_request(spec)
@@ -198,13 +238,20 @@ def _place(seed: int, known: interference.Interference | None,
 def draw(record: frame.Record, figure: 'figures.Figure') -> None:
     """How many instances are slowed down by how much."""
     axes = figure.add_subplot()
-    for name, label in (('nova', 'Nova\'s weighers'),
-                        ('prior', 'and ours'),
-                        ('measured', 'and ours, once it measured')):
+    for name, label in (
+        ('nova', "Nova's weighers"),
+        ('prior', 'and ours'),
+        ('measured', 'and ours, once it measured'),
+    ):
         values = record.variants[name]['slowdowns']
-        axes.step([100 * value for value in values],
-                  [100 * (number + 1) / len(values)
-                   for number in range(len(values))], label=label)
+        axes.step(
+            [100 * value for value in values],
+            [
+                100 * (number + 1) / len(values)
+                for number in range(len(values))
+            ],
+            label=label,
+        )
     axes.set_xlabel('slowdown by neighbours, %')
     axes.set_ylabel('% of the instances have no more')
     axes.set_ylim(0, 100)

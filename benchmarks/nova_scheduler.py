@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A real scheduler with placement and computes, in one process.
 
@@ -44,25 +34,41 @@ from nova_filters import hosts
 from nova_filters import process
 from nova_filters import weighers
 
-_NOVA = ['ComputeFilter', 'ComputeCapabilitiesFilter',
-         'ImagePropertiesFilter', 'ServerGroupAntiAffinityFilter',
-         'ServerGroupAffinityFilter', 'NUMATopologyFilter']
+_NOVA = [
+    'ComputeFilter',
+    'ComputeCapabilitiesFilter',
+    'ImagePropertiesFilter',
+    'ServerGroupAntiAffinityFilter',
+    'ServerGroupAffinityFilter',
+    'NUMATopologyFilter',
+]
 
 
 class _Scene(integrated_helpers.ProviderUsageBaseTestCase):
     compute_driver = 'fake.MediumFakeDriver'
 
     def setUp(self) -> None:
-        self.flags(api_paste_config=os.path.join(
-            sys.prefix, 'etc', 'nova', 'api-paste.ini'), group='wsgi')
         self.flags(
-            available_filters=['nova.scheduler.filters.all_filters',
-                               'nova_filters.filters.all_filters'],
-            enabled_filters=[*_NOVA, *(
-                kind.__name__ for kind in filters.all_filters())],
-            weight_classes=['nova.scheduler.weights.all_weighers',
-                            'nova_filters.weighers.all_weighers'],
-            group='filter_scheduler')
+            api_paste_config=os.path.join(
+                sys.prefix, 'etc', 'nova', 'api-paste.ini'
+            ),
+            group='wsgi',
+        )
+        self.flags(
+            available_filters=[
+                'nova.scheduler.filters.all_filters',
+                'nova_filters.filters.all_filters',
+            ],
+            enabled_filters=[
+                *_NOVA,
+                *(kind.__name__ for kind in filters.all_filters()),
+            ],
+            weight_classes=[
+                'nova.scheduler.weights.all_weighers',
+                'nova_filters.weighers.all_weighers',
+            ],
+            group='filter_scheduler',
+        )
         super().setUp()
 
     def runTest(self) -> None:
@@ -77,11 +83,13 @@ class _Clock:
 
     def around(self, act: Callable[..., ty.Any]) -> Callable[..., ty.Any]:
         """The same, timed."""
+
         def timed(*arguments: ty.Any) -> ty.Any:
             began = time.perf_counter()
             found = act(*arguments)
             self.spent_s += time.perf_counter() - began
             return found
+
         return timed
 
 
@@ -96,29 +104,40 @@ def measure(computes: int, requests: int) -> dict[str, ty.Any]:
     try:
         for number in range(computes):
             scene.start_service('compute', host='node%05d' % number)
-        known = cache.Known(hosts.NOTHING.after(
-            nova_hosts.told(computes), 'tag'), time.monotonic())
+        known = cache.Known(
+            hosts.NOTHING.after(nova_hosts.told(computes), 'tag'),
+            time.monotonic(),
+        )
         shared = mock.Mock()
         shared.known.return_value = known
-        with mock.patch.object(process, 'shared', autospec=True,
-                               return_value=shared):
-            return _measure(scene.scheduler_service.manager, requests,
-                            computes)
+        with mock.patch.object(
+            process, 'shared', autospec=True, return_value=shared
+        ):
+            return _measure(
+                scene.scheduler_service.manager, requests, computes
+            )
     finally:
         scene.doCleanups()
 
 
-def _measure(manager: ty.Any, requests: int,
-             computes: int) -> dict[str, ty.Any]:
+def _measure(
+    manager: ty.Any, requests: int, computes: int
+) -> dict[str, ty.Any]:
     whole_ms, ours_ms = [], []
     clock = _Clock()
-    with mock.patch.multiple(
-            filters._Filter, filter_all=_method(
-                clock, filters._Filter.filter_all)), mock.patch.multiple(
-            weighers._Weigher, weigh_objects=_method(
-                clock, weighers._Weigher.weigh_objects),
+    with (
+        mock.patch.multiple(
+            filters._Filter,
+            filter_all=_method(clock, filters._Filter.filter_all),
+        ),
+        mock.patch.multiple(
+            weighers._Weigher,
+            weigh_objects=_method(clock, weighers._Weigher.weigh_objects),
             weight_multiplier=_method(
-                clock, weighers._Weigher.weight_multiplier)):
+                clock, weighers._Weigher.weight_multiplier
+            ),
+        ),
+    ):
         for number in range(requests + 1):
             spec = nova_hosts.request()
             spec.numa_topology = None
@@ -128,31 +147,42 @@ def _measure(manager: ty.Any, requests: int,
             clock.spent_s = 0.0
             began = time.perf_counter()
             selected = manager.select_destinations(
-                asked, spec_obj=spec, instance_uuids=[instance],
-                return_objects=True, return_alternates=True)
+                asked,
+                spec_obj=spec,
+                instance_uuids=[instance],
+                return_objects=True,
+                return_alternates=True,
+            )
             took_s = time.perf_counter() - began
             assert len(selected) == 1
             manager.placement_client.delete_allocation_for_instance(
-                asked, instance, force=True)
+                asked, instance, force=True
+            )
             # The first one fills what others find.
             if number:
                 whole_ms.append(took_s * 1e3)
                 ours_ms.append(clock.spent_s * 1e3)
-    added = [100 * ours / (whole - ours) for whole, ours in zip(
-        whole_ms, ours_ms, strict=True)]
+    added = [
+        100 * ours / (whole - ours)
+        for whole, ours in zip(whole_ms, ours_ms, strict=True)
+    ]
     return {
-        'computes': computes, 'requests': requests,
+        'computes': computes,
+        'requests': requests,
         'select_ms': round(statistics.median(whole_ms), 2),
         'ours_ms': round(statistics.median(ours_ms), 3),
-        'added_pct': round(statistics.median(added), 3)}
+        'added_pct': round(statistics.median(added), 3),
+    }
 
 
-def _method(clock: _Clock,
-            act: Callable[..., ty.Any]) -> Callable[..., ty.Any]:
+def _method(
+    clock: _Clock, act: Callable[..., ty.Any]
+) -> Callable[..., ty.Any]:
     timed = clock.around(act)
 
     def method(self: ty.Any, *arguments: ty.Any) -> ty.Any:
         return timed(self, *arguments)
+
     return method
 
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What is lost while a part is away; see vsched_standalone.tests.outages."""
 
@@ -21,7 +11,7 @@ if ty.TYPE_CHECKING:
     from matplotlib import figure as figures
 
 ABOUT = frame.About(
-    'Nothing is lost while a part is away',
+    'Shares and samples while the agent, the broker or the database is away',
     'Agent, collector and API run as processes of their own on a RabbitMQ '
     'node and a PostgreSQL server of their own, beside a VM that is '
     'promised 60 % of a CPU and neighbours that burn every CPU. Then the '
@@ -33,17 +23,45 @@ ABOUT = frame.About(
     {
         'killed_share': 'CPUs got while the agent is dead, promised 0.6',
         'killed_worst_second': 'largest \\|got - 0.6\\| of one second while '
-                               'the agent is dead and after its return',
+        'the agent is dead and after its return',
         'applied_again': 'reservations applied again by the new agent',
         'broker_share': 'CPUs got while the broker is away, promised 0.6',
         'broker_samples_missing_us': 'time no sample covers after the '
-                                     'broker\'s return',
+        "broker's return",
         'broker_samples_repeated': 'samples stored twice',
         'database_status': 'HTTP status while the database is away',
         'database_samples_missing_us': 'time no sample covers after the '
-                                       'database\'s return',
+        "database's return",
         'database_samples_repeated': 'samples stored twice',
-    })
+    },
+    targets=(
+        frame.within('killed_share', 0.6, 0.012, 'CPUs', 'issue 2'),
+        frame.within('applied_again', 0, 0, '', 'issue 2'),
+        frame.within('broker_share', 0.6, 0.012, 'CPUs', 'issue 2'),
+        frame.within('broker_samples_missing_us', 0, 0, 'µs', 'issue 2'),
+        frame.within('broker_samples_repeated', 0, 0, '', 'issue 2'),
+        frame.within('database_status', 503, 0, '', 'issue 2'),
+        frame.within('database_samples_missing_us', 0, 0, 'µs', 'issue 2'),
+        frame.within('database_samples_repeated', 0, 0, '', 'issue 2'),
+    ),
+    exercises=(
+        'vsched_agent/accounting',
+        'vsched_agent/enforcement',
+        'vsched_agent/host',
+        'vsched_agent/hypervisor',
+        'vsched_agent/privileged',
+        'vsched_agent/reconciliation/instance.py',
+        'vsched_agent/reconciliation/reconciler.py',
+        'vsched_agent/reporting/collector_session.py',
+        'vsched_agent/reporting/report_builder.py',
+        'vsched_agent/reservations/enforcer.py',
+        'vsched_agent/service.py',
+        'vsched_agent/state/store.py',
+        'vsched_api/collector',
+        'vsched_api/db',
+        'vsched_standalone/tests/outages.py',
+    ),
+)
 
 
 def run(quick: bool) -> frame.Run:
@@ -62,12 +80,11 @@ def run(quick: bool) -> frame.Run:
         'killed_worst_second': killed['worst_second'],
         'applied_again': killed['applied_again'],
         'broker_share': broker['share_while_away'],
-        'broker_samples_missing_us':
-            broker['samples']['missing_us'] - gap_us,
+        'broker_samples_missing_us': broker['samples']['missing_us'] - gap_us,
         'broker_samples_repeated': broker['samples']['repeated'],
         'database_status': database['status'],
-        'database_samples_missing_us':
-            database['samples']['missing_us'] - gap_us,
+        'database_samples_missing_us': database['samples']['missing_us']
+        - gap_us,
         'database_samples_repeated': database['samples']['repeated'],
     }
 
@@ -78,10 +95,10 @@ def draw(record: frame.Record, figure: 'figures.Figure') -> None:
     shares = {
         'agent dead': record.variants['agent_killed']['share_while_dead'],
         'agent back': record.variants['agent_killed']['share_after'],
-        'broker away': record.variants['broker_stopped'][
-            'share_while_away'],
+        'broker away': record.variants['broker_stopped']['share_while_away'],
         'database away': record.variants['database_stopped'][
-            'share_while_away'],
+            'share_while_away'
+        ],
     }
     axes.bar(list(shares), list(shares.values()), color='tab:blue')
     axes.axhline(0.6, color='grey', linestyle='--', label='promised')

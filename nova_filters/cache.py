@@ -1,20 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Keeps what is known of all hosts, one copy in each process.
+"""A copy of the snapshot of all hosts in each process.
 
 nova-scheduler makes its filters and then forks its workers: nothing may be
 opened or started before the first use. From then on a thread keeps the copy
-up to date; a filter only picks it up.
+up to date; filters only read it.
 """
 
 from collections.abc import Callable
@@ -32,25 +22,26 @@ LOG = logging.getLogger(__name__)
 
 
 class Source(ty.Protocol):
-    """Where snapshots come from."""
+    """What returns snapshots."""
 
-    def get(self, since: int | None = None, tag: str | None = None,
-            ) -> tuple[snapshot.Snapshot | None, str | None]:
+    def get(
+        self, since: int | None = None, tag: str | None = None
+    ) -> tuple[snapshot.Snapshot | None, str | None]:
         """See :class:`nova_filters.source.Source`."""
 
 
 class Known(ty.NamedTuple):
-    """What is known of all hosts, and how old that is.
+    """What is known of all hosts, and since when.
 
-    :param at: when the service last said so, by the monotonic clock; None
-        before it did.
+    :param at: when the request for it was sent, by the monotonic clock;
+        None before the first answer.
     """
 
     hosts: hosts.Hosts
     at: float | None
 
     def stale(self, now: float, max_age_s: float) -> bool:
-        """Whether it was heard too long ago."""
+        """Return whether it is older than ``max_age_s``."""
         return self.at is None or now - self.at > max_age_s
 
 
@@ -58,12 +49,16 @@ class Cache:
     """The copy of one process. Safe from any thread.
 
     :param made: makes the source, in the thread that uses it.
-    :param interval_s: between two looks.
-    :param clock: seconds that only go forward.
+    :param interval_s: seconds between two requests.
+    :param clock: monotonic, in seconds.
     """
 
-    def __init__(self, made: Callable[[], Source], interval_s: float,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        made: Callable[[], Source],
+        interval_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._made = made
         self._interval_s = interval_s
         self._clock = clock
@@ -71,22 +66,22 @@ class Cache:
         self._pid: int | None = None
         self._starting = threading.Lock()
         self._stopped = threading.Event()
-        self._heard = threading.Event()
+        self._received = threading.Event()
         self._thread: threading.Thread | None = None
 
     def known(self) -> Known:
-        """What is known now; begins to find out when nobody has yet."""
+        """Return what is known now; start the thread at the first call."""
         if self._pid != os.getpid():
             self._start()
         return self._known
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until something is known; not for use in a request."""
+        """Wait for the first answer; not for use in a request."""
         self.known()
-        return self._heard.wait(timeout_s)
+        return self._received.wait(timeout_s)
 
     def stop(self) -> None:
-        """Find out no more."""
+        """Stop the thread."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
@@ -95,14 +90,18 @@ class Cache:
         with self._starting:
             if self._pid == os.getpid():
                 return
-            # What the parent's thread would have told is not ours.
-            self._stopped, self._heard = threading.Event(), threading.Event()
+            # The parent's thread sets the parent's events only.
+            self._stopped, self._received = (
+                threading.Event(),
+                threading.Event(),
+            )
             self._thread = threading.Thread(
-                target=self._keep, name='vsched-snapshot', daemon=True)
+                target=self._run, name='vsched-snapshot', daemon=True
+            )
             self._thread.start()
             self._pid = os.getpid()
 
-    def _keep(self) -> None:
+    def _run(self) -> None:
         found: Source | None = None
         trouble: str | None = None
         while True:
@@ -113,33 +112,36 @@ class Cache:
                 while self.refresh(found) and not self._stopped.is_set():
                     pass
                 if trouble is not None:
-                    LOG.info('vsched: the service tells of hosts again')
+                    LOG.info('vsched: the service answers again')
                 trouble = None
             except source.Unavailable as problem:
                 if trouble != str(problem):
                     trouble = str(problem)
-                    LOG.warning('vsched: the service tells nothing of hosts, '
-                                'what is known is kept: %s', trouble)
+                    LOG.warning(
+                        'vsched: cannot update the snapshot of hosts, '
+                        'the last one is kept: %s',
+                        trouble,
+                    )
             except Exception:
-                # The next round may well succeed, and must be tried.
-                LOG.exception('vsched: a look at the hosts failed')
+                # The thread must go on: the next request may succeed.
+                LOG.exception('vsched: updating the snapshot of hosts failed')
             left_s = self._interval_s - (self._clock() - began)
             if self._stopped.wait(max(0.0, left_s)):
                 return
 
     def refresh(self, found: Source) -> bool:
-        """Look once for what has changed.
+        """Request what has changed, once.
 
-        :returns: whether there is more.
-        :raises source.Unavailable: when the service does not tell.
+        :returns: whether there is more to request.
+        :raises source.Unavailable: when there is no valid answer.
         """
         before = self._known.hosts
         began = self._clock()
-        news, tag = found.get(before.version, before.tag)
-        after = before if news is None else before.after(news, tag)
-        # One assignment: whoever looks sees the old or the new.
+        answer, tag = found.get(before.version, before.tag)
+        after = before if answer is None else before.after(answer, tag)
+        # One assignment: readers see either the old or the new one.
         self._known = Known(after, began)
-        if news is not None and news.more:
+        if answer is not None and answer.more:
             return True
-        self._heard.set()
+        self._received.set()
         return False

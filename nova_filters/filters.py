@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Filters of nova-scheduler::
 
@@ -18,9 +8,9 @@
     enabled_filters = ...,VschedReservationFilter,
         VschedAllocationErrorFilter,VschedIoOverheadFilter
 
-A flavor without extra specs of vsched passes them all. What they refuse is
-said in the log at level INFO, one line for each filter and instance; the
-line begins with ``vsched:``.
+A flavor without extra specs of vsched passes them all. Refused hosts are
+logged at level INFO, one line for each filter and instance; the line begins
+with ``vsched:``.
 """
 
 from collections.abc import Iterable
@@ -32,7 +22,7 @@ from nova.scheduler import filters
 from nova.scheduler import utils
 from oslo_log import log as logging
 
-from nova_filters import asking
+from nova_filters import flavor_request
 from nova_filters import hosts
 from nova_filters import judging
 from nova_filters import process
@@ -42,9 +32,9 @@ LOG = logging.getLogger(__name__)
 
 
 class _Filter(filters.BaseHostFilter):
-    """One question for all hosts of a request.
+    """A filter of all hosts of a request.
 
-    :cvar name: of its options in ``[vsched]``.
+    :cvar name: prefix of its options in ``[vsched]``.
     """
 
     # A rebuild stays where it is, with what it has.
@@ -53,74 +43,100 @@ class _Filter(filters.BaseHostFilter):
     name: ty.ClassVar[str]
 
     @staticmethod
-    def judge(question: asking.Question, host: hosts.Host,
-              state: ty.Any) -> fit.Problem | None:
-        """What speaks against one host, if anything."""
+    def judge(
+        request: flavor_request.FlavorRequest, host: hosts.Host, state: ty.Any
+    ) -> fit.Problem | None:
+        """Return why one host is refused, or None."""
         raise NotImplementedError
 
-    def filter_all(self, filter_obj_list: Iterable[ty.Any],
-                   spec_obj: ty.Any) -> Iterable[ty.Any]:
-        """Which hosts pass; what does not depend on them is done once."""
+    def filter_all(
+        self, filter_obj_list: Iterable[ty.Any], spec_obj: ty.Any
+    ) -> Iterable[ty.Any]:
+        """Return the hosts that pass.
+
+        What does not depend on the host is done once.
+        """
         if utils.request_is_rebuild(spec_obj):
             return filter_obj_list
         try:
-            question = asking.question(
-                spec_obj.flavor.extra_specs, spec_obj.flavor.vcpus)
-        except asking.Nonsense as problem:
+            request = flavor_request.parse(
+                spec_obj.flavor.extra_specs, spec_obj.flavor.vcpus
+            )
+        except flavor_request.InvalidRequest as problem:
             LOG.warning(
-                'vsched: instance %s: %s refused all hosts: the flavor\'s '
-                'extra specs: %s', spec_obj.instance_uuid,
-                type(self).__name__, problem)
+                "vsched: instance %s: %s refused all hosts: the flavor's "
+                'extra specs: %s',
+                spec_obj.instance_uuid,
+                type(self).__name__,
+                problem,
+            )
             return []
-        if question is None:
+        if request is None:
             return filter_obj_list
         options = CONF.vsched
         known = process.shared().known()
         stale = known.stale(time.monotonic(), options.max_age)
-        passed, refusals = judging.sift(
-            filter_obj_list, question, known, stale, judging.Rules(
+        passed, refusals = judging.filter_hosts(
+            filter_obj_list,
+            request,
+            known,
+            stale,
+            judging.Rules(
                 self.judge,
                 options[self.name + '_stale'] == 'pass',
-                options[self.name + '_missing'] == 'pass'))
+                options[self.name + '_missing'] == 'pass',
+            ),
+        )
         if stale and passed:
             LOG.info(
-                'vsched: instance %s: %s lets all %d hosts pass: nothing was '
-                'heard of them for %g s', spec_obj.instance_uuid,
-                type(self).__name__, len(passed), options.max_age)
+                'vsched: instance %s: %s passes all %d hosts: the service was '
+                'not reached for %g s',
+                spec_obj.instance_uuid,
+                type(self).__name__,
+                len(passed),
+                options.max_age,
+            )
         if refusals.count:
             LOG.info(
                 'vsched: instance %s: %s refused %d of %d hosts: %s',
-                spec_obj.instance_uuid, type(self).__name__, refusals.count,
-                refusals.count + len(passed), refusals)
+                spec_obj.instance_uuid,
+                type(self).__name__,
+                refusals.count,
+                refusals.count + len(passed),
+                refusals,
+            )
         return passed
 
     def host_passes(self, host_state: ty.Any, spec_obj: ty.Any) -> bool:
-        """Whether one host passes."""
+        """Return whether one host passes."""
         return bool(list(self.filter_all([host_state], spec_obj)))
 
 
 class VschedReservationFilter(_Filter):
-    """Hosts that can hold the flavor's reservation and have the room."""
+    """Passes hosts that support the reservation and have the capacity."""
 
     name = 'reservation'
     judge = staticmethod(judging.reservation)
 
 
 class VschedAllocationErrorFilter(_Filter):
-    """Hosts that have shown the flavor's bound on errors."""
+    """Passes hosts whose certificates keep the flavor's bound on errors."""
 
     name = 'allocation_error'
     judge = staticmethod(judging.allocation_error)
 
 
 class VschedIoOverheadFilter(_Filter):
-    """Hosts that do the flavor's I/O for what it can pay."""
+    """Passes hosts whose cost of the flavor's I/O is within its limit."""
 
     name = 'io_overhead'
     judge = staticmethod(judging.io_overhead)
 
 
 def all_filters() -> list[type[_Filter]]:
-    """All of them, for ``available_filters``."""
-    return [VschedReservationFilter, VschedAllocationErrorFilter,
-            VschedIoOverheadFilter]
+    """Return all of them, for ``available_filters``."""
+    return [
+        VschedReservationFilter,
+        VschedAllocationErrorFilter,
+        VschedIoOverheadFilter,
+    ]

@@ -1,26 +1,15 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What is known of all hosts at one moment.
 
-Never changed once it is made: who has got hold of one may look at it for as
-long as it likes, without a lock.
+Immutable: readers need no lock.
 """
 
 from collections.abc import Mapping
 import logging
 import typing as ty
 
-from nova_filters import asking
+from nova_filters import flavor_request
 from vsched_lib.contract import snapshot
 from vsched_lib.contract import wire
 from vsched_lib.model import fit
@@ -28,65 +17,72 @@ from vsched_lib.model import interference
 
 LOG = logging.getLogger(__name__)
 
-#: For how many flavors a host remembers what they take of it.
+#: Maximum number of flavors whose needs a host caches.
 MAX_NEEDS = 512
 
 
 class Host:
-    """One host, and what flavors take of it.
+    """One host, and what flavors need of it.
 
-    :param told: what was told of it.
-    :param model: the same as the model sees it.
-    :param needs: by flavor, found out already of the same facts.
+    :param reported: the host as the service reports it.
+    :param model: the same for :mod:`vsched_lib.model`.
+    :param needs: by flavor, computed from the same facts.
     """
 
-    __slots__ = ('_needs', 'capacity_mcpu', 'free_mcpu', 'model', 'told')
+    __slots__ = ('_needs', 'capacity_mcpu', 'free_mcpu', 'model', 'reported')
 
-    def __init__(self, told: snapshot.Host, model: fit.Host,
-                 needs: dict[asking.Question, fit.Need]) -> None:
-        self.told = told
+    def __init__(
+        self,
+        reported: snapshot.Host,
+        model: fit.Host,
+        needs: dict[flavor_request.FlavorRequest, fit.Need],
+    ) -> None:
+        self.reported = reported
         self.model = model
         self.capacity_mcpu = model.capacity_mcpu
-        self.free_mcpu = model.capacity_mcpu - told.admitted_mcpu
-        # Two threads may both add to it: they add the same.
+        self.free_mcpu = model.capacity_mcpu - reported.admitted_mcpu
+        # Two threads may add to it: both add the same value.
         self._needs = needs
 
-    def need(self, question: asking.Question) -> fit.Need:
-        """What an instance takes of this host."""
-        found = self._needs.get(question)
+    def need(self, request: flavor_request.FlavorRequest) -> fit.Need:
+        """Return what an instance needs of this host."""
+        found = self._needs.get(request)
         if found is None:
-            found = question.asking.need(self.model)
+            found = request.asking.need(self.model)
             if len(self._needs) >= MAX_NEEDS:
                 self._needs.clear()
-            self._needs[question] = found
+            self._needs[request] = found
         return found
 
-    def changed(self, told: snapshot.Host, policy: fit.Policy) -> 'Host':
-        """The host after a change; what it still is, is kept.
-
-        :param policy: what counts if its agent does not tell.
-        """
-        before = self.told
-        if (told.facts, told.certificates, told.prices_ns) == (
-                before.facts, before.certificates, before.prices_ns) and (
-                told.facts.policy is not None or
-                policy == self.model.policy):
-            # As when an instance came or went, which is most of the time.
-            return Host(told, self.model, self._needs)
-        # Who changes it has the time to find out anew what is asked of it.
-        model = told.fit(policy)
-        return Host(told, model, {
-            question: question.asking.need(model)
-            for question in list(self._needs)})
+    def changed(self, reported: snapshot.Host) -> 'Host':
+        """Return the host after a change, with the needs that still hold."""
+        before = self.reported
+        if (reported.facts, reported.certificates, reported.prices_ns) == (
+            before.facts,
+            before.certificates,
+            before.prices_ns,
+        ):
+            # The common case: an instance came or went.
+            return Host(reported, self.model, self._needs)
+        # Computed here rather than within the next scheduling request.
+        model = reported.fit()
+        return Host(
+            reported,
+            model,
+            {
+                request: request.asking.need(model)
+                for request in list(self._needs)
+            },
+        )
 
 
 class Hosts(ty.NamedTuple):
     """All hosts.
 
-    :param version: None before anything was heard.
-    :param tag: of the answer that this was made of.
-    :param down: names of those whose agents do not report.
-    :param neighbours: what is known of how they disturb each other.
+    :param version: None before the first answer.
+    :param tag: ETag of the last answer.
+    :param down: names of hosts whose agents do not report.
+    :param neighbours: how workload classes slow each other down.
     """
 
     version: int | None
@@ -95,28 +91,33 @@ class Hosts(ty.NamedTuple):
     down: frozenset[str]
     neighbours: interference.Interference
 
-    def after(self, news: snapshot.Snapshot, tag: str | None) -> 'Hosts':
-        """What is known after an answer.
+    def after(self, answer: snapshot.Snapshot, tag: str | None) -> 'Hosts':
+        """Return what is known after an answer.
 
-        :param tag: of that answer.
+        :param tag: ETag of that answer.
         """
-        by_name = {} if news.full else dict(self.by_name)
-        policy = news.policy
-        for told in news.hosts:
-            before = self.by_name.get(told.name)
+        by_name = {} if answer.full else dict(self.by_name)
+        for reported in answer.hosts:
+            before = self.by_name.get(reported.name)
             try:
-                by_name[told.name] = (
-                    Host(told, told.fit(policy), {}) if before is None
-                    else before.changed(told, policy))
+                by_name[reported.name] = (
+                    Host(reported, reported.fit(), {})
+                    if before is None
+                    else before.changed(reported)
+                )
             except wire.MalformedMessage as problem:
-                # Of one host nothing is known; that is no reason to know
-                # nothing of the others.
-                LOG.error('vsched: host %s: %s', told.name, problem)
-                by_name.pop(told.name, None)
-        for name in news.removed:
+                # Skip this host only.
+                LOG.error('vsched: host %s: %s', reported.name, problem)
+                by_name.pop(reported.name, None)
+        for name in answer.removed:
             by_name.pop(name, None)
-        return Hosts(news.version, tag, by_name, frozenset(news.down),
-                     news.interference)
+        return Hosts(
+            answer.version,
+            tag,
+            by_name,
+            frozenset(answer.down),
+            answer.interference,
+        )
 
 
 NOTHING = Hosts(None, None, {}, frozenset(), interference.Interference())

@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Asks the service for snapshots."""
+"""Requests snapshots from the service."""
 
 import typing as ty
 
@@ -22,19 +12,18 @@ from nova_filters import conf as options
 from vsched_lib.contract import snapshot
 from vsched_lib.contract import wire
 
-_PATH = '/v1/snapshot'
 _NOT_MODIFIED = 304
 _OK = 200
 
 
 class Unavailable(Exception):
-    """The service gave no snapshot; the text says why."""
+    """The service returned no snapshot; the text is the reason."""
 
 
 class Source:
     """The service's REST interface.
 
-    Opens nothing before it is used.
+    Connects at the first use.
 
     :param conf: has the options of :mod:`nova_filters.conf`.
     """
@@ -43,43 +32,55 @@ class Source:
         self._conf = conf
         self._adapter: ty.Any = None
 
-    def get(self, since: int | None = None, tag: str | None = None,
-            ) -> tuple[snapshot.Snapshot | None, str | None]:
-        """All hosts, or what changed.
+    def get(
+        self, since: int | None = None, tag: str | None = None
+    ) -> tuple[snapshot.Snapshot | None, str | None]:
+        """Return all hosts, or what changed.
 
-        :param since: the version that is there, if any.
-        :param tag: of the answer that is there.
-        :returns: None when nothing has changed; and the tag of what is
-            there now.
-        :raises Unavailable: when there is no answer, or a wrong one.
+        :param since: the version that the caller has, if any.
+        :param tag: ETag of the answer that the caller has.
+        :returns: None when nothing has changed; and the current ETag.
+        :raises Unavailable: when there is no answer, or an invalid one.
         """
         try:
             if self._adapter is None:
                 self._adapter = self._connect()
-            # Not logged: it may be as long as all other lines of a day.
+            # Not logged: the body may be megabytes.
             answer = self._adapter.get(
-                _PATH, raise_exc=False, log=False,
+                snapshot.PATH,
+                raise_exc=False,
+                log=False,
                 params={} if since is None else {'since': since},
-                headers={} if tag is None else {'If-None-Match': tag})
+                headers={} if tag is None else {'If-None-Match': tag},
+            )
             if answer.status_code == _NOT_MODIFIED:
                 return None, tag
             if answer.status_code != _OK:
-                raise Unavailable('it answers %d: %s' % (
-                    answer.status_code, answer.text[:200]))
-            return (snapshot.Snapshot.from_dict(answer.json()),
-                    answer.headers.get('ETag'))
+                raise Unavailable(
+                    'it answers %d: %s'
+                    % (answer.status_code, answer.text[:200])
+                )
+            return (
+                snapshot.Snapshot.from_dict(answer.json()),
+                answer.headers.get('ETag'),
+            )
         except (exceptions.ClientException, cfg.Error) as problem:
-            # What was found out about the way there may be wrong by now.
+            # The cached endpoint or token may be outdated.
             self._adapter = None
             raise Unavailable(str(problem)) from problem
         except (wire.MalformedMessage, ValueError) as problem:
             raise Unavailable(
-                'it answers what can not be read: %s' % problem) from problem
+                'it answers what cannot be parsed: %s' % problem
+            ) from problem
 
     def _connect(self) -> ty.Any:
         group = options.GROUP.name
         return loading.load_adapter_from_conf_options(
-            self._conf, group,
+            self._conf,
+            group,
             session=loading.load_session_from_conf_options(
-                self._conf, group,
-                auth=loading.load_auth_from_conf_options(self._conf, group)))
+                self._conf,
+                group,
+                auth=loading.load_auth_from_conf_options(self._conf, group),
+            ),
+        )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Validators of the extra specs ``vsched:*``, for nova-api.
 
@@ -27,38 +17,48 @@ from vsched_lib.contract import extra_specs
 
 @dataclasses.dataclass
 class _Validator(base.ExtraSpecValidator):
-    """Takes what the agent's parser takes, which is stricter than Nova.
+    """Accepts what the agent's parser accepts.
 
-    Nova's own forms have no decimals, and read numbers that no agent would.
+    Nova's own types have no decimals, and accept numbers that the agent
+    refuses.
     """
 
     def validate(self, name: str, value: ty.Any) -> None:
-        """Go on only if the agent will understand the value.
+        """Check that the agent accepts the value.
 
-        :raises exception.ValidationError: saying what is accepted.
+        :raises exception.ValidationError: with what is accepted.
         """
         spec = extra_specs.TABLE[name.removeprefix(extra_specs.PREFIX)]
         try:
             spec.parse(value)
         except ValueError as problem:
             raise exception.ValidationError(
-                'Validation failed; %s: %s' % (name, problem)) from None
+                'Validation failed; %s: %s' % (name, problem)
+            ) from None
 
 
 def register() -> list[base.ExtraSpecValidator]:
-    """One validator for each key of the table."""
-    return [_Validator(
-        name=spec.name, description=spec.help, value=_value(spec))
-        for spec in extra_specs.TABLE.values()]
+    """Return one validator for each key of the table."""
+    return [
+        _Validator(name=spec.name, description=spec.help, value=_value(spec))
+        for spec in extra_specs.TABLE.values()
+    ]
 
 
 def _value(spec: extra_specs.ExtraSpec) -> dict[str, ty.Any]:
-    """What Nova shows to those who ask what a key takes."""
+    """Return what Nova shows about the values of a key."""
     if spec.type is extra_specs.Type.INTEGER:
-        return {'type': int, 'min': spec.minimum, 'max': spec.maximum,
-                'description': spec.accepted}
+        return {
+            'type': int,
+            'min': spec.minimum,
+            'max': spec.maximum,
+            'description': spec.accepted,
+        }
     if spec.type is extra_specs.Type.CHOICE:
-        return {'type': str, 'enum': list(spec.choices),
-                'description': spec.accepted}
+        return {
+            'type': str,
+            'enum': list(spec.available),
+            'description': spec.accepted,
+        }
     kind = bool if spec.type is extra_specs.Type.BOOLEAN else str
     return {'type': kind, 'description': spec.accepted}

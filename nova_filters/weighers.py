@@ -1,23 +1,14 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Weighers of nova-scheduler::
 
     [filter_scheduler]
-    weight_classes = nova.scheduler.weights.all_weighers
-    weight_classes = nova_filters.weighers.all_weighers
+    weight_classes = nova.scheduler.weights.all_weighers,
+        nova_filters.weighers.all_weighers
 
-Each has a multiplier in ``[vsched]``, which the metadata of an aggregate goes
-before, as with Nova's own.
+The option is one list: given twice, the last one replaces the first. Each
+weigher has a multiplier in ``[vsched]``; the metadata of an aggregate takes
+precedence, as with Nova's own.
 """
 
 from collections.abc import Callable
@@ -27,7 +18,7 @@ from nova.conf import CONF
 from nova.scheduler import utils
 from nova.scheduler import weights
 
-from nova_filters import asking
+from nova_filters import flavor_request
 from nova_filters import hosts
 from nova_filters import judging
 from nova_filters import process
@@ -36,74 +27,88 @@ from vsched_lib.model import score
 
 
 class _Weigher(weights.BaseHostWeigher):
-    """One number for each host of a request.
+    """A weigher that returns one number for each host of a request.
 
-    :cvar name: of its multiplier.
+    :cvar name: prefix of the option of its multiplier.
     """
 
     name: ty.ClassVar[str]
 
     def weight_multiplier(self, host_state: ty.Any) -> float:
-        """How much this one counts."""
+        """Return the multiplier of the host's aggregates, or the option."""
         option = self.name + '_weight_multiplier'
         if not host_state.aggregates:
             return float(CONF.vsched[option])
-        return float(utils.get_weight_multiplier(
-            host_state, 'vsched_' + option, CONF.vsched[option]))
+        return float(
+            utils.get_weight_multiplier(
+                host_state, 'vsched_' + option, CONF.vsched[option]
+            )
+        )
 
-    def weigh_objects(self, weighed_obj_list: ty.Any,
-                      weight_properties: ty.Any) -> list[float]:
-        """All hosts; what does not depend on them is done once."""
+    def weigh_objects(
+        self, weighed_obj_list: ty.Any, weight_properties: ty.Any
+    ) -> list[float]:
+        """Return the weights of all hosts.
+
+        What does not depend on the host is done once.
+        """
         states = [one.obj for one in weighed_obj_list]
         try:
-            question = asking.question(
+            request = flavor_request.parse(
                 weight_properties.flavor.extra_specs,
-                weight_properties.flavor.vcpus)
-        except asking.Nonsense:
-            question = None
-        if question is None:
+                weight_properties.flavor.vcpus,
+            )
+        except flavor_request.InvalidRequest:
+            request = None
+        if request is None:
             return [0.0] * len(states)
-        return self.weigh(question, states)
+        return self.weigh(request, states)
 
-    def weigh(self, question: asking.Question,
-              states: list[ty.Any]) -> list[float]:
-        """All hosts for a flavor that has something to do with vsched."""
+    def weigh(
+        self, request: flavor_request.FlavorRequest, states: list[ty.Any]
+    ) -> list[float]:
+        """Return the weights for a flavor with extra specs of vsched."""
         raise NotImplementedError
 
     def _weigh_object(self, obj: ty.Any, weight_properties: ty.Any) -> float:
-        # Nova never calls it where all are weighed together.
+        # Nova does not call it when weigh_objects is overridden.
         raise NotImplementedError
 
 
 class _Measured(_Weigher):
-    """A number that comes from what was measured of a host."""
+    """A weigher by what was measured of each host by itself."""
 
     @staticmethod
-    def value(question: asking.Question, host: hosts.Host,
-              state: ty.Any) -> float | None:
-        """That of one host; None when it is not known."""
+    def value(
+        request: flavor_request.FlavorRequest, host: hosts.Host, state: ty.Any
+    ) -> float | None:
+        """Return the number of one host; None when it is not known."""
         raise NotImplementedError
 
-    def weigh(self, question: asking.Question,
-              states: list[ty.Any]) -> list[float]:
-        """All hosts, whether anything is known of them or not."""
+    def weigh(
+        self, request: flavor_request.FlavorRequest, states: list[ty.Any]
+    ) -> list[float]:
+        """Return the weights; hosts of which nothing is known are neutral."""
         by_name = process.shared().known().hosts.by_name
         value: Callable[..., float | None] = self.value
-        return score.neutral([
-            None if host is None else value(question, host, state)
-            for state in states
-            for host in (judging.find(by_name, state),)])
+        return score.neutral(
+            [
+                None if host is None else value(request, host, state)
+                for state in states
+                for host in (judging.find(by_name, state),)
+            ]
+        )
 
 
 class VschedHeadroomWeigher(_Measured):
-    """Prefers hosts with capacity left to promise."""
+    """Prefers hosts with capacity left to reserve."""
 
     name = 'headroom'
     value = staticmethod(weighing.headroom)
 
 
 class VschedAllocationErrorWeigher(_Measured):
-    """Prefers hosts that give what they promise."""
+    """Prefers hosts that provide what is reserved."""
 
     name = 'allocation_error'
     value = staticmethod(weighing.allocation_error)
@@ -117,7 +122,7 @@ class VschedIoOverheadWeigher(_Measured):
 
 
 class VschedInterferenceWeigher(_Weigher):
-    """Prefers hosts whose instances and this one disturb each other least.
+    """Prefers hosts where instances slow each other down least.
 
     Nova's ``[filter_scheduler] track_instance_changes`` must be on, as it
     is by default.
@@ -128,20 +133,30 @@ class VschedInterferenceWeigher(_Weigher):
     def __init__(self) -> None:
         self._neighbours = weighing.Neighbours()
 
-    def weigh(self, question: asking.Question,
-              states: list[ty.Any]) -> list[float]:
-        """All hosts, by the instances on them."""
-        newcomer = question.ask.workload_class
+    def weigh(
+        self, request: flavor_request.FlavorRequest, states: list[ty.Any]
+    ) -> list[float]:
+        """Return the weights by the instances on each host."""
+        newcomer = request.ask.workload_class
         if newcomer is None:
             return [0.0] * len(states)
         return weighing.disturbance(
-            newcomer, [self._neighbours.count(
-                state.instances, newcomer, judging.taken(state))
-                for state in states],
-            process.shared().known().hosts.neighbours)
+            newcomer,
+            [
+                self._neighbours.count(
+                    state.instances, newcomer, judging.taken(state)
+                )
+                for state in states
+            ],
+            process.shared().known().hosts.neighbours,
+        )
 
 
 def all_weighers() -> list[type[_Weigher]]:
-    """All of them, for ``weight_classes``."""
-    return [VschedHeadroomWeigher, VschedAllocationErrorWeigher,
-            VschedIoOverheadWeigher, VschedInterferenceWeigher]
+    """Return all of them, for ``weight_classes``."""
+    return [
+        VschedHeadroomWeigher,
+        VschedAllocationErrorWeigher,
+        VschedIoOverheadWeigher,
+        VschedInterferenceWeigher,
+    ]

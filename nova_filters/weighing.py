@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""How good each host of a request is, in numbers that Nova normalises.
+"""Scores of hosts, which Nova normalises.
 
 More is better; see :mod:`vsched_lib.model.score`.
 """
@@ -19,57 +9,66 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import typing as ty
 
-from nova_filters import asking
+from nova_filters import flavor_request
 from nova_filters import hosts
 from nova_filters import judging
 from vsched_lib.contract import extra_specs
 from vsched_lib.model import interference
 from vsched_lib.model import score
 
-#: Of how many instances the class is remembered.
+#: Maximum number of instances whose class is cached.
 MAX_INSTANCES = 200_000
 
 _CLASS = extra_specs.PREFIX + 'workload_class'
 
 
-def headroom(question: asking.Question, host: hosts.Host,
-             state: ty.Any) -> float | None:
-    """The part of the capacity that would be left."""
-    return score.headroom(host.need(question), host.free_mcpu,
-                          host.capacity_mcpu, judging.taken(state))
+def headroom(
+    request: flavor_request.FlavorRequest, host: hosts.Host, state: ty.Any
+) -> float | None:
+    """Return the share of the capacity that would be left."""
+    return score.headroom(
+        host.need(request),
+        host.free_mcpu,
+        host.capacity_mcpu,
+        judging.taken(state),
+    )
 
 
-def allocation_error(question: asking.Question, host: hosts.Host,
-                     state: ty.Any) -> float | None:
-    """By how much one second of a hundred falls short, below 0."""
-    return score.allocation_error(host.need(question))
+def allocation_error(
+    request: flavor_request.FlavorRequest, host: hosts.Host, state: ty.Any
+) -> float | None:
+    """Return the shortfall of one second of a hundred, below 0."""
+    return score.allocation_error(host.need(request))
 
 
-def io_overhead(question: asking.Question, host: hosts.Host,
-                state: ty.Any) -> float | None:
-    """What the flavor's I/O would cost, below 0."""
-    return score.io_overhead(host.need(question))
+def io_overhead(
+    request: flavor_request.FlavorRequest, host: hosts.Host, state: ty.Any
+) -> float | None:
+    """Return what the flavor's I/O would cost, below 0."""
+    return score.io_overhead(host.need(request))
 
 
 class Neighbours:
-    """Which workload classes run on a host. Safe from any thread.
+    """The workload classes on a host. Safe from any thread.
 
-    What an instance is does not change while it runs, so it is looked at
-    once.
+    The class of an instance does not change while it runs, so it is cached.
     """
 
     def __init__(self) -> None:
         self._classes: dict[str, str | None] = {}
 
-    def count(self, instances: Mapping[str, ty.Any],
-              newcomer: str | None = None,
-              taken: int = 0) -> dict[str, int]:
-        """How many there are of each class.
+    def count(
+        self,
+        instances: Mapping[str, ty.Any],
+        newcomer: str | None = None,
+        taken: int = 0,
+    ) -> dict[str, int]:
+        """Return the number of instances of each class.
 
         :param instances: Nova's objects by UUID. Nothing is read from the
-            database: of one that came without its flavor nothing is known.
+            database: an instance without its flavor is not counted.
         :param newcomer: the class of the request.
-        :param taken: instances of the request that are to come there.
+        :param taken: instances of the request that the host got already.
         """
         known = self._classes
         found: dict[str, int] = {}
@@ -86,7 +85,7 @@ class Neighbours:
 
     def _remember(self, uuid: str, instance: ty.Any) -> str | None:
         if not instance.obj_attr_is_set('flavor'):
-            # It may come with it the next time.
+            # The next object may have its flavor.
             return None
         name = (instance.flavor.extra_specs or {}).get(_CLASS)
         if len(self._classes) >= MAX_INSTANCES:
@@ -95,11 +94,16 @@ class Neighbours:
         return ty.cast('str | None', name)
 
 
-def disturbance(newcomer: str, classes: Iterable[Mapping[str, int]],
-                known: interference.Interference) -> list[float]:
-    """What a newcomer would cost each host's instances and itself, below 0.
+def disturbance(
+    newcomer: str,
+    classes: Iterable[Mapping[str, int]],
+    known: interference.Interference,
+) -> list[float]:
+    """Return what a new instance would cost on each host, below 0.
+
+    Counts both what it costs the instances there and what they cost it.
 
     :param newcomer: its class.
-    :param classes: of each host, how many instances of which class.
+    :param classes: number of instances by class, of each host.
     """
     return [-known.cost(newcomer, one) if one else 0.0 for one in classes]

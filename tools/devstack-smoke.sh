@@ -1,16 +1,5 @@
 #!/usr/bin/env bash
-#
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 #
 # Runs the phases of devstack's plugin on this machine, with the functions of
 # a checkout of devstack, a real keystone, MariaDB and RabbitMQ, and without
@@ -55,7 +44,7 @@ leave() {
     set +e
     trap - EXIT
     if [[ $code != 0 && -n ${VSCHED_API_LISTEN:-} ]]; then
-        curl -s --noproxy '*' "$(vsched_url)/healthcheck"
+        curl -s --noproxy '*' "$(vsched_url)/readiness"
     fi
     for pid in "${SMOKE_PIDS[@]}"; do
         kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
@@ -208,6 +197,8 @@ from nova.scheduler import weights  # noqa: E402
 names = {one.__name__ for one in weights.HostWeightHandler(
     ).get_matching_classes(conf.CONF.filter_scheduler.weight_classes)}
 assert any(name.startswith('Vsched') for name in names), names
+missing = {one.__name__ for one in weights.all_weighers()} - names
+assert not missing, 'Nova\'s own weighers are off: %s' % sorted(missing)
 print('nova-scheduler finds', ', '.join(sorted(
     name for name in names if name.startswith('Vsched'))))
 PYTHON

@@ -1,30 +1,31 @@
 #!/usr/bin/env python3
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Count the results of several test runs.
+"""Count the results of the test runs in one directory.
 
-    tools/subunit_counts.py [--failed N] [--again FILE] FILE...
+    tools/subunit_counts.py DIRECTORY
 
-Reads subunit streams (``stestr last --subunit >FILE``) and prints one line,
-``N passed, N failed`` and ``, N skipped`` where tests were skipped. A test
-that began and never ended (its worker died) has failed. ``--failed`` adds
-failures that left no stream; what a test did in the stream of ``--again``
-counts instead of what it did before. The exit code is 0 if something passed
-and nothing failed.
+``tools/test.sh`` leaves there, for each run NAME:
+
+``NAME.subunit``
+    the stream, complete up to the moment at which the run ended or was ended
+``NAME.status``
+    the exit status of the run; missing if the run has not ended
+
+and ``failures``, a line for each failure that is no test's, such as a service
+that does not start. Prints what is notable about the runs, then one line,
+``N passed, N failed`` and ``, N skipped`` where tests were skipped. The exit
+code is 0 if something passed and nothing failed.
+
+A test that began and did not end has failed. So has a run without any
+result, and one that ended with an error or was ended while no test of it
+failed.
 """
 
 import argparse
 import collections
+import dataclasses
+import pathlib
 import sys
 import typing
 
@@ -41,39 +42,101 @@ OUTCOMES = {
     'inprogress': 'failed',
     'unknown': 'failed',
 }
+#: The name under which stestr reports that a worker died.
+DEAD_WORKER = 'process-returncode'
 
 
-def outcomes(stream: typing.BinaryIO) -> list[tuple[str, str]]:
+@dataclasses.dataclass(frozen=True)
+class Stream:
+    """What one stream says.
+
+    :param counts: number of tests by outcome.
+    :param unfinished: tests that began and did not end.
+    :param not_run: number of tests that were listed and did not begin.
+    """
+
+    counts: collections.Counter[str]
+    unfinished: list[str]
+    not_run: int
+
+
+def read(stream: typing.BinaryIO) -> Stream:
     """Read how the tests in one stream ended.
 
-    :param stream: bytes in subunit version 2
-    :returns: each test's name, which may be another's as well, with
-        'passed', 'failed' or 'skipped'
+    :param stream: bytes in subunit version 2, possibly mixed with other
+        output
+    :returns: what it says
     """
-    found: list[tuple[str, str]] = []
-
-    def take(test: typing.Any) -> None:
-        if test['status'] != 'exists':
-            found.append((test['id'], OUTCOMES[test['status']]))
-
-    result = testtools.StreamToDict(take)
+    results: list[dict[str, typing.Any]] = []
+    result = testtools.StreamToDict(results.append)
     result.startTestRun()
-    subunit.ByteStreamToStreamResult(stream).run(result)
+    subunit.ByteStreamToStreamResult(stream, non_subunit_name='stdout').run(
+        result
+    )
     # Reports what is still in progress.
     result.stopTestRun()
-    return found
+    listed = {one['id'] for one in results if one['status'] == 'exists'}
+    ran = [one for one in results if one['status'] != 'exists']
+    unfinished = [one for one in ran if one['status'] == 'inprogress']
+    workers = [one['tags'] for one in unfinished]
+    # The death of a worker is counted once: as the test that it was in, or
+    # by itself if it was between two tests.
+    counted = [
+        one
+        for one in ran
+        if one['id'] != DEAD_WORKER or one['tags'] not in workers
+    ]
+    return Stream(
+        collections.Counter(OUTCOMES[one['status']] for one in counted),
+        [one['id'] for one in unfinished],
+        len(listed - {one['id'] for one in ran}),
+    )
 
 
 def line(counts: collections.Counter[str]) -> str:
-    """Put the counts into words.
+    """Format the counts.
 
     :param counts: number of tests by outcome
-    :returns: the closing line of a run
+    :returns: the last line of a run
     """
     text = '%d passed, %d failed' % (counts['passed'], counts['failed'])
     if counts['skipped']:
         text += ', %d skipped' % counts['skipped']
     return text
+
+
+def count_run(
+    path: pathlib.Path, notes: list[str]
+) -> collections.Counter[str]:
+    """Count one run.
+
+    :param path: the stream; its status is beside it
+    :param notes: takes what is notable about the run
+    :returns: number of tests by outcome
+    """
+    name = path.stem
+    with path.open('rb') as file:
+        stream = read(file)
+    try:
+        status = path.with_suffix('.status').read_text('utf-8').strip()
+    except FileNotFoundError:
+        status = ''
+    counts = stream.counts
+    for test in stream.unfinished:
+        notes.append('%s tests: did not end: %s' % (name, test))
+    if stream.not_run:
+        notes.append('%s tests: %d did not run' % (name, stream.not_run))
+    if status != '0':
+        notes.append(
+            '%s tests: %s'
+            % (name, 'ended with status ' + status if status else 'were ended')
+        )
+    if not counts.total():
+        notes.append('%s tests: none ran' % name)
+        counts['failed'] += 1
+    elif status != '0' and not counts['failed']:
+        counts['failed'] += 1
+    return counts
 
 
 def main() -> int:
@@ -82,21 +145,19 @@ def main() -> int:
     :returns: the exit code
     """
     parser = argparse.ArgumentParser(description='Count test results.')
-    parser.add_argument('--failed', type=int, default=0, metavar='N')
-    parser.add_argument('--again', action='append', default=[],
-                        metavar='FILE')
-    parser.add_argument('files', nargs='*', metavar='FILE')
-    arguments = parser.parse_args()
-    total = collections.Counter(failed=arguments.failed)
-    again: dict[str, str] = {}
-    for name in arguments.again:
-        with open(name, 'rb') as stream:
-            again.update(outcomes(stream))
-    for name in arguments.files:
-        with open(name, 'rb') as stream:
-            total.update(
-                again.get(test, outcome) if outcome == 'failed' else outcome
-                for test, outcome in outcomes(stream))
+    parser.add_argument('directory', type=pathlib.Path, metavar='DIRECTORY')
+    directory = parser.parse_args().directory
+    total: collections.Counter[str] = collections.Counter()
+    notes: list[str] = []
+    for path in sorted(directory.glob('*.subunit')):
+        total.update(count_run(path, notes))
+    try:
+        failures = (directory / 'failures').read_text('utf-8').splitlines()
+    except FileNotFoundError:
+        failures = []
+    total['failed'] += len(failures)
+    for text in [*notes, *failures]:
+        print(text)
     print(line(total))
     return 0 if total['passed'] and not total['failed'] else 1
 

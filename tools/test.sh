@@ -1,16 +1,5 @@
 #!/usr/bin/env bash
-#
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 #
 # Runs all tests, the functional ones too, and ends with the line
 # "N passed, N failed" over all of them. Installs what is missing (Debian
@@ -28,131 +17,124 @@ RUNS=(unit functional)
 # Tests with real Nova, placement and keystone.
 OPENSTACK='^(nova_filters\.tests\.functional'
 OPENSTACK+='|vsched_[a-z]+\.tests\.functional\.(nova|placement))\.'
-STREAMS=()
-# Failures that leave no stream: a part that couldn't be prepared, modules
-# that can't be imported, runs without tests.
-FAILED=0
-# No test takes as long without a word, and all of them together don't either.
+# No test takes as long without an event, and all of them together don't
+# either.
 SILENCE_S=${VSCHED_TEST_SILENCE_S:-900}
 LIMIT_S=${VSCHED_TEST_LIMIT_S:-4500}
-# The run that goes on.
+# How long workers, and then stestr, may take to end when they are told to.
+GRACE_S=${VSCHED_TEST_GRACE_S:-10}
+# Prints a stream as it comes. stestr's module lacks an import that is made
+# elsewhere where stestr calls it.
+PRINTER='import subunit.test_results
+from stestr import subunit_trace
+subunit_trace.main()'
+# The run that goes on, which is a process group of its own, and the process
+# that keeps and prints its stream.
 RUNNING=''
-# Where the machine under this one takes the CPUs for a moment, a test of what
-# the scheduler gives fails, and so may a call that waits for another process.
-# So many failures may be that; what passes when it is run again was.
-AGAIN_MOST=3
-AGAIN=()
+PRINTING=''
 
 usage() {
     cat <<USAGE
 usage: tools/test.sh [--unit | --functional]
 
 Runs the unit tests in parallel, then the functional tests one after the
-other; the options choose one of the two. The last line counts the results.
-The exit code is 0 when nothing failed. Run as root: the functional tests
-need libvirt and the kernel's scheduler.
+other; the options choose one of the two. The last line counts the results,
+also of a run that is interrupted, hangs or is killed: a test that began and
+did not end has failed. The exit code is 0 when nothing failed. Run as root:
+the functional tests need libvirt and the kernel's scheduler.
+
+Environment: VSCHED_TEST_RESULTS, an empty directory for the streams;
+VSCHED_TEST_SILENCE_S ($SILENCE_S) and VSCHED_TEST_LIMIT_S ($LIMIT_S), after
+which a run without events, and all of it, is ended.
 USAGE
 }
 
+# failure TEXT: counts one failure that is no test's.
 failure() {
     complain "$*"
-    FAILED=$((FAILED + 1))
+    echo "$*" >>"$RESULTS/failures"
 }
 
-# all_passed STREAM: true when nothing in it failed.
-all_passed() {
-    "$VENV/bin/python" "$VSCHED_TOOLS/subunit_counts.py" "$1" >/dev/null
+# running: true while a process of the run lives.
+running() {
+    kill -0 "$RUNNING" 2>/dev/null ||
+        kill -s 0 -- "-$RUNNING" 2>/dev/null
 }
 
-# below PID: it and all processes that descend from it.
-below() {
-    local child
-    echo "$1"
-    for child in $(pgrep -P "$1"); do
-        below "$child"
+# end_workers SIGNAL: stestr reads what its workers have sent to the end,
+# says that they died and then ends by itself.
+end_workers() {
+    pkill -"$1" -g "$RUNNING" -f stestr.subunit_runner || true
+    wait_for "$GRACE_S" not running || true
+}
+
+not() {
+    ! "$@"
+}
+
+# end_run SIGNAL: ends the run that goes on: first its workers, by SIGNAL,
+# so that all they have done is in the stream.
+end_run() {
+    end_workers "$1"
+    local signal
+    for signal in TERM KILL; do
+        running || break
+        kill -s "$signal" -- "-$RUNNING" 2>/dev/null || true
+        wait_for "$GRACE_S" not running || true
     done
 }
 
-# abandon SIGNAL: ends the run that goes on.
-abandon() {
-    local pid
-    for pid in $(below "$RUNNING"); do
-        # The workers say where they are on SIGABRT; stestr collects what
-        # they have done and then ends by itself.
-        if [[ $1 != ABRT ]] || grep -qs subunit_runner "/proc/$pid/cmdline"
-        then
-            kill -s "$1" "$pid" 2>/dev/null || true
-        fi
-    done
-}
-
-# watched OUTPUT COMMAND...: runs it, its output in a file too. A run that
-# hangs is ended, with the place where it hangs in the output.
-watched() {
-    local output=$1 status=0 silent_s
-    shift
-    : >"$output"
-    "$@" > >(tee "$output") 2>&1 &
-    RUNNING=$!
+# watch STREAM: waits for the run. One that hangs is ended; on SIGABRT its
+# workers print where they are.
+watch() {
+    local silent_s
     while kill -0 "$RUNNING" 2>/dev/null; do
         sleep 1
-        silent_s=$(($(date +%s) - $(stat -c %Y "$output")))
+        silent_s=$(($(date +%s) - $(stat -c %Y "$1")))
         if ((silent_s > SILENCE_S || SECONDS > LIMIT_S)); then
-            failure "ended: silent for $silent_s s, $SECONDS s in all"
-            abandon ABRT
-            sleep 10
-            abandon TERM
-            sleep 10
-            abandon KILL
+            complain "ended: no event for $silent_s s, $SECONDS s in all"
+            end_run ABRT
         fi
     done
+}
+
+# conclude: waits until the stream of the ended run is complete. Its exit
+# status is that of the run.
+conclude() {
+    local status=0 left=$RUNNING
     wait "$RUNNING" || status=$?
+    # Workers outlive a stestr that was killed.
+    kill -s KILL -- "-$left" 2>/dev/null || true
+    wait "$PRINTING" || true
     RUNNING=''
     return "$status"
 }
 
-# run NAME REGEX OPTION...: one run of stestr, with a repository of its own,
-# so that a run which never began isn't mistaken for the one before it.
+# run NAME REGEX OPTION...: one run of stestr, with a repository of its own.
+# Its stream is kept as it comes, and not taken from the repository, which
+# has it only if stestr lives to the end.
 run() {
-    local name=$1 regex=$2 status=0
+    local name=$1 regex=$2 status=0 stream=$RESULTS/$1.subunit
     shift 2
     mkdir -p "$RESULTS/$name"
     say "$name tests:"
-    watched "$RESULTS/$name.output" \
-        "$VENV/bin/stestr" --repo-url "$RESULTS/$name" run "$@" \
-        "$regex" || status=$?
-    if "$VENV/bin/stestr" --repo-url "$RESULTS/$name" last --subunit \
-        >"$RESULTS/$name.subunit" 2>/dev/null &&
-        [[ -s $RESULTS/$name.subunit ]]; then
-        STREAMS+=("$RESULTS/$name.subunit")
-        # A worker may die between two tests: nothing failed, yet not all
-        # was run.
-        if [[ $status != 0 ]] && all_passed "$RESULTS/$name.subunit"; then
-            failure "$name tests: none failed, but stestr said $status"
-        fi
-    else
-        failure "$name tests: none ran, stestr said $status"
-    fi
-}
-
-# once_more NAME: what has failed in a run, if it is little, once again and
-# by itself. That it was needed is said; what fails again has failed.
-once_more() {
-    local name=$1 failing
-    failing=$("$VENV/bin/stestr" --repo-url "$RESULTS/$name" failing --list |
-        sort -u) || true
-    # Of a class that could not be set up no single test has failed.
-    [[ -n $failing && $failing != *' '* ]] || return 0
-    [[ $(wc -l <<<"$failing") -le $AGAIN_MOST ]] || return 0
-    echo "$failing" >"$RESULTS/$name.failing"
-    run "$name-again" . --serial --load-list "$RESULTS/$name.failing"
-    if [[ ${STREAMS[-1]} == */"$name-again.subunit" ]]; then
-        AGAIN+=(--again "${STREAMS[-1]}")
-        unset 'STREAMS[-1]'
-    fi
-    say 'failed at first and were run again, of which the count below has' \
-        'the last result:'
-    say "$failing"
+    : >"$stream"
+    mkfifo "$RESULTS/$name/pipe"
+    # What interrupts this script must not cut the stream.
+    (
+        trap '' INT TERM
+        tee -p "$stream" <"$RESULTS/$name/pipe" |
+            "$VENV/bin/python" -u -c "$PRINTER"
+    ) &
+    PRINTING=$!
+    # A process group of its own; it ends if this script is killed.
+    setsid setpriv --pdeathsig TERM "$VENV/bin/stestr" \
+        --repo-url "$RESULTS/$name" run --subunit "$@" "$regex" \
+        >"$RESULTS/$name/pipe" &
+    RUNNING=$!
+    watch "$stream"
+    conclude || status=$?
+    echo "$status" >"$RESULTS/$name.status"
 }
 
 # prepare: what the functional tests stand on.
@@ -169,27 +151,24 @@ prepare() {
 finish() {
     local code=$? status=0
     trap '' INT TERM
-    [[ -z $RUNNING ]] || abandon TERM
-    stop_started || true
-    # This script itself may have gone wrong before all was run.
-    [[ $code == 0 || $FAILED -gt 0 ]] || FAILED=1
-    if [[ -x $VENV/bin/python ]]; then
-        "$VENV/bin/python" "$VSCHED_TOOLS/subunit_counts.py" \
-            --failed "$FAILED" "${AGAIN[@]}" "${STREAMS[@]}" \
-            >"$RESULTS/counts" ||
-            status=1
-    else
-        status=1
+    if [[ -n $RUNNING ]]; then
+        end_run TERM
+        conclude || true
+    elif [[ $code != 0 && ! -s $RESULTS/failures ]]; then
+        # This script was interrupted or has gone wrong between two runs.
+        failure "ended with status $code before all was run"
     fi
-    [[ -s $RESULTS/counts ]] ||
-        echo "0 passed, $((FAILED > 0 ? FAILED : 1)) failed" \
-            >"$RESULTS/counts"
+    stop_started || true
+    "$VENV/bin/python" "$VSCHED_TOOLS/subunit_counts.py" "$RESULTS" \
+        >"$RESULTS/counts" || status=1
+    # There may be no Python to count with; then nothing has run.
+    [[ -s $RESULTS/counts ]] || echo '0 passed, 1 failed' >"$RESULTS/counts"
     if [[ $status != 0 ]]; then
-        say "results kept: stestr --repo-url $RESULTS/unit failing" \
-            "(or services, openstack, host, each maybe with -again)"
+        say "streams kept: subunit-ls --no-passthrough <$RESULTS/NAME.subunit"
     fi
     cat "$RESULTS/counts"
-    [[ $status != 0 ]] || rm -rf "$RESULTS"
+    # Who gave the directory removes it.
+    [[ $status != 0 || -n ${VSCHED_TEST_RESULTS:-} ]] || rm -rf "$RESULTS"
     exit "$status"
 }
 
@@ -211,16 +190,17 @@ main() {
         esac
     done
     VENV=$VSCHED_ROOT/.venv
-    RESULTS=$(mktemp -d "${TMPDIR:-/tmp}/vsched-test.XXXXXX")
+    RESULTS=${VSCHED_TEST_RESULTS:-$(mktemp -d \
+        "${TMPDIR:-/tmp}/vsched-test.XXXXXX")}
     cd "$VSCHED_ROOT"
-    # An interrupted run has not passed.
-    trap 'FAILED=$((FAILED + 1)); exit 130' INT TERM
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
     trap finish EXIT
 
     local packages=("${PYTHON_PACKAGES[@]}")
     if [[ ${RUNS[*]} == *functional* ]]; then
         packages+=("${GUEST_PACKAGES[@]}" "${LIBVIRT_PACKAGES[@]}"
-            rabbitmq-server postgresql mariadb-server)
+            "${TEST_PACKAGES[@]}" rabbitmq-server postgresql mariadb-server)
     fi
     if ! ensure_packages "${packages[@]}" ||
         ! ensure_venv "$VENV" "$EXTRAS"; then
@@ -232,31 +212,34 @@ main() {
     export OS_STDERR_CAPTURE=1 OS_TEST_TIMEOUT=${OS_TEST_TIMEOUT:-300}
     export PYTHONFAULTHANDLER=1
 
+    # Where a service is missing its tests fail one by one, for minutes: no
+    # test is run then.
+    if [[ ${RUNS[*]} == *functional* ]] && ! prepare; then
+        failure 'not all that the functional tests need could be prepared'
+        exit 1
+    fi
+
     local name
     for name in "${RUNS[@]}"; do
         if [[ $name == unit ]]; then
             run unit '\.tests\.unit\.'
             continue
         fi
-        prepare || failure 'not all that the tests need could be prepared'
         # Tests fail, and don't skip, where one of these is missing.
         # What libvirtd serves is called libvirt there.
         VSCHED_REQUIRE=$(
             IFS=,
-            echo "${VSCHED_SERVICES[*]/%libvirtd/libvirt},nova"
+            echo "${VSCHED_SERVICES[*]/%libvirtd/libvirt},nginx,nova"
         )
         export VSCHED_REQUIRE
         hold_host
         # Those that need services only may share the CPUs; those that
         # measure what the kernel gives may not.
-        run services '^vsched_(api|lib)\.tests\.functional\.'
-        once_more services
+        run services '^(tools|vsched_(api|lib))\.tests\.functional\.'
         # Nova's own tests replace parts of the process that they run in.
         run openstack "$OPENSTACK"
-        once_more openstack
         run host '^vsched_(agent|standalone)\.tests\.functional\.' \
             --serial --exclude-regex "$OPENSTACK"
-        once_more host
     done
 }
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The WSGI application.
 
@@ -28,6 +18,7 @@ import typing as ty
 
 import flask
 from oslo_config import cfg
+from oslo_middleware import healthcheck
 from oslo_middleware import http_proxy_to_wsgi
 from oslo_middleware import request_id
 from oslo_policy import policy
@@ -46,6 +37,7 @@ from vsched_api.rest import events
 from vsched_api.rest import health
 from vsched_api.rest import hosts
 from vsched_api.rest import instances
+from vsched_api.rest import intake
 from vsched_api.rest import jobs
 from vsched_api.rest import metrics
 from vsched_api.rest import microversion
@@ -56,13 +48,33 @@ from vsched_api.rest import snapshot
 from vsched_api.rest import usage
 from vsched_api.rest import versions
 
-_BLUEPRINTS = tuple(module.BLUEPRINT for module in (
-    versions, health, metrics, hosts, profiles, instances, reservations,
-    balloons, jobs, events, usage, snapshot, evaluations))
+LIVENESS = '/healthcheck'
+
+_BLUEPRINTS = tuple(
+    module.BLUEPRINT
+    for module in (
+        versions,
+        health,
+        metrics,
+        hosts,
+        profiles,
+        instances,
+        reservations,
+        balloons,
+        jobs,
+        events,
+        usage,
+        snapshot,
+        evaluations,
+    )
+)
 
 
-def create_app(conf: cfg.ConfigOpts, transport: ty.Any = None,
-               now: Callable[[], float] = time.time) -> flask.Flask:
+def create_app(
+    conf: cfg.ConfigOpts,
+    transport: ty.Any = None,
+    now: Callable[[], float] = time.time,
+) -> flask.Flask:
     """Make an application; it opens no connection before a request.
 
     :param conf: has the options of :mod:`vsched_api.conf`, and was called.
@@ -78,13 +90,21 @@ def create_app(conf: cfg.ConfigOpts, transport: ty.Any = None,
     app.config['PROVIDE_AUTOMATIC_OPTIONS'] = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.url_map.strict_slashes = False
+    # A redirect would name the host that the request names.
+    app.url_map.merge_slashes = False
     database = db.Database(conf)
-    services.attach(app, services.Services(
-        conf=conf, database=database,
-        snapshots=snapshot_operations.Snapshots(database, conf),
-        evaluations=evaluation_operations.Evaluations(database, conf),
-        announcer=announcements.Announcer(transport), enforcer=enforcer,
-        now=now))
+    services.attach(
+        app,
+        services.Services(
+            conf=conf,
+            database=database,
+            snapshots=snapshot_operations.Snapshots(database, conf),
+            evaluations=evaluation_operations.Evaluations(database, conf),
+            announcer=announcements.Announcer(transport),
+            enforcer=enforcer,
+            now=now,
+        ),
+    )
     errors.register(app)
     for blueprint in _BLUEPRINTS:
         app.register_blueprint(blueprint)
@@ -103,8 +123,21 @@ def _wrap(app: flask.Flask, conf: cfg.ConfigOpts) -> None:
     """Put the middleware around an application; the last is outermost."""
     wrapped: ty.Any = app.wsgi_app
     wrapped = authentication.middleware(wrapped, conf)
+    wrapped = intake.Intake(wrapped, conf)
     # Before the token is checked, for the log of that to carry the number.
     wrapped = request_id.RequestId(wrapped)
     # Outside everything that looks at the address of the request.
     wrapped = http_proxy_to_wsgi.HTTPProxyToWSGI(wrapped, conf)
+    wrapped = _with_liveness(wrapped, conf)
     app.wsgi_app = wrapped  # type: ignore[method-assign]
+
+
+def _with_liveness(app: ty.Any, conf: cfg.ConfigOpts) -> ty.Any:
+    """Answer whether the process serves, without keystone or database."""
+    alive = healthcheck.Healthcheck(None, conf)
+
+    def dispatch(environ: dict[str, ty.Any], start: ty.Any) -> ty.Any:
+        wanted = alive if environ.get('PATH_INFO') == LIVENESS else app
+        return wanted(environ, start)
+
+    return dispatch

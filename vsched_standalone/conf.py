@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Options of the one-process service."""
 
@@ -23,22 +13,28 @@ from vsched_api import conf as api_conf
 standalone_group = cfg.OptGroup(
     'standalone',
     title='Standalone',
-    help='API, collector and agent in one process.')
+    help='API, collector and agent in one process.',
+)
 
 standalone_opts = [
     cfg.HostAddressOpt(
         'bind_host',
         default='127.0.0.1',
         help='Address to serve the API on. Without keystone anyone who '
-             'reaches it is an administrator.'),
+        'reaches it is an administrator.',
+    ),
     cfg.PortOpt(
         'bind_port',
         default=8790,
-        help='Port to serve the API on; 0 for any that is free.'),
+        help='Port to serve the API on; 0 for any that is free.',
+    ),
     cfg.IntOpt(
         'threads',
-        default=8, min=1, max=256,
-        help='Requests served at the same time.'),
+        default=8,
+        min=1,
+        max=256,
+        help='Requests served at the same time.',
+    ),
 ]
 
 
@@ -59,14 +55,18 @@ def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
     """
     groups: dict[str, cfg.OptGroup] = {}
     found: dict[str, dict[str, cfg.Opt]] = {}
-    for group, options in (*agent_conf.list_opts(), *api_conf.list_opts(),
-                           (standalone_group, standalone_opts)):
+    for group, options in (
+        *agent_conf.list_opts(),
+        *api_conf.list_opts(),
+        (standalone_group, standalone_opts),
+    ):
         groups.setdefault(group.name, group)
         listed = found.setdefault(group.name, {})
         for option in options:
             listed.setdefault(option.name, option)
-    return [(groups[name], list(listed.values()))
-            for name, listed in found.items()]
+    return [
+        (groups[name], list(listed.values())) for name, listed in found.items()
+    ]
 
 
 def set_defaults(conf: cfg.ConfigOpts, state_path: str) -> None:
@@ -78,5 +78,7 @@ def set_defaults(conf: cfg.ConfigOpts, state_path: str) -> None:
     conf.set_default('report_interval', 1.0, group='agent')
     conf.set_default('auth_strategy', 'noauth', group='api')
     conf.set_default(
-        'connection', 'sqlite:///%s/vsched.sqlite' % state_path,
-        group='database')
+        'connection',
+        'sqlite:///%s/vsched.sqlite' % state_path,
+        group='database',
+    )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """API, collector and agent in one process, on SQLite and a bus in memory.
 
@@ -61,16 +51,22 @@ class Standalone(service_base.ServiceBase):
         migration.sync(self._conf)
         transport = rpc.get_transport(self._conf, BUS)
         collector = collectors.Service(
-            self._conf, transport, self._conf.agent.host)
+            self._conf, transport, self._conf.agent.host
+        )
         collector.start()
         stack.callback(collector.stop)
         options = self._conf.standalone
         self._http = waitress.create_server(
-            app.create_app(self._conf, transport), host=options.bind_host,
-            port=options.bind_port, threads=options.threads, ident=None)
+            app.create_app(self._conf, transport),
+            host=options.bind_host,
+            port=options.bind_port,
+            threads=options.threads,
+            ident=None,
+        )
         stack.callback(self._http.close)
-        threading.Thread(target=self._http.run, name='vsched-http',
-                         daemon=True).start()
+        threading.Thread(
+            target=self._http.run, name='vsched-http', daemon=True
+        ).start()
         # Last, so that it is the first to stop: its last words arrive.
         agent = agents.Agent(self._conf, transport)
         agent.start()
@@ -79,8 +75,7 @@ class Standalone(service_base.ServiceBase):
     @property
     def url(self) -> str:
         """Where the API is served."""
-        return 'http://%s:%d' % (
-            self._conf.standalone.bind_host, self.port)
+        return 'http://%s:%d' % (self._conf.standalone.bind_host, self.port)
 
     @property
     def port(self) -> int:

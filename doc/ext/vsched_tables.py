@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Tables that come from the code, so that no page can fall behind it."""
 
@@ -42,12 +32,15 @@ class Table(rst.Directive):
         lines.append('')
         for row in [self.head, *self.rows()]:
             for number, cell in enumerate(row):
-                lines.append(('   %s - %s' % (
-                    ' ' if number else '*', cell)).rstrip())
+                lines.append(
+                    ('   %s - %s' % (' ' if number else '*', cell)).rstrip()
+                )
         node = nodes.Element()
         self.state.nested_parse(
             statemachine.StringList(lines, 'vsched_tables'),
-            self.content_offset, node)
+            self.content_offset,
+            node,
+        )
         return list(node.children)
 
 
@@ -65,9 +58,14 @@ class ExtraSpecs(Table):
             meaning = spec.help
             if spec.needs:
                 meaning += ' Needs ``%s``.' % (
-                    extra_specs.TABLE[spec.needs].name)
-            yield ('``%s``' % spec.name, spec.accepted,
-                   '' if default is None else '``%s``' % default, meaning)
+                    extra_specs.TABLE[spec.needs].name
+                )
+            yield (
+                '``%s``' % spec.name,
+                spec.accepted,
+                '' if default is None else '``%s``' % default,
+                meaning,
+            )
 
 
 class Codes(Table):
@@ -99,7 +97,8 @@ def _check_codes(_app: ty.Any, _env: ty.Any) -> None:
     missing = set(errors.Code.__members__) - Codes.seen - {'UNDEFINED'}
     if Codes.seen and missing:
         logging.getLogger(__name__).warning(
-            'no page explains %s', ', '.join(sorted(missing)))
+            'no page explains %s', ', '.join(sorted(missing))
+        )
 
 
 class Operations(Table):
@@ -117,11 +116,14 @@ class Operations(Table):
         for rule in policies.list_rules():
             for operation in getattr(rule, 'operations', ()):
                 if self.arguments and (
-                        rule.name.split(':')[1] not in self.arguments):
+                    rule.name.split(':')[1] not in self.arguments
+                ):
                     continue
-                yield ('``%s %s``' % (operation['method'],
-                                      operation['path']),
-                       rule.description, '``%s``' % rule.check_str)
+                yield (
+                    '``%s %s``' % (operation['method'], operation['path']),
+                    rule.description,
+                    '``%s``' % rule.check_str,
+                )
 
 
 def setup(app: ty.Any) -> dict[str, ty.Any]:

@@ -1,19 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Sphinx, for the documentation."""
 
 import pathlib
 import sys
+import typing as ty
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -39,3 +30,15 @@ openstackdocs_auto_version = False
 openstackdocs_pdf_link = False
 openstackdocs_use_storyboard = False
 version = release = 'latest'
+
+
+def _write_evidence(_app: object) -> None:
+    """Write the pages of the benchmarks' records."""
+    from benchmarks import evidence
+
+    evidence.write()
+
+
+def setup(app: ty.Any) -> None:
+    """Have the evidence written before the pages are read."""
+    app.connect('builder-inited', _write_evidence)

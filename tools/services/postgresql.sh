@@ -1,15 +1,5 @@
 # shellcheck shell=bash
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 #
 # Sourced by tools/services.sh: PostgreSQL, for tests. The roles root and
 # postgres are superusers and need no password on the loopback.
@@ -40,6 +30,10 @@ start_postgresql() {
         -c full_page_writes=off -c synchronous_commit=off
     await postgresql "$SPAWNED" 60 || return 1
     # Listening comes before serving: repeat until it does.
-    wait_for 30 "$bin/psql" -h 127.0.0.1 -p "$VSCHED_POSTGRESQL_PORT" \
-        -U postgres -c 'CREATE ROLE root SUPERUSER LOGIN' postgres
+    if ! wait_for 30 "$bin/psql" -h 127.0.0.1 -p "$VSCHED_POSTGRESQL_PORT" \
+        -U postgres -c 'CREATE ROLE root SUPERUSER LOGIN' postgres; then
+        tail -n 20 "$VSCHED_RUN_DIR/postgresql/log" >&2
+        complain 'postgresql: listens and does not serve'
+        return 1
+    fi
 }

@@ -1,42 +1,34 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What a hypervisor's process spends on its instance beside the vCPUs.
+"""Measures what a hypervisor's process runs beside its vCPUs.
 
-Emulator, I/O threads, vhost (where it is a task of the process) and pool
-threads that come and go: all of them are the process's CPU time less what
-its vCPU threads ran. The process's CPU clock counts threads that have ended
-as well, so nothing is lost between two passes and nothing is counted twice,
-for one system call an instance.
+Emulator, I/O threads, vhost (where it is a task of the process) and
+short-lived pool threads: their sum is the process's CPU time less what its
+vCPU threads ran. The process's CPU clock includes ended threads, so nothing
+is lost or counted twice between two passes, at one system call per instance.
 """
 
 from collections.abc import Callable
+from collections.abc import Mapping
 import dataclasses
 import time
+import typing as ty
 
 
 def process_ns(pid: int) -> int | None:
-    """CPU time of all threads a process has, and has had.
+    """Return the CPU time of all threads of a process, ended ones too.
 
-    Threads that run count up to their CPU's last tick.
+    Running threads count up to their CPU's last tick.
 
-    :returns: nanoseconds; None when it is gone.
+    :returns: nanoseconds; None when the process has ended.
     """
-    # clock_getcpuclockid(3): the process's complement above three bits that
-    # say which of its clocks; 2 is the scheduler's.
+    # clock_getcpuclockid(3): the pid's complement above three bits that
+    # select the clock; 2 is the scheduler's.
     try:
         return time.clock_gettime_ns((~pid << 3) | 2)
     except OSError:
         return None
+
 
 @dataclasses.dataclass(slots=True)
 class _Process:
@@ -46,30 +38,32 @@ class _Process:
 
 
 class DirectMeter:
-    """Reads what processes used beside their vCPUs between two passes.
+    """Reads processes' CPU time beside their vCPUs, between two passes.
 
     Used by one thread at a time.
 
     :param clock: see :func:`process_ns`.
     """
 
-    def __init__(self, clock: Callable[[int], int | None] = process_ns,
-                 ) -> None:
+    def __init__(
+        self, clock: Callable[[int], int | None] = process_ns
+    ) -> None:
         self._clock = clock
         self._processes: dict[str, _Process] = {}
 
-    def used(self, uuid: str, pid: int, guest_ns: int,
-             start_ticks: int = 0) -> int:
-        """What an instance's process used since the last call.
+    def used(
+        self, uuid: str, pid: int, guest_ns: int, start_ticks: int = 0
+    ) -> int:
+        """Return what an instance's process used since the last call.
 
-        The first call only reads. A process other than the last time's is
-        younger than the last call, and counts as a whole.
+        The first call returns 0. A process other than that of the last call
+        has started since then, and counts as a whole.
 
-        :param guest_ns: what its vCPU threads ran in the same while.
-        :param start_ticks: when the process started: its number may be that
-            of an earlier one.
-        :returns: nanoseconds, never below 0: clocks are read one after the
-            other, and what one is ahead is made up for by the next call.
+        :param guest_ns: what its vCPU threads ran in the same interval.
+        :param start_ticks: when the process started; distinguishes it from
+            an earlier one of the same number.
+        :returns: nanoseconds, never below 0: the clocks are not read at the
+            same moment; the next call corrects a negative difference.
         """
         identity = pid, start_ticks
         now_ns = self._clock(pid)
@@ -86,6 +80,24 @@ class DirectMeter:
         self._processes[uuid] = _Process(identity, now_ns, min(0, balance_ns))
         return max(0, balance_ns)
 
+    def checkpoint(self) -> dict[str, list[int]]:
+        """Return the clocks of the last call, as JSON types."""
+        return {
+            uuid: [*one.identity, one.seen_ns, one.owed_ns]
+            for uuid, one in self._processes.items()
+        }
+
+    def resume(self, checkpoint: Mapping[str, ty.Any]) -> None:
+        """Continue from what :meth:`checkpoint` returned.
+
+        :raises ValueError, TypeError, LookupError: when it is malformed.
+        """
+        resumed = {}
+        for uuid, fields in checkpoint.items():
+            pid, start_ticks, seen_ns, owed_ns = map(int, fields)
+            resumed[str(uuid)] = _Process((pid, start_ticks), seen_ns, owed_ns)
+        self._processes = resumed
+
     def forget(self, uuid: str) -> None:
-        """The instance is gone."""
+        """Forget an instance that no longer runs."""
         self._processes.pop(uuid, None)

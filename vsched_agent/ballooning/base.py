@@ -1,19 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What ballooning needs to see and to do, and what it remembers.
+"""Inputs, actions and persistent records of ballooning.
 
-It knows neither the accounting nor the enforcement: whoever composes the
-agent passes in what is behind these.
+The interfaces are implemented by the manager, so that this package's logic
+depends on neither accounting nor enforcement.
 """
 
 from collections.abc import Callable
@@ -33,7 +23,7 @@ from vsched_lib.model import reservation
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Wishes:
-    """What an instance's flavor says about ballooning.
+    """An instance's ballooning settings from its flavor.
 
     :param auto: whether vCPUs may be taken from it.
     """
@@ -45,40 +35,37 @@ class Wishes:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sample:
-    """What one instance did in one interval.
+    """CPU use of one instance in one interval.
 
     :param uses: by index of the vCPU.
-    :param promise: what each vCPU was promised when all are online; None
-        without a reservation.
+    :param reserved: the reservation of each vCPU when all are online; None
+        without one.
     """
 
     domain: base.Domain
     wishes: Wishes
     interval_ns: int
     uses: Mapping[int, contention.VcpuUse]
-    promise: reservation.Reservation | None = None
+    reserved: reservation.Reservation | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Record:
     """An instance with fewer vCPUs than it is configured for.
 
-    Kept where it outlives this process, from before the first step until
-    after the last one back.
+    Persisted from before the first step until after the last one back.
 
     :param pid: its process; another one has all of its vCPUs.
     :param configured: indexes of all of its vCPUs.
-    :param online: those that it keeps.
+    :param online: those that it uses.
     :param pins: CPU by vCPU, for those that are bound.
-    :param found: how the threads of these were confined before; whoever
-        binds knows the words.
+    :param found: the former affinity of bound threads, in the format of the
+        affinity code.
     :param cause: why.
     :param at: since when, in seconds since the epoch.
-    :param manual: whether an operator ordered it.
-    :param unplugged: whether the others were unplugged; else the guest was
-        told not to use them.
-    :param change: what was told of it, a ``balloons.BalloonChange``; None
-        until the last step is done.
+    :param manual: whether an operator requested it.
+    :param change: the reported ``balloons.BalloonChange``; None until the last
+        step is done.
     """
 
     instance_uuid: str
@@ -90,92 +77,114 @@ class Record:
     cause: str
     at: float
     manual: bool = False
-    unplugged: bool = False
     change: Mapping[str, ty.Any] | None = None
 
     def to_dict(self) -> dict[str, ty.Any]:
-        """In JSON's types; from_dict's inverse."""
-        return {**{field.name: getattr(self, field.name)
-                   for field in dataclasses.fields(self)},
-                'pins': sorted(self.pins.items()),
-                'found': [dict(one) for one in self.found]}
+        """Return the record in JSON types; the inverse of from_dict."""
+        return {
+            **{
+                field.name: getattr(self, field.name)
+                for field in dataclasses.fields(self)
+            },
+            'pins': sorted(self.pins.items()),
+            'found': [dict(one) for one in self.found],
+        }
 
     @classmethod
     def from_dict(cls, body: Mapping[str, ty.Any]) -> ty.Self:
-        """Read what was kept."""
-        return cls(**{**body, 'configured': tuple(body['configured']),
-                      'online': tuple(body['online']),
-                      'pins': {int(index): int(cpu)
-                               for index, cpu in body['pins']}})
+        """Read what was kept; fields of other releases are ignored."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        return cls(
+            **{
+                **{
+                    name: value
+                    for name, value in body.items()
+                    if name in known
+                },
+                'configured': tuple(body['configured']),
+                'online': tuple(body['online']),
+                'pins': {int(index): int(cpu) for index, cpu in body['pins']},
+            }
+        )
 
 
 class Memory(ty.Protocol):
-    """What outlives the agent."""
+    """Persistent storage."""
 
     def balloons(self) -> list[Mapping[str, ty.Any]]:
-        """Everything that was noted and not forgotten."""
+        """Return all stored records."""
 
-    def note_balloon(self, instance_uuid: str,
-                     body: Mapping[str, ty.Any]) -> None:
-        """Keep this of an instance, instead of what was."""
+    def note_balloon(
+        self, instance_uuid: str, body: Mapping[str, ty.Any]
+    ) -> None:
+        """Store an instance's record, replacing the former one."""
 
     def forget_balloon(self, instance_uuid: str) -> None:
-        """There is nothing to remember of it any more."""
+        """Delete an instance's record."""
 
 
-class Hands(ty.Protocol):
-    """What has to be done on the host. Safe from any thread."""
+class HostActions(ty.Protocol):
+    """Actions on the host. Thread-safe."""
 
     def prepare(self) -> None:
-        """There will be something to do."""
+        """Prepare for actions that follow soon."""
 
-    def hastened(self, domain: base.Domain,
-                 limit_s: float) -> contextlib.AbstractContextManager[None]:
-        """While this is open, its vCPU threads take turns more often.
+    def preempt_faster(
+        self, domain: base.Domain, limit_s: float
+    ) -> contextlib.AbstractContextManager[None]:
+        """Force more frequent preemption of the vCPU threads meanwhile.
 
         :param limit_s: longest time, in seconds.
         """
 
-    def found(self, domain: base.Domain, indexes: Sequence[int],
-              ) -> Sequence[Mapping[str, ty.Any]] | None:
-        """How vCPU threads are confined; None when they can't be bound."""
+    def found(
+        self, domain: base.Domain, indexes: Sequence[int]
+    ) -> Sequence[Mapping[str, ty.Any]] | None:
+        """Return the threads' affinity; None when they cannot be bound."""
 
     def bind(self, domain: base.Domain, pins: Mapping[int, int]) -> None:
         """Confine each vCPU's thread to one CPU.
 
-        :raises errors.Refused: when that does not work; nothing is bound.
+        :raises errors.Refused: when that fails; nothing is bound.
         """
 
     def forget(self, uuid: str) -> None:
-        """The instance's process is gone; nothing is expected any more."""
+        """Forget an instance whose process has ended."""
 
-    def reshape(self, uuid: str, record: Record | None,
-                loose: Record | None = None) -> None:
-        """Move an instance's reservation to the vCPUs that it keeps, with
-        None back to all, and wait until that is done.
+    def reshape(
+        self, uuid: str, record: Record | None, unpin: Record | None = None
+    ) -> None:
+        """Move an instance's reservation to the vCPUs that it uses.
 
-        :param loose: a balloon whose threads are confined as they were found
+        None moves it back to all vCPUs. Waits until that is done.
+
+        :param unpin: a balloon whose threads are confined as they were found
             first; its own, or the one before.
-        :raises errors.Refused: when they can not hold it; nothing has
-            changed then.
+        :raises errors.Refused: when they cannot hold it; nothing is changed
+            then.
         """
 
 
 class Tell(ty.Protocol):
-    """Says what happened to whoever is interested."""
+    """Emits an event."""
 
-    def __call__(self, code: str, severity: messages.Severity, detail: str,
-                 instance_uuid: str | None = None,
-                 figures: dict[str, ty.Any] | None = None) -> None: ...
+    def __call__(
+        self,
+        code: str,
+        severity: messages.Severity,
+        detail: str,
+        instance_uuid: str | None = None,
+        figures: dict[str, ty.Any] | None = None,
+    ) -> None: ...
 
 
-#: Takes what is to be known beyond this host.
+#: Reports a state or a change to the collector.
 Publish = Callable[[balloons.BalloonReport | balloons.BalloonChange], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
-    """How ballooning behaves; see the options of [ballooning]."""
+    """The options of [ballooning]."""
 
     thresholds: contention.Thresholds = contention.Thresholds()
     pace: balloon_trial.Pace = balloon_trial.Pace()
@@ -185,5 +194,5 @@ class Settings:
     guest_timeout_s: float = 10.0
     bind: bool = True
     dry_run: bool = False
-    unplug: bool = False
     turn_us: int = 0
+    keep_unknown: bool = False

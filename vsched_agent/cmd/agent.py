@@ -1,20 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """vsched-agent: run, doctor, restore."""
 
 import argparse
 from collections.abc import Sequence
 import json
+import os
 import resource
 import sys
 
@@ -28,24 +19,35 @@ backend.init_backend(backend.BackendType.THREADING)
 from oslo_service import service as oslo_service  # noqa: E402
 import pbr.version  # noqa: E402
 
-from vsched_agent import balloons  # noqa: E402
+from vsched_agent.ballooning import manager  # noqa: E402
 from vsched_agent.cmd import overhead  # noqa: E402
 from vsched_agent.cmd import placement  # noqa: E402
 from vsched_agent.cmd import profile  # noqa: E402
 from vsched_agent.cmd import usage  # noqa: E402
 from vsched_agent import conf as agent_conf  # noqa: E402
+from vsched_agent.enforcement import affinity  # noqa: E402
+from vsched_agent.enforcement import backends  # noqa: E402
 from vsched_agent.enforcement import doctor as examination  # noqa: E402
-from vsched_agent.enforcement import ladder  # noqa: E402
-from vsched_agent import enforcer  # noqa: E402
 from vsched_agent.hypervisor import base as hypervisor  # noqa: E402
 from vsched_agent.hypervisor import factory  # noqa: E402
-from vsched_agent import limits  # noqa: E402
 from vsched_agent import privileged  # noqa: E402
+from vsched_agent.reservations import enforcer  # noqa: E402
+from vsched_agent.reservations import limits  # noqa: E402
 from vsched_agent import service  # noqa: E402
-from vsched_agent import state  # noqa: E402
+from vsched_agent.state import directory  # noqa: E402
+from vsched_agent.state import schema  # noqa: E402
+from vsched_agent.state import storage  # noqa: E402
+from vsched_lib import command_line  # noqa: E402
 
 
 def _run(conf: cfg.ConfigOpts) -> int:
+    try:
+        schema.check_version(
+            os.path.join(conf.agent.state_path, 'agent.sqlite')
+        )
+    except schema.NewerJournal as error:
+        print('vsched-agent run: %s' % error, file=sys.stderr)
+        return 1
     # The meter keeps one file a vCPU thread open; the usual soft limit is
     # there for programs that select(), which this one does not.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -61,15 +63,24 @@ def _doctor(conf: cfg.ConfigOpts) -> int:
         with factory.once(conf) as driver:
             count = len(driver.domains())
     except hypervisor.HypervisorUnavailable as error:
-        findings.append(examination.Finding(
-            examination.Level.PROBLEM, 'hypervisor',
-            '%s does not answer: %s' % (conf.hypervisor.uri, error),
-            'start libvirtd, or set [hypervisor] uri'))
+        findings.append(
+            examination.Finding(
+                examination.Level.PROBLEM,
+                'hypervisor',
+                '%s does not answer: %s' % (conf.hypervisor.uri, error),
+                'start libvirtd, or set [hypervisor] uri',
+            )
+        )
     else:
-        findings.append(examination.Finding(
-            examination.Level.OK, 'hypervisor',
-            '%s answers: %d running instances' % (
-                conf.hypervisor.uri, count)))
+        findings.append(
+            examination.Finding(
+                examination.Level.OK,
+                'hypervisor',
+                '%s answers: %d running instances'
+                % (conf.hypervisor.uri, count),
+            )
+        )
+    findings.append(directory.finding(conf.agent.state_path))
     findings.append(profile.finding(conf))
     findings.append(overhead.finding(conf))
     findings.append(placement.finding(conf))
@@ -77,71 +88,99 @@ def _doctor(conf: cfg.ConfigOpts) -> int:
         print(json.dumps([finding.to_dict() for finding in findings]))
     else:
         print(examination.render(findings))
-    return int(any(finding.level is examination.Level.PROBLEM
-                   for finding in findings))
+    return int(
+        any(finding.level is examination.Level.PROBLEM for finding in findings)
+    )
 
 
 def _restore(conf: cfg.ConfigOpts) -> int:
     try:
-        held = state.open_state(conf.agent.state_path)
-    except state.InUse as error:
+        held = directory.open_state(conf.agent.state_path)
+    except (directory.InUse, schema.NewerJournal) as error:
         print('vsched-agent restore: %s' % error, file=sys.stderr)
         return 1
-    rungs = ladder.Ladder(conf)
+    rungs = backends.Ladder(conf)
     try:
         with factory.once(conf) as driver:
-            restored, gone = state.restore_all(
-                enforcer.Enforcer(rungs.backends, rungs.support,
-                                  limits.NoCapacity(), held.journal),
-                driver, held.journal)
-            problems = balloons.give_back(
-                conf, factory.channel_from_conf(conf), held.journal)
+            damaged = held.journal.loss() is storage.Loss.DAMAGED
+            restored = directory.restore_all(
+                enforcer.Enforcer(
+                    rungs.backends,
+                    rungs.support,
+                    limits.NoCapacity(),
+                    held.journal,
+                    pinning=affinity.Affinity(),
+                ),
+                driver,
+                held.journal,
+            )
+            problems = [
+                *restored.problems,
+                *manager.give_back(
+                    conf,
+                    factory.channel_from_conf(conf),
+                    held.journal,
+                    driver.domains() if damaged else (),
+                ),
+            ]
     except hypervisor.HypervisorUnavailable as error:
-        print('vsched-agent restore: %s does not answer, nothing was '
-              'changed: %s' % (conf.hypervisor.uri, error), file=sys.stderr)
+        print(
+            'vsched-agent restore: %s does not answer, nothing was '
+            'changed: %s' % (conf.hypervisor.uri, error),
+            file=sys.stderr,
+        )
         return 1
     finally:
         held.close()
-    print('%d instances are as they were found; %d that vsched had touched '
-          'do not run any more' % (restored, gone))
+    print(
+        '%d instances are as they were found; %d that vsched had touched '
+        'do not run any more' % (restored.restored, restored.gone)
+    )
     for problem in problems:
         print('vsched-agent restore: %s' % problem, file=sys.stderr)
     return int(bool(problems))
 
 
 def _commands(parsers: argparse._SubParsersAction) -> None:
-    run = parsers.add_parser(
-        'run', help='enforce reservations until stopped')
+    run = parsers.add_parser('run', help='enforce reservations until stopped')
     run.set_defaults(handler=_run)
     doctor = parsers.add_parser(
-        'doctor', help='say what this host can enforce, and why not')
-    doctor.add_argument('--json', action='store_true',
-                        help='print the findings as JSON')
-    doctor.add_argument('--repair', action='store_true',
-                        help='give leaked bandwidth back to the kernel')
+        'doctor', help='say what this host can enforce, and why not'
+    )
+    doctor.add_argument(
+        '--json', action='store_true', help='print the findings as JSON'
+    )
+    doctor.add_argument(
+        '--repair',
+        action='store_true',
+        help='give leaked bandwidth back to the kernel',
+    )
     doctor.set_defaults(handler=_doctor)
     restore = parsers.add_parser(
         'restore',
         help='put every thread and cgroup back as vsched found it; the '
-             'agent must not run')
+        'agent must not run',
+    )
     restore.set_defaults(handler=_restore)
     placement.add_commands(parsers)
     profile.add_commands(parsers)
     usage.add_commands(parsers)
 
 
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """The command's entry point; returns its exit code."""
-    conf = cfg.ConfigOpts()
+    conf = command_line.Options()
     logging.register_options(conf)
     agent_conf.register_opts(conf)
-    conf.register_cli_opt(cfg.SubCommandOpt(
-        'command', title='commands', handler=_commands))
-    conf(list(sys.argv[1:] if argv is None else argv), project='vsched',
-         prog='vsched-agent',
-         version=pbr.version.VersionInfo('vsched').version_string())
+    conf.register_cli_opt(
+        cfg.SubCommandOpt('command', title='commands', handler=_commands)
+    )
+    conf(
+        list(sys.argv[1:] if argv is None else argv),
+        project='vsched',
+        prog='vsched-agent',
+        version=pbr.version.VersionInfo('vsched').version_string(),
+    )
     if conf.command.handler is not _run:
         # The output of the others is their answer; oslo.log would write to
         # it as well unless told otherwise.

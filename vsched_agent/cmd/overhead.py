@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``vsched-agent profile overhead``: what the host's work for I/O costs."""
 
@@ -22,14 +12,14 @@ from oslo_config import cfg
 
 from vsched_agent.cmd import run_control
 from vsched_agent.enforcement import doctor
-from vsched_agent.enforcement import kernel
-from vsched_agent import measurement
-from vsched_agent import profiles
+from vsched_agent.host import kernel
+from vsched_agent.profiling import checkpoint
+from vsched_agent.profiling.error import runner
+from vsched_agent.profiling import io_prices
 from vsched_agent.profiling import jobs
-from vsched_agent.profiling import loads
-from vsched_agent.profiling import prices
-from vsched_agent.profiling import run_file
-from vsched_agent.profiling import runner
+from vsched_agent.profiling import manager
+from vsched_agent.profiling.overhead import loads
+from vsched_agent.profiling import session
 from vsched_lib.contract import errors
 from vsched_lib.contract import profiles as contract
 from vsched_lib.model import overhead
@@ -38,11 +28,15 @@ from vsched_lib.model import overhead
 def add_run(commands: ty.Any) -> None:
     """Make the command known to the parser of ``profile``."""
     run = commands.add_parser(
-        'overhead', help='measure what the host\'s work for the I/O of '
-                         'instances costs, with a calibration VM')
+        'overhead',
+        help="measure what the host's work for the I/O of "
+        'instances costs, with a calibration VM',
+    )
     run.add_argument(
-        '--quick', action='store_true',
-        help='few loads and short looks, in about a minute')
+        '--quick',
+        action='store_true',
+        help='few loads and short looks, in about a minute',
+    )
     run_control.add_options(run)
     run.set_defaults(handler=_run)
 
@@ -50,39 +44,47 @@ def add_run(commands: ty.Any) -> None:
 def _run(conf: cfg.ConfigOpts) -> int:
     command = conf.command
     try:
-        scene = measurement.OverheadMeasurement(conf, command.quick)
+        scene = session.OverheadMeasurement(conf, command.quick)
     except errors.VschedError as problem:
-        print('vsched-agent profile overhead: %s' % problem,
-              file=sys.stderr)
+        print('vsched-agent profile overhead: %s' % problem, file=sys.stderr)
         return 2
     if command.dry_run:
         wanted = loads.points(scene.plan)
         for _, load in wanted:
             print(load)
-        print('%d loads, about %d s' % (
-            len(wanted), loads.seconds(scene.plan)))
+        print(
+            '%d loads, about %d s' % (len(wanted), loads.seconds(scene.plan))
+        )
         return 0
     stopping = threading.Event()
     tell = run_control.teller(command.json)
-    stored = profiles.overhead_profiles(conf)
+    stored = manager.overhead_profiles(conf)
     kept = None
     try:
-        kept = run_control.open_file(conf, 'overhead-run.jsonl', {
-            'plan': scene.plan.to_dict(), **scene.facts})
+        kept = run_control.open_file(
+            conf,
+            'overhead-run.jsonl',
+            {'plan': scene.plan.to_dict(), **scene.facts},
+        )
         run_control.stop_when_told(conf, stopping)
         profile = scene.run(kept, stopping, tell).run(
-            stored.next_version(contract.ProfileSource.BENCHMARK))
+            stored.next_version(contract.ProfileSource.BENCHMARK)
+        )
         stored.keep(profile)
         kept.discard()
     except runner.Cancelled:
-        print('stopped with %d of %d loads; --resume goes on' % (
-            len(kept.done) if kept else 0, len(loads.points(scene.plan))),
-            file=sys.stderr)
+        print(
+            'stopped with %d of %d loads; --resume goes on'
+            % (len(kept.done) if kept else 0, len(loads.points(scene.plan))),
+            file=sys.stderr,
+        )
         return jobs.STOPPED
-    except (errors.VschedError, run_file.Busy,
-            run_file.NotTheSame) as problem:
-        print('vsched-agent profile overhead: %s' % problem,
-              file=sys.stderr)
+    except (
+        errors.VschedError,
+        checkpoint.Busy,
+        checkpoint.NotTheSame,
+    ) as problem:
+        print('vsched-agent profile overhead: %s' % problem, file=sys.stderr)
         return 2
     finally:
         if kept is not None:
@@ -90,8 +92,11 @@ def _run(conf: cfg.ConfigOpts) -> int:
         scene.close()
     for note in profile.notes:
         print(note, file=sys.stderr)
-    tell(1_000_000, 'profile %d explains %.1f %% of what %d loads cost' % (
-        profile.version, 100 * profile.r2, profile.n))
+    tell(
+        1_000_000,
+        'profile %d explains %.1f %% of what %d loads cost'
+        % (profile.version, 100 * profile.r2, profile.n),
+    )
     if not command.json:
         print(table(profile))
     return 0
@@ -106,6 +111,7 @@ def show(conf: cfg.ConfigOpts) -> int:
         print(json.dumps(profile.to_dict()))
     elif conf.command.format == 'csv':
         from vsched_lib.presentation import overhead_csv
+
         sys.stdout.write(overhead_csv.render(profile))
     else:
         print(table(profile))
@@ -115,6 +121,7 @@ def show(conf: cfg.ConfigOpts) -> int:
 def plot(conf: cfg.ConfigOpts) -> int:
     """Draw a profile."""
     from vsched_lib.presentation import error_plots
+
     profile = _chosen(conf)
     if profile is None:
         return 1
@@ -122,7 +129,8 @@ def plot(conf: cfg.ConfigOpts) -> int:
     path = os.path.join(conf.command.output, 'overhead.%s' % form)
     try:
         picture = error_plots.render_overhead(
-            profile, form, host=conf.agent.host)
+            profile, form, host=conf.agent.host
+        )
         with open(path, 'wb') as file:
             file.write(picture)
     except (error_plots.Unavailable, OSError) as problem:
@@ -133,49 +141,77 @@ def plot(conf: cfg.ConfigOpts) -> int:
 
 
 def _chosen(conf: cfg.ConfigOpts) -> contract.OverheadProfile | None:
-    found = profiles.chosen(profiles.overhead_profiles(conf), conf.command)
+    found = manager.chosen(manager.overhead_profiles(conf), conf.command)
     if found is None:
-        print('there is no such profile in %s; "vsched-agent profile '
-              'overhead" makes one' % profiles.folder(conf), file=sys.stderr)
+        print(
+            'there is no such profile in %s; "vsched-agent profile '
+            'overhead" makes one' % manager.folder(conf),
+            file=sys.stderr,
+        )
     return found
 
 
 def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
     """What the doctor says of this host's newest overhead profile."""
-    found = profiles.overhead_profiles(conf).latest(
-        contract.ProfileSource.BENCHMARK)
-    problem = prices.Prices(
-        lambda: found, profiles.facts(
-            kernel.KernelFacts.read(), conf)).problem()
+    found = manager.overhead_profiles(conf).latest(
+        contract.ProfileSource.BENCHMARK
+    )
+    problem = io_prices.Prices(
+        lambda: found, manager.facts(kernel.KernelFacts.read(), conf)
+    ).problem()
     if found is None or problem is not None:
         return doctor.Finding(
-            doctor.Level.NOTE, 'overhead', problem or '',
-            '"vsched-agent profile overhead" measures it')
+            doctor.Level.NOTE,
+            'overhead',
+            problem or '',
+            '"vsched-agent profile overhead" measures it',
+        )
     return doctor.Finding(
-        doctor.Level.OK, 'overhead', 'profile %d explains %.1f %% of what '
-        'I/O costs' % (found.version, 100 * found.r2))
+        doctor.Level.OK,
+        'overhead',
+        'profile %d explains %.1f %% of what '
+        'I/O costs' % (found.version, 100 * found.r2),
+    )
 
 
 _WORDS = {
-    'net_rx': 'packet received', 'net_tx': 'packet sent',
-    'disk_read': 'block read', 'disk_write': 'block written',
-    overhead.WAKEUPS: 'wakeup', overhead.IDLE: 'second idle'}
+    'net_rx': 'packet received',
+    'net_tx': 'packet sent',
+    'disk_read': 'block read',
+    'disk_write': 'block written',
+    overhead.WAKEUPS: 'wakeup',
+    overhead.IDLE: 'second idle',
+}
 
 
 def table(profile: contract.OverheadProfile) -> str:
     """A profile as text for a terminal."""
-    lines = ['Profile %d of %s: Linux %s, %d CPUs%s%s' % (
-        profile.version, profile.source, profile.kernel, profile.cpus,
-        ', quick' if profile.quick else '',
-        '' if profile.good else ', POOR: not used')]
+    lines = [
+        'Profile %d of %s: Linux %s, %d CPUs%s%s'
+        % (
+            profile.version,
+            profile.source,
+            profile.kernel,
+            profile.cpus,
+            ', quick' if profile.quick else '',
+            '' if profile.good else ', POOR: not used',
+        )
+    ]
     lines.append('%-16s %12s %12s' % ('a', 'costs us', '+- us'))
     for price in profile.prices:
-        lines.append('%-16s %12.2f %12s' % (
-            _WORDS.get(price.term, price.term), price.cost_ns / 1000,
-            'unknown' if price.error_ns is None
-            else '%.2f' % (price.error_ns / 1000)))
-    lines.append('explains %.1f %% of the variance of %d observations; '
-                 '%.2f ms are left of one' % (
-                     100 * profile.r2, profile.n,
-                     profile.residual_ns / 1e6))
+        lines.append(
+            '%-16s %12.2f %12s'
+            % (
+                _WORDS.get(price.term, price.term),
+                price.cost_ns / 1000,
+                'unknown'
+                if price.error_ns is None
+                else '%.2f' % (price.error_ns / 1000),
+            )
+        )
+    lines.append(
+        'explains %.1f %% of the variance of %d observations; '
+        '%.2f ms are left of one'
+        % (100 * profile.r2, profile.n, profile.residual_ns / 1e6)
+    )
     return '\n'.join(lines)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``vsched-agent placement``: what placement knows of this host."""
 
@@ -21,7 +11,8 @@ from vsched_agent.conf import placement as placement_conf
 from vsched_agent.enforcement import doctor
 from vsched_agent.placement import factory
 from vsched_agent.placement import sync
-from vsched_agent import state
+from vsched_agent.state import directory
+from vsched_agent.state import schema
 from vsched_lib.contract import placement as names
 from vsched_lib.openstack import placement
 from vsched_lib.openstack import session
@@ -30,14 +21,17 @@ from vsched_lib.openstack import session
 def add_commands(parsers: ty.Any) -> None:
     """Make the command known to an argument parser."""
     parser = parsers.add_parser(
-        'placement', help='what placement knows of this host')
+        'placement', help='what placement knows of this host'
+    )
     commands = parser.add_subparsers(dest='placement_command', required=True)
     show = commands.add_parser('show', help='print it')
     show.set_defaults(handler=_show)
     remove = commands.add_parser(
-        'remove', help='take this host\'s provider away, for a host that '
-                       'vsched leaves; the agent must not run, and no '
-                       'instance may claim anything there')
+        'remove',
+        help="take this host's provider away, for a host that "
+        'vsched leaves; the agent must not run, and no '
+        'instance may claim anything there',
+    )
     remove.set_defaults(handler=_remove)
 
 
@@ -60,8 +54,10 @@ def _show(conf: cfg.ConfigOpts) -> int:
         return _complain(problem)
     print('%s %s' % (own.uuid, name))
     for resource_class, one in inventories.items():
-        print('%s: %d in all, %d reserved, %d claimed' % (
-            resource_class, one.total, one.reserved, sum(claims.values())))
+        print(
+            '%s: %d in all, %d reserved, %d claimed'
+            % (resource_class, one.total, one.reserved, sum(claims.values()))
+        )
     for consumer, mcpu in sorted(claims.items()):
         print('  %s claims %d' % (consumer, mcpu))
     for trait in sorted(traits):
@@ -71,21 +67,24 @@ def _show(conf: cfg.ConfigOpts) -> int:
 
 def _remove(conf: cfg.ConfigOpts) -> int:
     try:
-        held = state.open_state(conf.agent.state_path)
-    except state.InUse as error:
+        held = directory.open_state(conf.agent.state_path)
+    except (directory.InUse, schema.NewerJournal) as error:
         return _complain(error)
     name = placement_conf.compute_name(conf)
     try:
         removed = sync.remove(factory.client(conf), name)
     except placement.InUse as problem:
-        return _complain('instances have claims on it; move them away '
-                         'first: %s' % problem)
+        return _complain(
+            'instances have claims on it; move them away first: %s' % problem
+        )
     except (placement.PlacementError, session.Unavailable) as problem:
         return _complain(problem)
     finally:
         held.close()
-    print('%s is %s' % (names.provider_name(name),
-                        'gone' if removed else 'not there'))
+    print(
+        '%s is %s'
+        % (names.provider_name(name), 'gone' if removed else 'not there')
+    )
     return 0
 
 
@@ -93,9 +92,13 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
     """What the doctor says of this host's capacity in placement."""
     if not factory.configured(conf):
         return doctor.Finding(
-            doctor.Level.NOTE, 'placement', 'it is not told what this host '
+            doctor.Level.NOTE,
+            'placement',
+            'it is not told what this host '
             'can promise: schedulers that choose at the same time may '
-            'choose the same room', 'set [placement] auth_type')
+            'choose the same room',
+            'set [placement] auth_type',
+        )
     compute_name = placement_conf.compute_name(conf)
     try:
         client = factory.client(conf)
@@ -104,18 +107,30 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
         inventories = {} if own is None else client.inventories(own.uuid)[1]
     except (placement.PlacementError, session.Unavailable) as problem:
         return doctor.Finding(
-            doctor.Level.PROBLEM, 'placement', str(problem),
-            'see [placement] of the agent\'s configuration')
+            doctor.Level.PROBLEM,
+            'placement',
+            str(problem),
+            "see [placement] of the agent's configuration",
+        )
     if root is None:
         return doctor.Finding(
-            doctor.Level.PROBLEM, 'placement', 'there is no provider %s'
-            % compute_name, 'start nova-compute, or set [placement] '
-            'compute_name to what "openstack hypervisor list" shows')
+            doctor.Level.PROBLEM,
+            'placement',
+            'there is no provider %s' % compute_name,
+            'start nova-compute, or set [placement] '
+            'compute_name to what "openstack hypervisor list" shows',
+        )
     one = inventories.get(names.RESOURCE_CLASS)
     if one is None:
         return doctor.Finding(
-            doctor.Level.NOTE, 'placement', 'it does not know yet what this '
-            'host can promise', 'the agent tells it when it runs')
+            doctor.Level.NOTE,
+            'placement',
+            'it does not know yet what this host can promise',
+            'the agent tells it when it runs',
+        )
     return doctor.Finding(
-        doctor.Level.OK, 'placement', '%s offers %d mcpu to instances' % (
-            names.provider_name(compute_name), one.total - one.reserved))
+        doctor.Level.OK,
+        'placement',
+        '%s offers %d mcpu to instances'
+        % (names.provider_name(compute_name), one.total - one.reserved),
+    )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``vsched-agent profile``: what this host measures of itself."""
 
@@ -25,169 +15,241 @@ from oslo_config import cfg
 from vsched_agent.cmd import overhead
 from vsched_agent.cmd import run_control
 from vsched_agent.enforcement import doctor
-from vsched_agent.enforcement import kernel
-from vsched_agent import measurement
-from vsched_agent import profiles
+from vsched_agent.host import kernel
+from vsched_agent.profiling import checkpoint
+from vsched_agent.profiling.error import plan
+from vsched_agent.profiling.error import runner
 from vsched_agent.profiling import jobs
-from vsched_agent.profiling import plan
-from vsched_agent.profiling import run_file
-from vsched_agent.profiling import runner
+from vsched_agent.profiling import manager
+from vsched_agent.profiling import session
 from vsched_lib.contract import certification
 from vsched_lib.contract import errors
 from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error
 from vsched_lib.model import reservation
 
+
 def add_commands(parsers: ty.Any) -> None:
     """Make the commands known to an argument parser."""
     profile = parsers.add_parser(
-        'profile', help='measure this host, and show what was measured')
+        'profile', help='measure this host, and show what was measured'
+    )
     commands = profile.add_subparsers(dest='profile', required=True)
     run = commands.add_parser(
-        'error', help='measure how far the CPU time that is given is from '
-                      'what was promised (ALERT)')
+        'error',
+        help='measure how far the CPU time that is given is from '
+        'what was promised (ALERT)',
+    )
     run.add_argument(
-        '--shares', metavar='PCT,...', type=_shares,
+        '--shares',
+        metavar='PCT,...',
+        type=_shares,
         help='promised shares in percent of a CPU, as in 1-9,10,20.5 '
-             '(default: 1-9,10,20,...,90)')
+        '(default: 1-9,10,20,...,90)',
+    )
     run.add_argument(
-        '--backends', metavar='NAME,...', type=_words,
-        help='default: every one that this host can use')
+        '--backends',
+        metavar='NAME,...',
+        type=_words,
+        help='default: every one that this host can use',
+    )
     run.add_argument(
-        '--periods-us', metavar='US,...', type=_numbers,
-        help='default: %d' % plan.PAPER_PERIOD_US)
+        '--periods-us',
+        metavar='US,...',
+        type=_numbers,
+        help='default: %d' % plan.PAPER_PERIOD_US,
+    )
     run.add_argument(
-        '--seconds', metavar='N', type=int,
+        '--seconds',
+        metavar='N',
+        type=int,
         help='looks of a second at each point (default: %d)'
-             % error.LONG_WINDOWS)
+        % error.LONG_WINDOWS,
+    )
     run.add_argument(
-        '--contend', metavar='N', type=int, default=None,
+        '--contend',
+        metavar='N',
+        type=int,
+        default=None,
         help='CPU hogs outside of the reservation in the second half of '
-             'the run; 0 leaves that half out (default: twice the CPUs)')
+        'the run; 0 leaves that half out (default: twice the CPUs)',
+    )
     run.add_argument(
-        '--in-guest', action='store_true',
-        help='give the shares to the vCPU of a calibration VM')
+        '--in-guest',
+        action='store_true',
+        help='give the shares to the vCPU of a calibration VM',
+    )
     run.add_argument(
-        '--quick', action='store_true',
+        '--quick',
+        action='store_true',
         help='few shares and few looks, in less than two minutes; its '
-             'bounds are wide')
+        'bounds are wide',
+    )
     run_control.add_options(run)
     run.set_defaults(handler=_error)
     overhead.add_run(commands)
     show = commands.add_parser('show', help='print a profile')
     _choose(show)
     show.add_argument(
-        '--format', choices=('table', 'json', 'csv'), default='table')
+        '--format', choices=('table', 'json', 'csv'), default='table'
+    )
     show.set_defaults(handler=_show)
     plot = commands.add_parser('plot', help='draw a profile')
     _choose(plot)
     plot.add_argument(
-        '--figure', choices=('error', 'cdf', 'mean', 'all'), default='all',
+        '--figure',
+        choices=('error', 'cdf', 'mean', 'all'),
+        default='all',
         help='of an error profile: errors by share, their distribution, or '
-             'their long-term mean')
+        'their long-term mean',
+    )
     plot.add_argument('--format', choices=('svg', 'png'), default='svg')
     plot.add_argument(
-        '--output', metavar='FOLDER', default='.',
-        help='where alert-FIGURE.FORMAT, or overhead.FORMAT, is written')
+        '--output',
+        metavar='FOLDER',
+        default='.',
+        help='where alert-FIGURE.FORMAT, or overhead.FORMAT, is written',
+    )
     plot.set_defaults(handler=_plot)
 
 
 def _choose(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--kind', choices=('error', 'overhead'), default='error',
+        '--kind',
+        choices=('error', 'overhead'),
+        default='error',
         help='of the CPU time that is given, or of the work for I/O '
-             '(default: error)')
+        '(default: error)',
+    )
     parser.add_argument(
-        '--source', choices=[str(one) for one in contract.ProfileSource],
-        default=str(contract.ProfileSource.BENCHMARK))
-    parser.add_argument(
-        '--version', type=int, help='default: the newest')
+        '--source',
+        choices=[str(one) for one in contract.ProfileSource],
+        default=str(contract.ProfileSource.BENCHMARK),
+    )
+    parser.add_argument('--version', type=int, help='default: the newest')
 
 
-def order_of(command: ty.Any, usable: ty.Sequence[reservation.Backend],
-             cpus: int) -> plan.Order:
+def order_of(
+    command: ty.Any,
+    usable: ty.Sequence[reservation.Backend],
+    cpus: int,
+    threads: int = 1,
+) -> plan.Order:
     """The run that the command line, or a job, asks for.
 
     :param command: has the options' names as attributes.
     :param usable: backends of this host.
+    :param threads: see :class:`plan.Order`.
     :raises ValueError: naming what is wrong and what is accepted.
     """
     backends = usable
     if command.backends:
         unknown = [name for name in command.backends if name not in usable]
         if unknown:
-            raise ValueError('this host can not use %s; it can use %s' % (
-                ', '.join(unknown), ', '.join(usable) or 'none'))
+            raise ValueError(
+                'this host can not use %s; it can use %s'
+                % (', '.join(unknown), ', '.join(usable) or 'none')
+            )
         backends = [name for name in usable if name in command.backends]
     if command.quick and command.seconds:
-        raise ValueError('--quick says how long it looks; leave --seconds '
-                         'out')
+        raise ValueError('--quick says how long it looks; leave --seconds out')
     shares = command.shares or (
-        plan.QUICK_SHARES_PPM if command.quick else error.PAPER_SHARES_PPM)
+        plan.QUICK_SHARES_PPM if command.quick else error.PAPER_SHARES_PPM
+    )
     return plan.Order(
-        tuple(backends), tuple(shares),
+        tuple(backends),
+        tuple(shares),
         tuple(command.periods_us or (plan.PAPER_PERIOD_US,)),
-        plan.QUICK_WINDOWS if command.quick
+        plan.QUICK_WINDOWS
+        if command.quick
         else command.seconds or error.LONG_WINDOWS,
         2 * cpus if command.contend is None else command.contend,
-        command.in_guest, command.quick)
+        command.in_guest,
+        command.quick,
+        threads=threads,
+    )
 
 
 def _error(conf: cfg.ConfigOpts) -> int:
-    scene = measurement.ErrorMeasurement(conf)
+    scene = session.ErrorMeasurement(conf)
     stopping = threading.Event()
     tell = run_control.teller(conf.command.json)
     try:
-        order = order_of(conf.command, scene.usable, scene.cpus)
+        order = order_of(
+            conf.command,
+            scene.usable,
+            scene.cpus,
+            conf.profiling.reserved_threads,
+        )
         if conf.command.dry_run:
             return _dry_run(scene, order)
-        kept = run_control.open_file(conf, 'error-run.jsonl', {
-            'order': order.to_dict(), **scene.host.facts})
+        kept = run_control.open_file(
+            conf,
+            'error-run.jsonl',
+            {'order': order.to_dict(), **scene.host.facts},
+        )
         run = scene.runner(order, kept, stopping, tell)
-    except (ValueError, errors.VschedError, run_file.Busy,
-            run_file.NotTheSame) as problem:
+    except (
+        ValueError,
+        errors.VschedError,
+        checkpoint.Busy,
+        checkpoint.NotTheSame,
+    ) as problem:
         print('vsched-agent profile error: %s' % problem, file=sys.stderr)
         return 2
     run_control.stop_when_told(conf, stopping)
-    stored = profiles.error_profiles(conf)
+    stored = manager.error_profiles(conf)
     try:
-        profile = run.run(stored.next_version(
-            contract.ProfileSource.BENCHMARK))
+        profile = run.run(
+            stored.next_version(contract.ProfileSource.BENCHMARK)
+        )
         if not profile.points:
-            print('nothing was measured: %s' % '; '.join(profile.notes),
-                  file=sys.stderr)
+            print(
+                'nothing was measured: %s' % '; '.join(profile.notes),
+                file=sys.stderr,
+            )
             return 1
         stored.keep(profile)
         kept.discard()
     except runner.Cancelled:
-        print('stopped with %d of %d points; --resume goes on' % (
-            len(kept.done), len(plan.tasks(order))), file=sys.stderr)
+        print(
+            'stopped with %d of %d points; --resume goes on'
+            % (len(kept.done), len(plan.tasks(order))),
+            file=sys.stderr,
+        )
         return jobs.STOPPED
     finally:
         kept.close()
     for note in profile.notes:
         print(note, file=sys.stderr)
-    tell(error.PPM, 'profile %d has %d points' % (
-        profile.version, len(profile.points)))
+    tell(
+        error.PPM,
+        'profile %d has %d points' % (profile.version, len(profile.points)),
+    )
     if not conf.command.json:
         print(table(profile, conf.profiling.confidence))
     return 0
 
 
-def _dry_run(scene: measurement.ErrorMeasurement, order: plan.Order) -> int:
+def _dry_run(scene: session.ErrorMeasurement, order: plan.Order) -> int:
     slots, tight = scene.slots(order)
     for slot in slots:
         print('; '.join(task.key for task in slot))
-    print('%d points, about %d s; no room for %d' % (
-        sum(map(len, slots)), plan.seconds(order, slots), len(tight)))
+    print(
+        '%d points, about %d s; no room for %d'
+        % (sum(map(len, slots)), plan.seconds(order, slots), len(tight))
+    )
     return 0
 
 
 def _chosen(conf: cfg.ConfigOpts) -> contract.ErrorProfile | None:
-    found = profiles.chosen(profiles.error_profiles(conf), conf.command)
+    found = manager.chosen(manager.error_profiles(conf), conf.command)
     if found is None:
-        print('there is no such profile in %s; "vsched-agent profile error" '
-              'makes one' % profiles.folder(conf), file=sys.stderr)
+        print(
+            'there is no such profile in %s; "vsched-agent profile error" '
+            'makes one' % manager.folder(conf),
+            file=sys.stderr,
+        )
     return found
 
 
@@ -201,6 +263,7 @@ def _show(conf: cfg.ConfigOpts) -> int:
         print(json.dumps(profile.to_dict()))
     elif conf.command.format == 'csv':
         from vsched_lib.presentation import error_csv
+
         sys.stdout.write(error_csv.render(profile))
     else:
         print(table(profile, conf.profiling.confidence))
@@ -212,17 +275,24 @@ def _plot(conf: cfg.ConfigOpts) -> int:
         return overhead.plot(conf)
     # Drawing needs a library that a compute node may not have.
     from vsched_lib.presentation import error_plots
+
     profile = _chosen(conf)
     if profile is None:
         return 1
-    figures = (error_plots.FIGURES if conf.command.figure == 'all'
-               else (conf.command.figure,))
+    figures = (
+        error_plots.FIGURES
+        if conf.command.figure == 'all'
+        else (conf.command.figure,)
+    )
     try:
         for figure in figures:
-            path = os.path.join(conf.command.output, 'alert-%s.%s' % (
-                figure, conf.command.format))
+            path = os.path.join(
+                conf.command.output,
+                'alert-%s.%s' % (figure, conf.command.format),
+            )
             picture = error_plots.render(
-                profile, figure, conf.command.format, host=conf.agent.host)
+                profile, figure, conf.command.format, host=conf.agent.host
+            )
             with open(path, 'wb') as file:
                 file.write(picture)
             print(path)
@@ -234,32 +304,50 @@ def _plot(conf: cfg.ConfigOpts) -> int:
 
 def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
     """What the doctor says of this host's newest profile."""
-    found = profiles.error_profiles(conf).latest(
-        contract.ProfileSource.BENCHMARK)
+    found = manager.error_profiles(conf).latest(
+        contract.ProfileSource.BENCHMARK
+    )
     remedy = '"vsched-agent profile error" measures it'
     if found is None:
         return doctor.Finding(
-            doctor.Level.NOTE, 'error', 'this host was never measured: it '
-            'can promise no flavor its max_alloc_error_pct', remedy)
+            doctor.Level.NOTE,
+            'alloc-error',
+            'this host was never measured: it '
+            'can promise no flavor its max_alloc_error_pct',
+            remedy,
+        )
     differ = certification.differences(
-        found, profiles.facts(kernel.KernelFacts.read(), conf))
+        found, manager.facts(kernel.KernelFacts.read(), conf)
+    )
     if differ:
         return doctor.Finding(
-            doctor.Level.NOTE, 'error', 'profile %d was measured with '
-            'another %s' % (found.version, ', '.join(differ)), remedy)
+            doctor.Level.NOTE,
+            'alloc-error',
+            'profile %d was measured with '
+            'another %s' % (found.version, ', '.join(differ)),
+            remedy,
+        )
     worst: dict[str, int] = {}
     for point in found.points:
         if point.contenders and point.share_ppm >= error.JUDGED_FROM_PPM:
             worst[point.backend] = max(
-                worst.get(point.backend, 0), point.abs_p99_ppm)
+                worst.get(point.backend, 0), point.abs_p99_ppm
+            )
     return doctor.Finding(
-        doctor.Level.OK, 'error', 'profile %d of %s: %s' % (
-            found.version, time.strftime(
-                '%Y-%m-%d', time.gmtime(found.finished_at)),
-            '; '.join('%s errs by up to %.2f %% in 99 of 100 seconds' % (
-                backend, size_ppm / 10_000)
-                for backend, size_ppm in worst.items()) or
-            'no share from 10 % on was measured among contenders'))
+        doctor.Level.OK,
+        'alloc-error',
+        'profile %d of %s: %s'
+        % (
+            found.version,
+            time.strftime('%Y-%m-%d', time.gmtime(found.finished_at)),
+            '; '.join(
+                '%s errs by up to %.2f %% in 99 of 100 seconds'
+                % (backend, size_ppm / 10_000)
+                for backend, size_ppm in worst.items()
+            )
+            or 'no share from 10 % on was measured among contenders',
+        ),
+    )
 
 
 def table(profile: contract.ErrorProfile, confidence: float) -> str:
@@ -267,24 +355,55 @@ def table(profile: contract.ErrorProfile, confidence: float) -> str:
 
     :param confidence: of the bound in the last column.
     """
-    lines = ['Profile %d of %s: Linux %s, %d CPUs, tick %d us%s' % (
-        profile.version, profile.source, profile.kernel, profile.cpus,
-        profile.tick_us, ', quick: wide bounds' if profile.quick else '')]
-    lines.append('%-9s %9s %6s %5s %5s %8s %8s %8s %8s %8s  %s' % (
-        'backend', 'period_us', 'share', 'hogs', 'n', 'mean', 'p50', 'p95',
-        'p99', 'max', 'p99 at confidence %g' % confidence))
+    lines = [
+        'Profile %d of %s: Linux %s, %d CPUs, tick %d us%s'
+        % (
+            profile.version,
+            profile.source,
+            profile.kernel,
+            profile.cpus,
+            profile.tick_us,
+            ', quick: wide bounds' if profile.quick else '',
+        )
+    ]
+    lines.append(
+        '%-9s %9s %6s %5s %5s %8s %8s %8s %8s %8s  %s'
+        % (
+            'backend',
+            'period_us',
+            'share',
+            'hogs',
+            'n',
+            'mean',
+            'p50',
+            'p95',
+            'p99',
+            'max',
+            'p99 at confidence %g' % confidence,
+        )
+    )
     for point in profile.points:
         size_ppm = point.statistics.size_ppm(confidence)
         lines.append(
             '%-9s %9d %5g%% %5d %5d %+7.2f%% %7.2f%% %7.2f%% %7.2f%% '
-            '%7.2f%%  %s' % (
-                point.backend, point.period_us, point.share_ppm / 10_000,
-                point.contenders, point.n, point.mean_ppm / 10_000,
-                point.abs_p50_ppm / 10_000, point.abs_p95_ppm / 10_000,
-                point.abs_p99_ppm / 10_000, point.largest_ppm[0] / 10_000,
-                'unknown: %d samples, it takes %d' % (
-                    point.n, error.samples_needed(confidence))
-                if size_ppm is None else '%.2f%%' % (size_ppm / 10_000)))
+            '%7.2f%%  %s'
+            % (
+                point.backend,
+                point.period_us,
+                point.share_ppm / 10_000,
+                point.contenders,
+                point.n,
+                point.mean_ppm / 10_000,
+                point.abs_p50_ppm / 10_000,
+                point.abs_p95_ppm / 10_000,
+                point.abs_p99_ppm / 10_000,
+                point.largest_ppm[0] / 10_000,
+                'unknown: %d samples, it takes %d'
+                % (point.n, error.samples_needed(confidence))
+                if size_ppm is None
+                else '%.2f%%' % (size_ppm / 10_000),
+            )
+        )
     return '\n'.join(lines)
 
 
@@ -294,14 +413,16 @@ def _shares(text: str) -> tuple[int, ...]:
         for part in text.split(','):
             first, dash, last = part.partition('-')
             if dash:
-                found.extend(share * 10_000 for share in range(
-                    int(first), int(last) + 1))
+                found.extend(
+                    share * 10_000
+                    for share in range(int(first), int(last) + 1)
+                )
             else:
                 found.append(round(float(first) * 10_000))
     except ValueError:
         raise argparse.ArgumentTypeError(
-            '%r is no list of percentages; accepted is e.g. 1-9,10,20.5'
-            % text) from None
+            '%r is no list of percentages; accepted is e.g. 1-9,10,20.5' % text
+        ) from None
     return tuple(found)
 
 
@@ -315,4 +436,5 @@ def _numbers(text: str) -> tuple[int, ...]:
     except ValueError:
         raise argparse.ArgumentTypeError(
             '%r is no list of whole numbers; accepted is e.g. 10000,20000'
-            % text) from None
+            % text
+        ) from None

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What the runs of all profiles have in common on the command line."""
 
@@ -23,44 +13,55 @@ import typing as ty
 
 from oslo_config import cfg
 
-from vsched_agent import profiles
-from vsched_agent.profiling import run_file
+from vsched_agent.profiling import checkpoint
+from vsched_agent.profiling import manager
 
 
 def add_options(run: argparse.ArgumentParser) -> None:
     """Options of every run."""
     run.add_argument(
-        '--resume', action='store_true',
-        help='go on with the run that was stopped')
+        '--resume',
+        action='store_true',
+        help='go on with the run that was stopped',
+    )
     run.add_argument(
-        '--dry-run', action='store_true',
-        help='say what would be measured, and for how long')
+        '--dry-run',
+        action='store_true',
+        help='say what would be measured, and for how long',
+    )
     run.add_argument(
-        '--json', action='store_true',
-        help='tell the progress as one JSON object a line')
+        '--json',
+        action='store_true',
+        help='tell the progress as one JSON object a line',
+    )
     run.add_argument(
-        '--run', metavar='UUID',
-        help='go on with the run of this name, or begin it')
+        '--run',
+        metavar='UUID',
+        help='go on with the run of this name, or begin it',
+    )
     run.add_argument(
-        '--watch-input', action='store_true',
-        help='stop when the standard input ends')
+        '--watch-input',
+        action='store_true',
+        help='stop when the standard input ends',
+    )
 
 
-def open_file(conf: cfg.ConfigOpts, name: str,
-              header: dict[str, ty.Any]) -> run_file.RunFile:
+def open_file(
+    conf: cfg.ConfigOpts, name: str, header: dict[str, ty.Any]
+) -> checkpoint.RunFile:
     """The file of a run, gone on with as the command line says.
 
     :param name: of the file.
     :param header: what the run is about.
     """
-    path = os.path.join(profiles.folder(conf), name)
+    path = os.path.join(manager.folder(conf), name)
     header = {'run': conf.command.run, **header}
     if conf.command.run is not None:
         try:
-            return run_file.RunFile(path, header, True)
-        except run_file.NotTheSame:
-            return run_file.RunFile(path, header, False)
-    return run_file.RunFile(path, header, conf.command.resume)
+            return checkpoint.RunFile(path, header, True)
+        except checkpoint.NotTheSame:
+            return checkpoint.RunFile(path, header, False)
+    return checkpoint.RunFile(path, header, conf.command.resume)
 
 
 def stop_when_told(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
@@ -68,8 +69,12 @@ def stop_when_told(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
     if conf.command.watch_input:
-        threading.Thread(target=_until_closed, args=(stopping,),
-                         name='vsched-input', daemon=True).start()
+        threading.Thread(
+            target=_until_closed,
+            args=(stopping,),
+            name='vsched-input',
+            daemon=True,
+        ).start()
 
 
 def _until_closed(stopping: threading.Event) -> None:
@@ -81,11 +86,19 @@ def _until_closed(stopping: threading.Event) -> None:
 
 def teller(as_json: bool) -> Callable[[int, str], None]:
     """What tells of a run's progress."""
+
     def tell(progress_ppm: int, doing: str) -> None:
         if as_json:
-            print(json.dumps({
-                'progress_ppm': progress_ppm, 'detail': doing}), flush=True)
+            print(
+                json.dumps({'progress_ppm': progress_ppm, 'detail': doing}),
+                flush=True,
+            )
         elif sys.stderr.isatty():
-            print('\r%5.1f %%  %-70s' % (progress_ppm / 10_000, doing[:70]),
-                  end='', file=sys.stderr, flush=True)
+            print(
+                '\r%5.1f %%  %-70s' % (progress_ppm / 10_000, doing[:70]),
+                end='',
+                file=sys.stderr,
+                flush=True,
+            )
+
     return tell

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``vsched-agent usage``: who uses this host's CPUs, now."""
 
@@ -23,13 +13,12 @@ import typing as ty
 
 from oslo_config import cfg
 
-from vsched_agent.accounting import readings
+from vsched_agent.accounting import base as readings
 from vsched_agent.accounting import usage
-from vsched_agent.enforcement import kernel
+from vsched_agent.host import kernel
 from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor import factory
 from vsched_lib.contract import messages
-
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,25 +39,37 @@ class Interval:
     irq_time: bool
 
 
-
 def add_commands(parsers: ty.Any) -> None:
     """Make the command known to an argument parser."""
     parser = parsers.add_parser(
-        'usage', help='say who uses this host\'s CPUs, now')
+        'usage', help="say who uses this host's CPUs, now"
+    )
     parser.add_argument(
-        '--seconds', type=float, default=1.0, metavar='N',
-        help='length of an interval (default: 1)')
+        '--seconds',
+        type=float,
+        default=1.0,
+        metavar='N',
+        help='length of an interval (default: 1)',
+    )
     parser.add_argument(
-        '--count', type=int, default=1, metavar='N',
-        help='intervals; 0 goes on until stopped (default: 1)')
-    parser.add_argument('--json', action='store_true',
-                        help='one JSON object an interval')
+        '--count',
+        type=int,
+        default=1,
+        metavar='N',
+        help='intervals; 0 goes on until stopped (default: 1)',
+    )
+    parser.add_argument(
+        '--json', action='store_true', help='one JSON object an interval'
+    )
     parser.set_defaults(handler=_usage)
 
 
-def intervals(hypervisor: base.Hypervisor, seconds: float, count: int,
-              sleep: Callable[[float], ty.Any] = time.sleep,
-              ) -> Iterator[Interval]:
+def intervals(
+    hypervisor: base.Hypervisor,
+    seconds: float,
+    count: int,
+    sleep: Callable[[float], ty.Any] = time.sleep,
+) -> Iterator[Interval]:
     """What happens on the host, one interval after the other.
 
     :param seconds: how long each.
@@ -76,7 +77,7 @@ def intervals(hypervisor: base.Hypervisor, seconds: float, count: int,
     :raises base.HypervisorUnavailable: when there is nobody to ask.
     """
     irq_time = kernel.KernelFacts.read().irq_time
-    meter = usage.meter_of(hypervisor, irq_time, patient=True)
+    meter = usage.meter_of(hypervisor, irq_time, blocking=True)
     try:
         meter.sample(hypervisor.domains(), {})
         number = 0
@@ -87,18 +88,37 @@ def intervals(hypervisor: base.Hypervisor, seconds: float, count: int,
             samples = meter.sample(domains, {})
             if meter.host is not None:
                 yield Interval(
-                    {one.uuid: one.name for one in domains}, samples,
-                    {uuid: {role: ns // 1000
-                            for role, ns in one.by_role_ns().items()}
-                     for uuid, one in meter.readings.items()},
-                    meter.host, irq_time)
+                    {one.uuid: one.name for one in domains},
+                    samples,
+                    {
+                        uuid: {
+                            role: ns // 1000
+                            for role, ns in one.by_role_ns().items()
+                        }
+                        for uuid, one in meter.readings.items()
+                    },
+                    meter.host,
+                    irq_time,
+                )
     finally:
         meter.close()
 
 
 _NAME = 32
-_COLUMNS = ('guest', 'emulator', 'iothread', 'vhost', 'other', 'shared',
-            'waits', 'wakes/s', 'rx/s', 'tx/s', 'reads/s', 'writes/s')
+_COLUMNS = (
+    'guest',
+    'emulator',
+    'iothread',
+    'vhost',
+    'other',
+    'shared',
+    'waits',
+    'wakes/s',
+    'rx/s',
+    'tx/s',
+    'reads/s',
+    'writes/s',
+)
 
 
 def table(interval: Interval) -> str:
@@ -107,54 +127,99 @@ def table(interval: Interval) -> str:
     for one in sorted(interval.samples, key=lambda one: -one.guest_us):
         name = interval.names.get(one.instance_uuid, one.instance_uuid)
         roles_us = interval.roles_us.get(one.instance_uuid, {})
-        host_us = [roles_us.get(role, 0) for role in (
-            readings.Role.EMULATOR, readings.Role.IOTHREAD,
-            readings.Role.VHOST, readings.Role.OTHER)]
+        host_us = [
+            roles_us.get(role, 0)
+            for role in (
+                readings.Role.EMULATOR,
+                readings.Role.IOTHREAD,
+                readings.Role.VHOST,
+                readings.Role.OTHER,
+            )
+        ]
         seconds = one.interval_us / 1e6
-        lines.append(_row(name[:_NAME], *(
-            '%.3f' % (us / one.interval_us) for us in (
-                one.guest_us, *host_us, one.shared_us,
-                one.wait_us + one.direct_wait_us)), *(
-            '%.0f' % (count / seconds) for count in (
-                one.wakeups, one.net_rx_packets, one.net_tx_packets,
-                one.disk_read_requests, one.disk_write_requests))))
+        lines.append(
+            _row(
+                name[:_NAME],
+                *(
+                    '%.3f' % (us / one.interval_us)
+                    for us in (
+                        one.guest_us,
+                        *host_us,
+                        one.shared_us,
+                        one.wait_us + one.direct_wait_us,
+                    )
+                ),
+                *(
+                    '%.0f' % (count / seconds)
+                    for count in (
+                        one.wakeups,
+                        one.net_rx_packets,
+                        one.net_tx_packets,
+                        one.disk_read_requests,
+                        one.disk_write_requests,
+                    )
+                ),
+            )
+        )
     whole = interval.host
     irq = '%.3f' % (whole.irq_us / whole.interval_us)
     for name, text in (
-            ('all guests', whole.guest_us), ('for them: direct',
-                                             whole.direct_us),
-            ('for them: shared, an estimate', whole.shared_us),
-            ('the host itself', whole.own_us),
-            ('stolen', whole.steal_us), ('idle', whole.idle_us)):
+        ('all guests', whole.guest_us),
+        ('for them: direct', whole.direct_us),
+        ('for them: shared, an estimate', whole.shared_us),
+        ('the host itself', whole.own_us),
+        ('stolen', whole.steal_us),
+        ('idle', whole.idle_us),
+    ):
         lines.append(_row(name, '%.3f' % (text / whole.interval_us)))
-    told_us = (whole.guest_us + whole.direct_us + whole.shared_us +
-               whole.own_us + whole.steal_us + whole.idle_us)
-    lines.append('%s of %d CPUs' % (_row('all', '%.3f' % (
-        told_us / whole.interval_us)), whole.cpus))
-    lines.append(_row('of it in interrupts', irq) if interval.irq_time else
-                 'this kernel does not tell the time of interrupts')
+    told_us = (
+        whole.guest_us
+        + whole.direct_us
+        + whole.shared_us
+        + whole.own_us
+        + whole.steal_us
+        + whole.idle_us
+    )
+    lines.append(
+        '%s of %d CPUs'
+        % (_row('all', '%.3f' % (told_us / whole.interval_us)), whole.cpus)
+    )
+    lines.append(
+        _row('of it in interrupts', irq)
+        if interval.irq_time
+        else 'this kernel does not tell the time of interrupts'
+    )
     return '\n'.join(lines)
 
 
 def _row(name: str, *cells: str) -> str:
-    return ('%-*s' % (_NAME, name) + ''.join(
-        ' %8s' % cell for cell in cells)).rstrip()
+    return (
+        '%-*s' % (_NAME, name) + ''.join(' %8s' % cell for cell in cells)
+    ).rstrip()
 
 
 def _usage(conf: cfg.ConfigOpts) -> int:
     command = conf.command
     if not 0.1 <= command.seconds <= 3600 or command.count < 0:
-        print('vsched-agent usage: accepted are 0.1 to 3600 seconds and a '
-              'count from 0', file=sys.stderr)
+        print(
+            'vsched-agent usage: accepted are 0.1 to 3600 seconds and a '
+            'count from 0',
+            file=sys.stderr,
+        )
         return 2
     try:
         with factory.once(conf) as driver:
             for one in intervals(driver, command.seconds, command.count):
-                print(json.dumps(_json(one)) if command.json else table(one),
-                      flush=True)
+                print(
+                    json.dumps(_json(one)) if command.json else table(one),
+                    flush=True,
+                )
     except base.HypervisorUnavailable as problem:
-        print('vsched-agent usage: %s does not answer: %s' % (
-            conf.hypervisor.uri, problem), file=sys.stderr)
+        print(
+            'vsched-agent usage: %s does not answer: %s'
+            % (conf.hypervisor.uri, problem),
+            file=sys.stderr,
+        )
         return 1
     except KeyboardInterrupt:
         pass
@@ -164,8 +229,17 @@ def _usage(conf: cfg.ConfigOpts) -> int:
 def _json(interval: Interval) -> dict[str, ty.Any]:
     return {
         'host': {**interval.host.to_dict(), 'irq_time': interval.irq_time},
-        'instances': [{
-            'name': interval.names.get(one.instance_uuid),
-            'roles_us': {str(role): us for role, us in interval.roles_us.get(
-                one.instance_uuid, {}).items()},
-            **one.to_dict()} for one in interval.samples]}
+        'instances': [
+            {
+                'name': interval.names.get(one.instance_uuid),
+                'roles_us': {
+                    str(role): us
+                    for role, us in interval.roles_us.get(
+                        one.instance_uuid, {}
+                    ).items()
+                },
+                **one.to_dict(),
+            }
+            for one in interval.samples
+        ],
+    }

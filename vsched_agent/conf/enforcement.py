@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Options of enforcement."""
 
@@ -40,57 +30,92 @@ class CheckInterval(types.Integer):
             raise ValueError(
                 'should be 0 (off) or at least %d: the kernel schedules '
                 'nothing more often (kernel.sched_deadline_period_min_us)'
-                % LEAST_CHECK_US)
+                % LEAST_CHECK_US
+            )
         return found
 
 
 enforcement_group = cfg.OptGroup(
     'enforcement',
     title='Enforcement',
-    help='How reservations are put in force on this compute node.')
+    help='How reservations are put in force on this compute node.',
+)
 
 enforcement_opts: list[cfg.Opt] = [
     cfg.ListOpt(
         'backends',
-        default=[str(reservation.Backend.DEADLINE),
-                 str(reservation.Backend.CFS)],
-        item_type=types.String(choices=[
-            (str(reservation.Backend.DEADLINE),
-             'SCHED_DEADLINE: a guarantee, and a cap unless the mode is '
-             'work_conserving'),
-            (str(reservation.Backend.CFS),
-             'cgroup CPU bandwidth: a cap, no guarantee')]),
+        default=[
+            str(reservation.Backend.DEADLINE),
+            str(reservation.Backend.CFS),
+        ],
+        item_type=types.String(
+            choices=[
+                (
+                    str(reservation.Backend.DEADLINE),
+                    'SCHED_DEADLINE: a guarantee, and a cap unless the mode '
+                    'is '
+                    'work_conserving',
+                ),
+                (
+                    str(reservation.Backend.CFS),
+                    'cgroup CPU bandwidth: a cap, no guarantee',
+                ),
+            ]
+        ),
         help='The backends this compute node may use, the preferred one '
-             'first. A reservation that names no backend gets the first.'),
+        'first. A reservation that names no backend gets the first.',
+    ),
     cfg.Opt(
         'budget_check_us',
-        type=CheckInterval(), default=0,
+        type=CheckInterval(),
+        default=0,
         help='Has a helper look at the budgets of backend deadline when '
-             'they are used up, rather than leave them to the kernel\'s '
-             'tick. It makes small shares exact where the kernel has no '
-             'HRTICK_DL. So many microseconds, 100 to 10000, may go by until '
-             'a budget that is used up is looked at where the kernel does '
-             'not tell when that is; it is half the period of the helper\'s '
-             'own reservation. 0 leaves all budgets to the tick. It costs a '
-             'tenth of one CPU at the most, whatever the interval, which is '
-             'reported as part of the host\'s reserve and promised to '
-             'nobody. Error profiles made with another value do not count '
-             'any more. Pinned vCPUs are left to the tick.'),
+        "they are used up, rather than leave them to the kernel's "
+        'tick. It makes small shares exact where the kernel has no '
+        'HRTICK_DL. So many microseconds, 100 to 10000, may go by until '
+        'a budget that is used up is looked at where the kernel does '
+        "not tell when that is; it is half the period of the helper's "
+        'own reservation. 0 leaves all budgets to the tick. It costs 50 '
+        'mcpu for each CPU at the most, but 100 at least and never more '
+        'than 500, whatever the interval, which is reported as part of '
+        "the host's reserve and promised to nobody. Error profiles "
+        'made with another value do not count any more. Pinned vCPUs '
+        'are left to the tick.',
+    ),
+    cfg.BoolOpt(
+        'use_idle_time',
+        default=True,
+        help='Gives CPU time that nobody wants to instances of mode '
+        'work_conserving, beyond what they reserve. A helper samples '
+        'the number of runnable threads of the host every 10 to 20 ms, '
+        'lets these instances reclaim bandwidth after CPUs have been '
+        'idle for 0.3 s, and stops that when ordinary threads wait. It '
+        'reserves 20 mcpu for its own thread, which are part of the '
+        "host's reserve. Without it, or where that reservation is "
+        'refused, the mode work_conserving is enforced like capped. '
+        'Pinned vCPUs get no idle time.',
+    ),
     cfg.FloatOpt(
         'max_overhead_pct',
-        default=50.0, min=0, max=100,
-        help='The largest part of a reservation that may go to this host\'s '
-             'work on its I/O, in percent, where io_charging is charge. At '
-             'the rates that its flavor announces; what would take more is '
-             'refused, and placed elsewhere.'),
+        default=50.0,
+        min=0,
+        max=100,
+        help="The largest part of a reservation that may go to this host's "
+        'work on its I/O, in percent, where io_charging is charge. At '
+        'the rates that its flavor announces; what would take more is '
+        'refused, and placed elsewhere.',
+    ),
     cfg.StrOpt(
         'unpriced_io',
         default='ignore',
-        choices=[('ignore', 'taken to cost nothing, with an event'),
-                 ('refuse', 'the reservation is refused')],
+        choices=[
+            ('ignore', 'taken to cost nothing, with an event'),
+            ('refuse', 'the reservation is refused'),
+        ],
         help='What is made of the packets and requests a second that a '
-             'flavor announces while this host has no overhead profile '
-             'that can be used.'),
+        'flavor announces while this host has no overhead profile '
+        'that can be used.',
+    ),
 ]
 
 

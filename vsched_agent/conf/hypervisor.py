@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Options of the connection to the hypervisor."""
 
@@ -19,48 +9,66 @@ from oslo_config import cfg
 hypervisor_group = cfg.OptGroup(
     'hypervisor',
     title='Hypervisor',
-    help='How the agent sees the instances of this compute node.')
+    help='How the agent sees the instances of this compute node.',
+)
 
 hypervisor_opts = [
     cfg.StrOpt(
         'uri',
         default='qemu:///system',
-        help='libvirt\'s URI. It must allow writing: QEMU is asked through '
-             'it for the threads of its vCPUs.'),
+        help="libvirt's URI. It must allow writing: QEMU is asked through "
+        'it for the threads of its vCPUs.',
+    ),
     cfg.StrOpt(
         'run_dir',
         default='/run/libvirt/qemu',
-        help='Where libvirt\'s QEMU driver keeps the pid files of its '
-             'domains. When they can not be read there the processes of '
-             'this host are searched.'),
+        help="Where libvirt's QEMU driver keeps the pid files of its "
+        'domains. When they can not be read there the processes of '
+        'this host are searched.',
+    ),
     cfg.FloatOpt(
         'reconnect_max',
-        default=30.0, min=0.5, max=600,
+        default=30.0,
+        min=0.5,
+        max=600,
         help='Longest wait, in seconds, between two attempts to connect. '
-             'The first ones come sooner.'),
+        'The first ones come sooner.',
+    ),
     cfg.IntOpt(
         'keepalive_interval',
-        default=5, min=1, max=300,
+        default=5,
+        min=1,
+        max=300,
         help='A third of the time, in seconds, after which the connection '
-             'to a libvirt that gives no sign of life is made anew. It is '
-             'asked for one after each second of silence.'),
+        'to a libvirt that gives no sign of life is made anew. It is '
+        'asked for one after each second of silence.',
+    ),
     cfg.FloatOpt(
         'call_timeout',
-        default=10.0, min=0.5, max=300,
-        help='Longest wait, in seconds, for an answer of libvirt.'),
+        default=10.0,
+        min=0.5,
+        max=300,
+        help='Longest wait, in seconds, for an answer of libvirt.',
+    ),
     cfg.FloatOpt(
         'monitor_timeout',
-        default=3.0, min=0, max=60,
-        help='Longest wait, in seconds, for an answer of one domain\'s '
-             'QEMU. Without one, and with 0, threads are known by the names '
-             'that QEMU gives them. libvirt marks a domain whose QEMU was '
-             'asked as tainted (custom-monitor); 0 avoids that.'),
+        default=3.0,
+        min=0,
+        max=60,
+        help="Longest wait, in seconds, for an answer of one domain's "
+        'QEMU. Without one, and with 0, threads are known by the names '
+        'that QEMU gives them. libvirt marks a domain whose QEMU was '
+        'asked as tainted (custom-monitor); 0 avoids that.',
+    ),
     cfg.FloatOpt(
         'watch_interval',
-        default=0.5, min=0.1, max=60,
+        default=0.5,
+        min=0.1,
+        max=60,
         help='Seconds between two looks for vCPUs that were plugged into a '
-             'running domain: libvirt has no event for them. Costs a few '
-             'microseconds for each domain.'),
+        'running domain: libvirt has no event for them. Costs a few '
+        'microseconds for each domain.',
+    ),
 ]
 
 

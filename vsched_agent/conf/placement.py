@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Options of the way to placement."""
 
@@ -23,22 +13,27 @@ GROUP = 'placement'
 placement_group = cfg.OptGroup(
     GROUP,
     title='Placement',
-    help='Where this host\'s capacity is kept for schedulers to claim. '
-         'Without auth_type nothing is written there. The options of the '
-         'connection are those of nova.conf\'s own [placement].')
+    help="Where this host's capacity is kept for schedulers to claim. "
+    'Without auth_type nothing is written there. The options of the '
+    "connection are those of nova.conf's own [placement].",
+)
 
 placement_opts = [
     cfg.StrOpt(
         'compute_name',
-        help='Name of the compute node\'s resource provider: the '
-             'hypervisor\'s hostname as "openstack hypervisor list" shows '
-             'it, which may differ from the name of the compute service. '
-             '[agent] host when not set.'),
+        help="Name of the compute node's resource provider: the "
+        'hypervisor\'s hostname as "openstack hypervisor list" shows '
+        'it, which may differ from the name of the compute service. '
+        '[agent] host when not set.',
+    ),
     cfg.FloatOpt(
         'sync_interval',
-        default=60.0, min=1, max=3600,
+        default=60.0,
+        min=1,
+        max=3600,
         help='Seconds between two looks at what placement knows of this '
-             'host. What changes on the host is written at once.'),
+        'host. What changes on the host is written at once.',
+    ),
 ]
 
 
@@ -56,5 +51,6 @@ def compute_name(conf: cfg.ConfigOpts) -> str:
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
     """The options, for the generated sample."""
-    return [(placement_group,
-             [*placement_opts, *session.sample_opts('placement')])]
+    return [
+        (placement_group, [*placement_opts, *session.sample_opts('placement')])
+    ]

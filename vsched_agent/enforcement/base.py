@@ -1,19 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The seam between the reconciler and what enforces a reservation.
+"""The interface between the reconciler and the enforcement backends.
 
-Every set has a get and an undo: a backend says what it found before it
-first touched a thread, what is in force now, and puts back what it found.
+Every change can be read back and undone: a backend returns the state that a
+thread had before the first change and what is in force now, and restores the
+former.
 """
 
 import abc
@@ -29,12 +20,12 @@ from vsched_lib.model import reservation
 class Target:
     """One thread to enforce on.
 
-    :param index: the vCPU's number; for threads that serve its I/O, where
-        it stands among them.
+    :param index: the vCPU's number; for I/O threads, their position among
+        them.
     :param tid: the host thread.
     :param pinned_cpus: host CPUs it must stay on; None for any.
-    :param bound: it is there for the time being only. Where it was before is
-        known to whoever bound it, and not to be put back by a backend.
+    :param bound: pinned temporarily, by other code that also restores the
+        former affinity; a backend must not restore it.
     """
 
     index: int
@@ -47,9 +38,8 @@ class Target:
 class Support:
     """Whether this host can use a backend.
 
-    :param usable: it can.
-    :param reasons: when not: what is missing and what would mend it; when
-        usable: what an operator should know all the same.
+    :param reasons: when not usable, what is missing and how to fix it; else
+        what an operator should know.
     """
 
     usable: bool
@@ -58,7 +48,7 @@ class Support:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Enforced:
-    """What the kernel holds for one thread, read back from it.
+    """The parameters of one thread, read back from the kernel.
 
     :param runtime_us: budget, rounded to the nearest microsecond.
     :param period_us: period.
@@ -70,10 +60,10 @@ class Enforced:
     mode: reservation.Mode
 
 
-#: One thread and what it is promised.
-Promised = tuple[Target, reservation.Reservation]
+#: One thread and its reservation.
+Assignment = tuple[Target, reservation.Reservation]
 
-#: What a backend found on one thread before it touched it; JSON types only.
+#: State of one thread before the first change; JSON types only.
 Prior = Mapping[str, ty.Any]
 
 
@@ -84,61 +74,64 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def supports(self) -> Support:
-        """Ask this host, now, whether the backend works on it."""
+        """Check now whether the backend works on this host."""
 
     @abc.abstractmethod
     def prior(self, targets: Sequence[Target]) -> dict[int, Prior]:
-        """By thread, what :meth:`restore` would have to put back.
+        """Return by thread the state that :meth:`restore` has to restore.
 
-        Threads that are gone are left out.
+        Threads that have ended are left out.
         """
 
-    def apply(self, targets: Sequence[Target],
-              promise: reservation.Reservation) -> None:
-        """Put one promise in force on all threads, or on none.
+    def apply(
+        self, targets: Sequence[Target], reserved: reservation.Reservation
+    ) -> None:
+        """Apply one reservation to all threads, or to none.
 
         See :meth:`apply_each`.
         """
-        self.apply_each([(target, promise) for target in targets])
+        self.apply_each([(target, reserved) for target in targets])
 
     @abc.abstractmethod
-    def apply_each(self, promises: Sequence[Promised]) -> None:
-        """Put each thread under its own promise, or none under any.
+    def apply_each(self, assignments: Sequence[Assignment]) -> None:
+        """Apply a reservation to each thread, or to none.
 
-        A thread already under this backend stays in it and only changes
-        its parameters.
+        For a thread already under this backend only the parameters change.
 
-        :param promises: of one instance.
-        :raises errors.Refused: with its cause; every thread then has what
-            it had before the call.
+        :param assignments: of one instance.
+        :raises errors.Refused: with its cause; every thread then has its
+            former state.
         """
 
-    def resume(self, promises: Sequence[Promised]) -> None:  # noqa: B027
-        """Go on with what an earlier agent left in force.
+    def resume(self, assignments: Sequence[Assignment]) -> None:  # noqa: B027
+        """Resume the continuous work of a backend after an agent's restart.
 
-        Nothing is applied: this is for what a backend does all the time,
-        which ended with that agent.
+        Nothing is applied.
 
-        :param promises: what the threads hold.
+        :param assignments: the reservations in force.
         """
+
+    def refresh(self) -> None:  # noqa: B027
+        """Do periodic work; called once in each pass of the agent."""
 
     def close(self) -> None:  # noqa: B027
-        """Do nothing any more; what is in force stays."""
+        """Stop all work; reservations stay in force."""
 
     @abc.abstractmethod
     def read(self, targets: Sequence[Target]) -> dict[int, Enforced | None]:
-        """By thread, what the kernel holds now; None when the thread is
-        not under this backend. Threads that are gone are left out.
+        """Return by thread what is in force now.
 
-        Called once a second for every managed thread: needs no privilege
-        and starts no process.
+        None when the thread is not under this backend. Threads that have
+        ended are left out. Called once a second for every managed thread:
+        needs no privilege and starts no process.
         """
 
     @abc.abstractmethod
-    def restore(self, targets: Sequence[Target],
-                prior: Mapping[int, Prior]) -> None:
-        """Put back what was found, without leaking bandwidth.
+    def restore(
+        self, targets: Sequence[Target], prior: Mapping[int, Prior]
+    ) -> None:
+        """Restore the former state, without leaking bandwidth.
 
-        Threads that are gone are passed over; a thread without a prior
+        Threads that have ended are skipped; a thread without a prior state
         gets the kernel's default.
         """

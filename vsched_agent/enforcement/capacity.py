@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What this host can promise, asked of its kernel."""
+"""The CPU capacity that this host can reserve, as measured in its kernel."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -23,9 +13,10 @@ import typing as ty
 
 from oslo_log import log as logging
 
-from vsched_agent.enforcement import cgroup
-from vsched_agent.enforcement import kernel
-from vsched_agent.privileged import probing
+from vsched_agent.host import cgroup
+from vsched_agent.host import cpu_list
+from vsched_agent.host import kernel
+from vsched_agent.privileged import probe as probing
 from vsched_agent.privileged import sched
 from vsched_agent.privileged import syscalls
 from vsched_lib.model import host
@@ -34,7 +25,7 @@ from vsched_lib.model import reservation
 LOG = logging.getLogger(__name__)
 
 _UNITS_PER_CPU = 1 << reservation.KERNEL_BW_SHIFT
-#: Less than this, beyond whole CPUs, a probe does not see.
+#: A probe does not detect less than this beyond whole CPUs.
 _SEEN_UNITS = probing.LEAST_UNITS
 
 
@@ -45,19 +36,21 @@ class DeadlineThread:
     :param pid: its process.
     :param tid: the thread.
     :param comm: its name.
-    :param units: what it holds of the admitted bandwidth, 2**-20 CPU.
+    :param units: its part of the admitted bandwidth, 2**-20 CPU.
+    :param reclaims: whether it uses bandwidth that no thread reserved.
     """
 
     pid: int
     tid: int
     comm: str
     units: int
+    reclaims: bool = False
 
 
 def deadline_threads(root: str = '/') -> list[DeadlineThread]:
-    """Every thread on the host that holds deadline bandwidth.
+    """Return every thread on the host that holds deadline bandwidth.
 
-    :param root: the file system's top, for tests with one of their own.
+    :param root: root of the file system; tests use their own.
     """
     found = []
     for pid, tid in _threads(root):
@@ -65,17 +58,26 @@ def deadline_threads(root: str = '/') -> list[DeadlineThread]:
             attr = syscalls.get_attr(tid)
             if attr.policy != syscalls.SCHED_DEADLINE:
                 continue
-            comm = cgroup.read_text(os.path.join(
-                root, 'proc', str(pid), 'task', str(tid), 'comm'))
+            comm = cgroup.read_text(
+                os.path.join(root, 'proc', str(pid), 'task', str(tid), 'comm')
+            )
         except (ProcessLookupError, FileNotFoundError):
             continue
-        # The frequency governor's own threads are in the class, and no
-        # admission test ever saw them.
+        # The frequency governor's own threads are in the class without
+        # admission control.
         if comm.startswith('sugov:'):
             continue
-        found.append(DeadlineThread(
-            pid, tid, comm, syscalls.kernel_bandwidth(
-                attr.runtime_ns, attr.period_ns or attr.deadline_ns)))
+        found.append(
+            DeadlineThread(
+                pid,
+                tid,
+                comm,
+                syscalls.kernel_bandwidth(
+                    attr.runtime_ns, attr.period_ns or attr.deadline_ns
+                ),
+                bool(attr.flags & syscalls.FLAG_RECLAIM),
+            )
+        )
     return found
 
 
@@ -93,15 +95,15 @@ def _threads(root: str) -> Iterator[tuple[int, int]]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Measured:
-    """One look at the kernel's books, all in 2**-20 CPU.
+    """One sample of the kernel's admission control, in 2**-20 CPU.
 
     :param online: CPUs online at the time.
     :param free_units: what it still admitted.
     :param live_units: what live threads held.
-    :param expected_units: what both should add up to; None when the kernel
-        sets no bound.
-    :param recovered_units: what was lost at a first look and there at the
-        second: since Linux 6.15 reading the bound makes the books anew.
+    :param expected_units: the sum of both when nothing leaked; None when the
+        kernel sets no bound.
+    :param recovered_units: leaked in a first sample and free in the second:
+        since Linux 6.15 reading the bound recomputes the sums.
     """
 
     online: frozenset[int]
@@ -112,11 +114,11 @@ class Measured:
 
     @property
     def total_units(self) -> int:
-        """What the kernel admits in all.
+        """Return what the kernel admits in total.
 
-        Never more than it should: when threads end while the root domains
-        are made anew, it can take their bandwidth off its books twice and
-        admits too much for a while.
+        At most the expected sum: when threads end while the root domains are
+        rebuilt, the kernel can subtract their bandwidth twice and admits too
+        much for a while.
         """
         total = self.free_units + self.live_units
         if self.expected_units is None:
@@ -125,7 +127,7 @@ class Measured:
 
     @property
     def leaked_units(self) -> int:
-        """What nobody holds and nobody can have."""
+        """Return the bandwidth that no thread holds and none can get."""
         if self.expected_units is None:
             return 0
         lost_units = self.expected_units - self.total_units
@@ -133,33 +135,42 @@ class Measured:
 
     @property
     def balanced(self) -> bool:
-        """Whether nothing is lost and nothing is there twice."""
-        return self.expected_units is None or 0 <= (
-            self.expected_units - self.free_units - self.live_units
-        ) < _SEEN_UNITS
+        """Whether no bandwidth is leaked or counted twice."""
+        return (
+            self.expected_units is None
+            or 0
+            <= (self.expected_units - self.free_units - self.live_units)
+            < _SEEN_UNITS
+        )
 
     @property
     def leaked_mcpu(self) -> int:
-        """The leak in milli-CPU, rounded to the nearest."""
-        return round(Fraction(
-            self.leaked_units * reservation.MCPU_PER_CPU, _UNITS_PER_CPU))
+        """Return the leak in milli-CPU, rounded to the nearest."""
+        return round(
+            Fraction(
+                self.leaked_units * reservation.MCPU_PER_CPU, _UNITS_PER_CPU
+            )
+        )
 
 
 class KernelCapacity:
-    """The host's capacity, measured once and when something changed.
+    """The host's capacity, measured once and after changes.
 
-    What the kernel admits in all does not depend on what it holds at the
-    moment, so our own reservations never make a new measurement needed.
+    What the kernel admits in total does not depend on what is reserved, so
+    vsched's own reservations require no new measurement.
 
-    :param reserve_mcpu: milli-CPU left to the host.
+    :param reserve_mcpu: milli-CPU kept for the host.
     :param probe: asks the kernel what it still admits, see
         :func:`vsched_agent.privileged.sched.probe_free_bandwidth`.
-    :param root: the file system's top, for tests with one of their own.
+    :param root: root of the file system; tests use their own.
     """
 
-    def __init__(self, reserve_mcpu: int = 0,
-                 probe: Callable[[int], int] | None = None,
-                 root: str = '/') -> None:
+    def __init__(
+        self,
+        reserve_mcpu: int = 0,
+        probe: Callable[[int], int] | None = None,
+        root: str = '/',
+    ) -> None:
         self._reserve_mcpu = reserve_mcpu
         self._probe = probe or sched.probe_free_bandwidth
         self._root = root
@@ -168,25 +179,26 @@ class KernelCapacity:
         self._facts: kernel.KernelFacts | None = None
 
     def current(self) -> host.Capacity:
-        """What the host can promise.
+        """Return what the host can reserve.
 
-        Cheap while CPUs stay online and nothing was invalidated. A host
-        whose kernel can not be asked promises nothing.
+        Cheap while the online CPUs do not change and nothing was invalidated.
+        Zero when the kernel cannot be probed.
         """
         measured = self.measured()
         return host.Capacity(
             cpus=max(1, len(measured.online)),
             admissible=Fraction(measured.total_units, _UNITS_PER_CPU),
-            reserve_mcpu=self._reserve_mcpu)
+            reserve_mcpu=self._reserve_mcpu,
+        )
 
     def invalidate(self) -> None:
-        """Ask the kernel again at the next occasion."""
+        """Measure again at the next call."""
         with self._lock:
             self._measured = None
 
     def measured(self) -> Measured:
-        """The figures behind :meth:`current`."""
-        online = kernel.online_cpus(self._root)
+        """Return the measurement behind :meth:`current`."""
+        online = cpu_list.online(self._root)
         with self._lock:
             if self._measured is None or self._measured.online != online:
                 self._measured = self._measure(online)
@@ -194,52 +206,65 @@ class KernelCapacity:
 
     def _measure(self, online: frozenset[int]) -> Measured:
         try:
-            # Reading the bound makes newer kernels count anew, which would
-            # hide what is lost, and while a thread is leaving they count it
-            # wrong. So they are asked only when the books do not balance.
-            first = self._look(online)
+            # Reading the bound makes newer kernels recompute the sums, which
+            # would hide a leak, and miscounts threads that are leaving. So it
+            # is read only when the sums do not balance.
+            first = self._sample(online)
             if self._facts is not None and self._facts.online == online:
-                first = self._expecting(first)
-                for _ in range(_TRIES):
-                    if first.balanced:
-                        return first
-                    # What a thread that has just ended held is free at its
-                    # 0-lag time.
+                first = self._with_bound(first)
+                give_up_s = time.monotonic() + _PENDING_S
+                while not first.balanced and time.monotonic() < give_up_s:
+                    # The bandwidth of a thread that has just ended is free at
+                    # its 0-lag time. A recount before that subtracts it twice.
                     time.sleep(_SETTLE_S)
-                    first = self._expecting(self._look(online))
+                    first = self._with_bound(self._sample(online))
+                if first.balanced:
+                    return first
             self._facts = kernel.KernelFacts.read(self._root)
-            measured = self._expecting(first)
+            measured = self._with_bound(first)
             if not measured.balanced:
                 measured = dataclasses.replace(
-                    self._expecting(self._look(online)),
-                    recovered_units=measured.leaked_units)
+                    self._with_bound(self._sample(online)),
+                    recovered_units=measured.leaked_units,
+                )
         except OSError as failure:
-            LOG.warning('the kernel can not be asked what it admits: %s',
-                        failure)
+            LOG.warning(
+                'the free deadline bandwidth cannot be probed: %s', failure
+            )
             return Measured(online, 0, 0, None)
         if measured.recovered_units > measured.leaked_units:
             LOG.warning(
                 '%d units of deadline bandwidth were held by no thread; the '
-                'kernel has found %d of them again', measured.recovered_units,
-                measured.recovered_units - measured.leaked_units)
-        measured = dataclasses.replace(measured, recovered_units=max(
-            0, measured.recovered_units - measured.leaked_units))
+                'kernel has recovered %d of them',
+                measured.recovered_units,
+                measured.recovered_units - measured.leaked_units,
+            )
+        measured = dataclasses.replace(
+            measured,
+            recovered_units=max(
+                0, measured.recovered_units - measured.leaked_units
+            ),
+        )
         if measured.leaked_units:
             LOG.warning(
                 '%d mcpu of deadline bandwidth are held by no thread: the '
-                'kernel admits %d of %d units', measured.leaked_mcpu,
-                measured.total_units, measured.expected_units or 0)
+                'kernel admits %d of %d units',
+                measured.leaked_mcpu,
+                measured.total_units,
+                measured.expected_units or 0,
+            )
         return measured
 
-    def _expecting(self, look: Measured) -> Measured:
+    def _with_bound(self, sample: Measured) -> Measured:
         facts = self._facts
         return dataclasses.replace(
-            look, expected_units=facts.expected_units if facts else None)
+            sample, expected_units=facts.expected_units if facts else None
+        )
 
-    def _look(self, online: frozenset[int]) -> Measured:
+    def _sample(self, online: frozenset[int]) -> Measured:
         most = len(online) * _UNITS_PER_CPU
-        # A thread that comes or goes between two looks would be counted
-        # twice or not at all: look until nothing moved.
+        # A thread that starts or ends between two reads would be counted twice
+        # or not at all: repeat until nothing changed.
         for _ in range(_TRIES):
             live = _units(deadline_threads(self._root))
             free = self._probe(max(0, most - live))
@@ -249,8 +274,13 @@ class KernelCapacity:
 
 
 _TRIES = 5
-#: Between two looks at books that do not balance yet, in seconds.
+#: Between two samples that do not balance yet, in seconds.
 _SETTLE_S = 0.05
+#: For this long bandwidth without a thread may belong to threads that have
+#: ended. A thread that overran its budget by a tick has debt for at most a
+#: second, see ``Reservation.worst_debt_us``; its deadline is up to two periods
+#: away.
+_PENDING_S = 1.5
 
 
 def _units(threads: ty.Iterable[DeadlineThread]) -> int:

@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What this host can enforce, why not, and what would mend it."""
+"""Diagnose what this host can enforce, and how to fix problems."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -19,16 +9,18 @@ import dataclasses
 import enum
 import typing as ty
 
+from vsched_agent.enforcement import backends
 from vsched_agent.enforcement import capacity
-from vsched_agent.enforcement import cgroup
-from vsched_agent.enforcement import kernel
-from vsched_agent.enforcement import ladder
-from vsched_agent.enforcement import repair as repairs
+from vsched_agent.enforcement import leak_repair as repairs
+from vsched_agent.host import cgroup
+from vsched_agent.host import kernel
+from vsched_agent.privileged.budget_expiry import checking
+from vsched_agent.privileged import reclaiming
 from vsched_lib.model import reservation
 
 
 class Level(enum.StrEnum):
-    """How much a finding asks for."""
+    """Severity of a finding."""
 
     OK = 'ok'
     NOTE = 'note'
@@ -37,11 +29,11 @@ class Level(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing the doctor looked at.
+    """One result of the doctor.
 
-    :param level: whether it is as it should be.
-    :param subject: what was looked at.
-    :param text: what was found, with the figures.
+    :param level: its severity.
+    :param subject: what was checked.
+    :param text: the result, with figures.
     :param remedy: what an operator can do about it.
     """
 
@@ -51,48 +43,54 @@ class Finding:
     remedy: str = ''
 
     def to_dict(self) -> dict[str, str]:
-        """The finding as JSON types."""
-        return {field.name: str(getattr(self, field.name))
-                for field in dataclasses.fields(self)}
+        """Return the finding in JSON types."""
+        return {
+            field.name: str(getattr(self, field.name))
+            for field in dataclasses.fields(self)
+        }
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Host:
-    """Everything the doctor asks, so that tests can answer.
+    """Everything that the doctor reads; tests replace it.
 
     :param facts: of the kernel.
     :param cgroups: control groups.
     :param rungs: the backends.
-    :param books: what the kernel admits and holds.
+    :param books: bandwidth that the kernel admits and threads hold.
     :param threads: lists the threads under SCHED_DEADLINE.
-    :param rebuild: the repair of leaked bandwidth.
+    :param rebuild: repairs leaked bandwidth.
     """
 
     facts: kernel.KernelFacts
     cgroups: cgroup.Cgroups
-    rungs: ladder.Ladder
+    rungs: backends.Ladder
     books: capacity.KernelCapacity
     threads: ty.Callable[[], Sequence[capacity.DeadlineThread]]
     rebuild: ty.Callable[[], None]
 
 
 def this_host() -> Host:
-    """The host we run on."""
+    """Return the host that this process runs on."""
     books = capacity.KernelCapacity()
-    # Before anything else: what is read later may have the kernel count
-    # anew, and hide what was lost.
+    # First of all: later reads may make the kernel recount, which hides a
+    # leak.
     books.measured()
     return Host(
-        kernel.KernelFacts.read(), cgroup.Cgroups(), ladder.Ladder(),
-        books, capacity.deadline_threads, repairs.rebuild_root_domains)
+        kernel.KernelFacts.read(),
+        cgroup.Cgroups(),
+        backends.Ladder(),
+        books,
+        capacity.deadline_threads,
+        repairs.rebuild_root_domains,
+    )
 
 
-def examine(host: Host | None = None,
-            repair: bool = False) -> list[Finding]:
-    """Look at everything that enforcement stands on.
+def examine(host: Host | None = None, repair: bool = False) -> list[Finding]:
+    """Check everything that enforcement depends on.
 
-    :param host: what to look at; this one when None.
-    :param repair: give leaked bandwidth back when there is any.
+    :param host: the host to check; this one when None.
+    :param repair: whether to return leaked bandwidth to the kernel.
     :returns: in the order of the report.
     """
     host = host or this_host()
@@ -101,170 +99,259 @@ def examine(host: Host | None = None,
         *_kernel(host.facts),
         *_control_groups(host.cgroups),
         *_tick(host.facts),
+        *_reclaiming(host.threads()),
         *_books(host, repair),
     ]
 
 
 def render(findings: Iterable[Finding]) -> str:
-    """The findings as text for a terminal."""
+    """Return the findings as text for a terminal."""
     lines = []
     for one in findings:
-        lines.append('%-8s %-12s %s' % (
-            one.level.upper(), one.subject, one.text))
+        lines.append(
+            '%-8s %-12s %s' % (one.level.upper(), one.subject, one.text)
+        )
         if one.remedy:
             lines.append('%-21s -> %s' % ('', one.remedy))
     return '\n'.join(lines)
 
 
-def _backends(rungs: ladder.Ladder) -> Iterator[Finding]:
+def _backends(rungs: backends.Ladder) -> Iterator[Finding]:
     for name in rungs.backends:
         support = rungs.support(name)
         reasons = '; '.join(support.reasons)
         guarantees = name in reservation.GUARANTEES
         if not support.usable:
             yield Finding(
-                Level.PROBLEM if guarantees else Level.NOTE, str(name),
-                'this host can not use it: %s' % reasons)
+                Level.PROBLEM if guarantees else Level.NOTE,
+                str(name),
+                'this host cannot use it: %s' % reasons,
+            )
         else:
             yield Finding(
-                Level.OK, str(name), 'usable%s%s' % (
+                Level.OK,
+                str(name),
+                'usable%s%s'
+                % (
                     ', guarantees CPU time' if guarantees else '',
-                    ': ' + reasons if reasons else ''))
+                    ': ' + reasons if reasons else '',
+                ),
+            )
 
 
 def _kernel(facts: kernel.KernelFacts) -> Iterator[Finding]:
-    yield Finding(Level.OK, 'kernel', 'Linux %s, %d CPUs online' % (
-        facts.release, len(facts.online)))
+    yield Finding(
+        Level.OK,
+        'kernel',
+        'Linux %s, %d CPUs online' % (facts.release, len(facts.online)),
+    )
     if not facts.options:
-        yield Finding(Level.NOTE, 'kernel', 'it does not tell its options')
+        yield Finding(Level.NOTE, 'kernel', 'its options are unknown')
     else:
         for option, without in _OPTIONS.items():
             if facts.options.get(option, 'n') == 'n':
-                yield Finding(Level.NOTE, 'kernel', 'CONFIG_%s is off: %s' % (
-                    option, without))
+                yield Finding(
+                    Level.NOTE,
+                    'kernel',
+                    'CONFIG_%s is off: %s' % (option, without),
+                )
         if facts.options.get('RT_GROUP_SCHED') == 'y':
             yield Finding(
-                Level.OK, 'kernel',
+                Level.OK,
+                'kernel',
                 'CONFIG_RT_GROUP_SCHED is on: SCHED_FIFO needs an rt_runtime '
-                'in its control group, SCHED_DEADLINE does not')
+                'in its control group, SCHED_DEADLINE does not',
+            )
     if facts.rt_runtime_us < 0:
         yield Finding(
-            Level.NOTE, 'sysctl',
+            Level.NOTE,
+            'sysctl',
             'kernel.sched_rt_runtime_us is -1: the kernel admits anything, '
             'and reservations may starve the host',
-            'sysctl kernel.sched_rt_runtime_us=950000')
+            'sysctl kernel.sched_rt_runtime_us=950000',
+        )
     else:
         yield Finding(
-            Level.OK, 'sysctl', 'real-time threads may use %d of every %d '
-            'us of a CPU; periods from %d to %d us' % (
-                facts.rt_runtime_us, facts.rt_period_us,
-                facts.dl_period_min_us, facts.dl_period_max_us))
+            Level.OK,
+            'sysctl',
+            'real-time threads may use %d of every %d '
+            'us of a CPU; periods from %d to %d us'
+            % (
+                facts.rt_runtime_us,
+                facts.rt_period_us,
+                facts.dl_period_min_us,
+                facts.dl_period_max_us,
+            ),
+        )
     if facts.fair_servers:
-        mcpu = sum(round(1000 * runtime_ns / period_ns) for
-                   runtime_ns, period_ns in facts.fair_servers.values()
-                   if period_ns)
+        mcpu = sum(
+            round(1000 * runtime_ns / period_ns)
+            for runtime_ns, period_ns in facts.fair_servers.values()
+            if period_ns
+        )
         yield Finding(
-            Level.OK, 'fair server', 'ordinary threads are kept %d mcpu over '
-            '%d CPUs' % (mcpu, len(facts.fair_servers)))
+            Level.OK,
+            'fair server',
+            'ordinary threads are kept %d mcpu over '
+            '%d CPUs' % (mcpu, len(facts.fair_servers)),
+        )
 
 
-#: The interval of looks that the doctor advises: a shorter one has the
-#: helper stopped half-way through a look where the class is full.
-LOOK_US = 500
+#: The budget_check_us that the doctor recommends: with a shorter one the
+#: helper is throttled halfway through a check when the class is full.
+CHECK_US = 500
 
-#: Options whose absence an operator should know of, and what it means.
+#: Options whose absence matters to an operator, and the effect.
 _OPTIONS = {
     'CFS_BANDWIDTH': 'backend cfs has no quotas',
-    'CPUSETS': 'pinned vCPUs can not be held by backend deadline',
-    'SCHED_HRTICK': 'budgets end at the scheduler\'s tick at best',
+    'CPUSETS': 'backend deadline cannot hold pinned vCPUs',
+    'SCHED_HRTICK': "budgets expire at the scheduler's tick at best",
 }
 
 
 def _control_groups(cgroups: cgroup.Cgroups) -> Iterator[Finding]:
     versions = sorted(cgroups.versions)
     yield Finding(
-        Level.OK if versions else Level.PROBLEM, 'cgroup',
-        'version %s' % ' and '.join(map(str, versions)) if versions
+        Level.OK if versions else Level.PROBLEM,
+        'cgroup',
+        'version %s' % ' and '.join(map(str, versions))
+        if versions
         else 'no control groups are mounted',
-        '' if versions else 'mount them below /sys/fs/cgroup')
-    for controller, use in (('cpu', 'backend cfs'),
-                            ('cpuset', 'pinned vCPUs')):
+        '' if versions else 'mount them below /sys/fs/cgroup',
+    )
+    for controller, use in (
+        ('cpu', 'backend cfs'),
+        ('cpuset', 'pinned vCPUs'),
+    ):
         mount = cgroups.mount(controller)
         if mount is None:
             yield Finding(
-                Level.NOTE, 'cgroup', 'no %s controller: no %s' % (
-                    controller, use))
+                Level.NOTE,
+                'cgroup',
+                'no %s controller: no %s' % (controller, use),
+            )
         else:
             yield Finding(
-                Level.OK, 'cgroup', '%s controller: v%d at %s' % (
-                    controller, mount.version, mount.point))
+                Level.OK,
+                'cgroup',
+                '%s controller: v%d at %s'
+                % (controller, mount.version, mount.point),
+            )
 
 
 def _tick(facts: kernel.KernelFacts) -> Iterator[Finding]:
     least = ', '.join(
         '%d of %d us' % (runtime_us, period_us)
-        for period_us, runtime_us in facts.least_runtime_us.items())
+        for period_us, runtime_us in facts.least_runtime_us.items()
+    )
     if facts.hrtick_dl:
         yield Finding(
-            Level.OK, 'tick', 'a tick is %d us, and budgets end by a timer '
-            'of their own (HRTICK_DL)' % facts.tick_us)
+            Level.OK,
+            'tick',
+            'a tick is %d us, and budgets expire by a timer '
+            'of their own (HRTICK_DL)' % facts.tick_us,
+        )
         return
     yield Finding(
-        Level.NOTE, 'tick',
+        Level.NOTE,
+        'tick',
         'a tick is %d us: a budget is overrun by up to that and the thread '
         'waits until it is earned back; shares over seconds are exact, '
-        'bursts are not. Accepted are runtimes from %s' % (
-            facts.tick_us, least),
-        _finer(facts))
+        'bursts are not. Accepted are runtimes from %s'
+        % (facts.tick_us, least),
+        _finer(facts),
+    )
 
 
 def _finer(facts: kernel.KernelFacts) -> str:
     ways = []
     if facts.options.get('SCHED_HRTICK') == 'y':
         ways.append(
-            'this kernel can end budgets by a timer: write HRTICK_DL to '
-            '/sys/kernel/debug/sched/features, where debugfs is there and '
-            'not locked down')
+            'this kernel can expire budgets by a timer: write HRTICK_DL to '
+            '/sys/kernel/debug/sched/features, where debugfs is mounted and '
+            'not locked down'
+        )
     elif facts.tick_us > 1000:
         ways.append(
-            'a kernel with CONFIG_HZ=1000 makes bursts four times finer')
-    if facts.tick_us > LOOK_US:
+            'a kernel with CONFIG_HZ=1000 makes bursts four times finer'
+        )
+    if facts.tick_us > CHECK_US:
         ways.append(
-            '[enforcement] budget_check_us = %d has budgets looked at when '
-            'they end, for a tenth of a CPU at the most' % LOOK_US)
+            '[enforcement] budget_check_us = %d checks budgets when they '
+            'expire, for at most a tenth of a CPU' % CHECK_US
+        )
     return '; or '.join(ways)
+
+
+def _reclaiming(
+    threads: Sequence[capacity.DeadlineThread],
+) -> Iterator[Finding]:
+    """Report reclaiming threads left by a killed agent and helper."""
+    found = [
+        one for one in threads if one.reclaims and one.comm not in _HELPERS
+    ]
+    if found and not any(one.comm == reclaiming.COMM for one in threads):
+        yield Finding(
+            Level.PROBLEM,
+            'idle time',
+            '%d threads (%s) take CPU time from '
+            'ordinary threads: they reclaim bandwidth, and no agent stops '
+            'that when the host is busy'
+            % (len(found), ', '.join(str(one.tid) for one in found)),
+            'start the agent, or run "vsched-agent restore"',
+        )
+
+
+#: Threads of helpers, which always reclaim a little.
+_HELPERS = (checking.COMM, reclaiming.COMM)
 
 
 def _books(host: Host, repair: bool) -> Iterator[Finding]:
     threads = host.threads()
     measured = host.books.measured()
     yield Finding(
-        Level.OK if measured.total_units else Level.PROBLEM, 'bandwidth',
+        Level.OK if measured.total_units else Level.PROBLEM,
+        'bandwidth',
         'the kernel still admits %d mcpu; %d threads hold %d mcpu of '
-        'SCHED_DEADLINE' % (
-            _mcpu(measured.free_units), len(threads),
-            _mcpu(measured.live_units)))
+        'SCHED_DEADLINE'
+        % (
+            _mcpu(measured.free_units),
+            len(threads),
+            _mcpu(measured.live_units),
+        ),
+    )
     for thread in threads:
         yield Finding(
-            Level.OK, 'thread', '%d (process %d, %s) holds %d mcpu' % (
-                thread.tid, thread.pid, thread.comm, _mcpu(thread.units)))
+            Level.OK,
+            'thread',
+            '%d (process %d, %s) holds %d mcpu'
+            % (thread.tid, thread.pid, thread.comm, _mcpu(thread.units)),
+        )
     if measured.recovered_units:
         yield Finding(
-            Level.NOTE, 'leak', '%d mcpu (%d units of 2**-20 CPU) were held '
-            'by no thread; this kernel counts anew when its bound is read, '
-            'and has found them again' % (
-                _mcpu(measured.recovered_units), measured.recovered_units))
+            Level.NOTE,
+            'leak',
+            '%d mcpu (%d units of 2**-20 CPU) were held '
+            'by no thread; this kernel recounts when its bound is read, '
+            'and has recovered them'
+            % (_mcpu(measured.recovered_units), measured.recovered_units),
+        )
     if not measured.leaked_units:
-        yield Finding(Level.OK, 'leak', 'no bandwidth is lost')
+        yield Finding(Level.OK, 'leak', 'no bandwidth is leaked')
         return
     lost = (
         '%d mcpu (%d units of 2**-20 CPU) are held by no thread: the '
-        'kernel should admit %d mcpu in all' % (
-            measured.leaked_mcpu, measured.leaked_units,
-            _mcpu(measured.expected_units or 0)))
+        'kernel should admit %d mcpu in total'
+        % (
+            measured.leaked_mcpu,
+            measured.leaked_units,
+            _mcpu(measured.expected_units or 0),
+        )
+    )
     if not repair:
-        yield Finding(Level.PROBLEM, 'leak', lost,
-                      'vsched-agent doctor --repair')
+        yield Finding(
+            Level.PROBLEM, 'leak', lost, 'vsched-agent doctor --repair'
+        )
         return
     try:
         host.rebuild()
@@ -274,9 +361,11 @@ def _books(host: Host, repair: bool) -> Iterator[Finding]:
     host.books.invalidate()
     after = host.books.measured()
     yield Finding(
-        Level.PROBLEM if after.leaked_units else Level.OK, 'leak',
+        Level.PROBLEM if after.leaked_units else Level.OK,
+        'leak',
         '%s; after the repair %d mcpu' % (lost, after.leaked_mcpu),
-        'reboot the host' if after.leaked_units else '')
+        'reboot the host' if after.leaked_units else '',
+    )
 
 
 def _mcpu(units: int) -> int:

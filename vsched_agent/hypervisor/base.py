@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The seam between the agent and what runs the virtual machines."""
+"""The interface between the agent and the hypervisor."""
 
 import abc
 from collections.abc import Callable
@@ -22,7 +12,7 @@ import typing as ty
 
 
 class HypervisorUnavailable(Exception):
-    """The hypervisor can not be asked just now; try again later."""
+    """The hypervisor does not answer now; try again later."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,10 +21,9 @@ class Vcpu:
 
     :param index: the vCPU's number in the guest.
     :param tid: the host thread.
-    :param pinned_cpus: host CPUs the instance's definition confines it to;
+    :param pinned_cpus: host CPUs that the instance's definition pins it to;
         None when it may run anywhere.
-    :param bound: ballooning has confined it there and not its definition;
-        whoever did lets it loose again.
+    :param bound: pinned temporarily by ballooning, not by the definition.
     """
 
     index: int
@@ -45,11 +34,11 @@ class Vcpu:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Interface:
-    """A network device of the host that is one end of an instance's.
+    """The host's end of an instance's network device.
 
     :param device: its name on the host.
-    :param same_view: what it received, the instance received (macvtap);
-        else it received what the instance sent (tap).
+    :param same_view: its receive counters are the instance's (macvtap); else
+        they are the instance's transmit counters (tap).
     """
 
     device: str
@@ -70,15 +59,17 @@ class Domain:
     :param uuid: the instance's UUID, in its canonical form.
     :param name: the hypervisor's name for it.
     :param pid: the process that runs it.
-    :param vcpus: in the order of their index; those with a thread.
+    :param vcpus: those with a thread, in the order of their index.
     :param emulator_tids: the process's threads that are neither vCPU nor
         iothread.
     :param iothread_tids: threads dedicated to block I/O.
     :param extra_specs: full extra-spec names to text, from the instance's
         own metadata; empty when it carries none.
-    :param interfaces: its network devices that the host can see.
-    :param disks: the names by which its disks are counted.
-    :param metadata_problem: why the metadata can not be read, if so.
+    :param interfaces: its network devices with an end on the host.
+    :param disks: names of its disks in statistics.
+    :param metadata_problem: why the metadata cannot be read, or None.
+    :param vcpu_quota: quota and period of each vCPU in its definition, in us;
+        None when not set.
     """
 
     uuid: str
@@ -91,58 +82,60 @@ class Domain:
     metadata_problem: str | None = None
     interfaces: tuple[Interface, ...] = ()
     disks: tuple[str, ...] = ()
+    vcpu_quota: tuple[int, int] | None = None
 
 
 #: Called from the driver's own thread with the UUID of an instance that
 #: started, stopped, or changed its vCPUs or metadata, or with None when
-#: anything may have changed (the connection was lost or is back).
+#: anything may have changed (the connection was lost or restored).
 ChangeCallback = Callable[[str | None], ty.Any]
 
 
 class Hypervisor(abc.ABC):
-    """What every driver offers. All calls are safe from any thread."""
+    """The interface of all drivers. Thread-safe."""
 
     #: The driver's name in reports: qemu, xen.
     kind: str
 
     @abc.abstractmethod
     def start(self, on_change: ChangeCallback) -> None:
-        """Begin to watch; keeps trying when the hypervisor is away.
+        """Start to watch; reconnect while the hypervisor is unavailable.
 
         :param on_change: see :data:`ChangeCallback`.
         """
 
     @abc.abstractmethod
     def stop(self) -> None:
-        """Stop watching and let go of every connection and thread."""
+        """Stop watching, and close all connections and threads."""
 
     @property
     @abc.abstractmethod
     def connected(self) -> bool:
-        """Whether the last call or event found the hypervisor there."""
+        """Whether the hypervisor is connected."""
 
     @abc.abstractmethod
     def domains(self) -> Sequence[Domain]:
-        """Every running instance.
+        """Return every running instance.
 
-        :raises HypervisorUnavailable: when it can not be asked.
+        :raises HypervisorUnavailable: when it does not answer.
         """
 
     @abc.abstractmethod
     def domain(self, uuid: str) -> Domain | None:
-        """One running instance, or None when it does not run.
+        """Return one running instance, or None when it does not run.
 
-        :raises HypervisorUnavailable: when it can not be asked.
+        :raises HypervisorUnavailable: when it does not answer.
         """
 
     @abc.abstractmethod
-    def disk_counters(self, uuids: Collection[str],
-                      ) -> Mapping[str, Mapping[str, DiskCounters]]:
-        """What the disks of instances have done, by instance and disk.
+    def disk_counters(
+        self, uuids: Collection[str]
+    ) -> Mapping[str, Mapping[str, DiskCounters]]:
+        """Return disk counters by instance and disk.
 
-        Many in one call; it costs each instance's process some work.
+        One call for many instances; each instance's process has to answer.
 
         :param uuids: the instances. Those that do not run, have no disks
-            or can not be asked just now are left out of the answer.
-        :raises HypervisorUnavailable: when it can not be asked.
+            or do not answer now are left out.
+        :raises HypervisorUnavailable: when it does not answer.
         """

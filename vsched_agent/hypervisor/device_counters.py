@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The devices of one domain that vsched itself runs."""
 
@@ -20,16 +10,16 @@ import libvirt
 
 from vsched_agent.hypervisor import base
 
-# Places in what libvirt's blockStats answers.
+# Indexes in the result of libvirt's blockStats.
 _READS, _WRITES = 0, 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Devices:
-    """What a domain's devices are called.
+    """The names of a domain's devices.
 
     :param interfaces: on the host.
-    :param disks: as libvirt counts them.
+    :param disks: as in libvirt's statistics.
     """
 
     interfaces: tuple[str, ...]
@@ -37,16 +27,22 @@ class Devices:
 
     @classmethod
     def of(cls, domain: libvirt.virDomain) -> 'Devices':
-        """Those that a running domain has now."""
+        """Return those of a running domain."""
         root = ElementTree.fromstring(domain.XMLDesc(0))
-        return cls(*(tuple(
-            target.get('dev', '') for target in root.findall(
-                'devices/%s/target' % kind))
-            for kind in ('interface', 'disk')))
+        return cls(
+            *(
+                tuple(
+                    target.get('dev', '')
+                    for target in root.findall('devices/%s/target' % kind)
+                )
+                for kind in ('interface', 'disk')
+            )
+        )
 
-    def read_disks(self, domain: libvirt.virDomain,
-                   ) -> Mapping[str, base.DiskCounters]:
-        """What its disks have done since it started."""
+    def read_disks(
+        self, domain: libvirt.virDomain
+    ) -> Mapping[str, base.DiskCounters]:
+        """Return the counters of its disks since it started."""
         found = {}
         for name in self.disks:
             stats = domain.blockStats(name)

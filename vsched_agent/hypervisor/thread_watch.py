@@ -1,21 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Notices vCPU threads that nobody tells of.
+"""Detect new vCPU threads without an event.
 
-libvirt has no event for a vCPU that is plugged into a running domain, and
-its thread has no reservation until somebody looks. The kernel keeps the
-number of a process's threads as the link count of its folder ``task``: one
-system call per domain is enough to see that it changed.
+libvirt has no event for a vCPU that is plugged into a running domain, and its
+thread has no reservation until it is detected. The number of a process's
+threads is the link count of its folder ``task``: one system call per domain
+detects a change.
 """
 
 from collections.abc import Callable
@@ -26,11 +16,13 @@ import typing as ty
 
 from oslo_log import log as logging
 
+from vsched_agent import problem_log
+
 LOG = logging.getLogger(__name__)
 
 
 class Watched(ty.NamedTuple):
-    """A process that should have this many threads."""
+    """A process and its expected number of threads."""
 
     uuid: str
     pid: int
@@ -38,27 +30,31 @@ class Watched(ty.NamedTuple):
 
 
 class ThreadWatch:
-    """Compares numbers of threads, from a thread of its own.
+    """Compares numbers of threads, in a thread of its own.
 
-    :param interval_s: seconds between two looks.
-    :param watched: what to look at, asked before each look.
-    :param suspect: called with the UUID of a domain whose number of
-        threads is another one. Until ``watched`` says the new number, it
-        is called at each look.
+    :param interval_s: seconds between two checks.
+    :param watched: returns what to check, called before each check.
+    :param changed: called with the UUID of a domain whose number of threads
+        differs, at each check until ``watched`` returns the new number.
     """
 
-    def __init__(self, interval_s: float,
-                 watched: Callable[[], Iterable[Watched]],
-                 suspect: Callable[[str], ty.Any]) -> None:
+    def __init__(
+        self,
+        interval_s: float,
+        watched: Callable[[], Iterable[Watched]],
+        changed: Callable[[str], ty.Any],
+    ) -> None:
         self._interval_s = interval_s
         self._watched = watched
-        self._suspect = suspect
+        self._changed = changed
+        self._problems = problem_log.ProblemLog(LOG)
         self._stopping = threading.Event()
         self._thread = threading.Thread(
-            target=self._run, name='vsched-thread-watch', daemon=True)
+            target=self._run, name='vsched-thread-watch', daemon=True
+        )
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -67,25 +63,35 @@ class ThreadWatch:
         if self._thread is not threading.current_thread():
             self._thread.join()
 
-    def look(self) -> None:
-        """One look."""
+    def check(self) -> None:
+        """Check all processes once."""
         for one in self._watched():
             if count(one.pid) != one.threads:
-                self._suspect(one.uuid)
+                try:
+                    self._changed(one.uuid)
+                except Exception as error:
+                    self._problems.failed(
+                        one.uuid,
+                        error,
+                        'the threads of %s could not be checked',
+                        one.uuid,
+                    )
 
     def _run(self) -> None:
         while not self._stopping.wait(self._interval_s):
             try:
-                self.look()
-            except Exception:
-                LOG.exception('a look at the threads failed')
+                self.check()
+            except Exception as error:
+                self._problems.failed(
+                    'all', error, 'the threads could not be checked'
+                )
 
 
 def count(pid: int, proc: str = '/proc') -> int:
-    """How many threads a process has now; 0 when it is gone."""
+    """Return how many threads a process has; 0 when it has ended."""
     try:
-        # Two links are the folder's own (proc_task_getattr in the
-        # kernel's fs/proc/base.c adds the threads).
+        # Two links are the folder's own; proc_task_getattr in the kernel's
+        # fs/proc/base.c adds the threads.
         return os.stat('%s/%d/task' % (proc, pid)).st_nlink - 2
     except OSError:
         return 0

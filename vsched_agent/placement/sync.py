@@ -1,27 +1,17 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Makes placement look as it should."""
+"""Writes the desired state of this host's provider to placement."""
 
 import dataclasses
 import random
 import time
 import typing as ty
 
-from vsched_agent.placement import desired as desires
+from vsched_agent.placement import inventory as desires
 from vsched_lib.contract import placement as names
 from vsched_lib.openstack import placement
 
-#: How often somebody else may come first before it is called a failure.
+#: How often a conflict is retried before it is a failure.
 ATTEMPTS = 10
 #: The longest pause before another attempt, in seconds.
 PAUSE_S = 0.2
@@ -33,11 +23,11 @@ class NoCompute(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """What placement holds now.
+    """What placement has after a synchronization.
 
-    :param uuid: of our provider.
+    :param uuid: of the host's own provider.
     :param claimed_mcpu: by all instances together.
-    :param changed: whether anything had to be.
+    :param changed: whether anything was written.
     """
 
     uuid: str
@@ -47,22 +37,27 @@ class Outcome:
 
     @property
     def over_mcpu(self) -> int:
-        """By how much more is claimed than there is."""
-        return max(0, self.claimed_mcpu - self.inventory.total +
-                   self.inventory.reserved)
+        """Return by how much the claims exceed the inventory."""
+        return max(
+            0,
+            self.claimed_mcpu - self.inventory.total + self.inventory.reserved,
+        )
 
 
-def sync(client: placement.Placement, desired: desires.Desired,
-         pause: ty.Callable[[float], ty.Any] = time.sleep) -> Outcome:
-    """Compare, and write what differs.
+def sync(
+    client: placement.Placement,
+    desired: desires.Desired,
+    pause: ty.Callable[[float], ty.Any] = time.sleep,
+) -> Outcome:
+    """Compare placement with the desired state, and write what differs.
 
-    Whatever state placement is in, the next call mends it: there is nothing
-    to remember between two calls.
+    Keeps no state between two calls: each one starts from what placement
+    has.
 
     :param pause: waits for some seconds before another attempt.
-    :raises NoCompute: when the compute node isn't known there.
-    :raises placement.PlacementError: when placement doesn't take it.
-    :raises session.Unavailable: when there is no placement to talk to.
+    :raises NoCompute: when placement does not know the compute node.
+    :raises placement.PlacementError: when placement rejects a request.
+    :raises session.Unavailable: when placement cannot be reached.
     """
     for attempt in range(ATTEMPTS):
         try:
@@ -74,15 +69,15 @@ def sync(client: placement.Placement, desired: desires.Desired,
     raise AssertionError('unreachable')
 
 
-def _once(client: placement.Placement,
-          desired: desires.Desired) -> Outcome:
+def _once(client: placement.Placement, desired: desires.Desired) -> Outcome:
     root = client.provider(desired.compute_name)
     if root is None:
         raise NoCompute(
-            'placement has no provider %s, and so no place for this host\'s '
-            'capacity; nova-compute makes it, and [placement] compute_name '
+            'placement has no provider %s, which is the parent of this '
+            "host's; nova-compute creates it, and [placement] compute_name "
             'must be what "openstack hypervisor list" shows'
-            % desired.compute_name)
+            % desired.compute_name
+        )
     own, changed = _own(client, desired, root)
 
     generation, found = client.inventories(own.uuid)
@@ -103,13 +98,16 @@ def _once(client: placement.Placement,
     return Outcome(own.uuid, inventory, sum(claims.values()), changed)
 
 
-def _own(client: placement.Placement, desired: desires.Desired,
-         root: placement.Provider) -> tuple[placement.Provider, bool]:
+def _own(
+    client: placement.Placement,
+    desired: desires.Desired,
+    root: placement.Provider,
+) -> tuple[placement.Provider, bool]:
     own = client.provider(desired.name)
     if own is not None and own.parent_uuid == root.uuid:
         return own, False
     if own is not None and client.reparents:
-        # The host was installed anew; the claims on it are still claims.
+        # The host was reinstalled; the claims on its provider stay valid.
         return client.reparent(own, root.uuid), True
     if own is not None:
         client.delete(own)
@@ -117,7 +115,7 @@ def _own(client: placement.Placement, desired: desires.Desired,
 
 
 def remove(client: placement.Placement, compute_name: str) -> bool:
-    """Take this host's provider away.
+    """Delete this host's provider.
 
     :returns: whether there was one.
     :raises placement.InUse: when instances have claims on it.

@@ -1,97 +1,120 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""How a privileged helper is started."""
+"""Start a privileged helper."""
 
 from collections.abc import Iterable
-import contextlib
 import os
 import shlex
-import sys
 import threading
 import typing as ty
 
+from oslo_config import cfg
 from oslo_privsep import priv_context
+
+from vsched_agent.privileged import channel
+from vsched_agent.privileged import isolated
+
+#: Where a service manager listens for each helper, by its name.
+SOCKET = '/run/vsched-helpers/%s.sock'
+
+_HELPER = 'vsched_agent.privileged.helper'
+
+
+def _options(name: str) -> list[cfg.Opt]:
+    return [
+        cfg.StrOpt(
+            'helper_command',
+            help='Command that starts the helper, in place of the one that '
+            'root runs itself and any other user runs by "sudo -n". '
+            'The name of the helper is appended. Standard input is the '
+            'socket that the helper serves.',
+        ),
+        cfg.StrOpt(
+            'helper_socket',
+            default=SOCKET % name,
+            help='Unix socket at which a service manager starts the helper. '
+            'An agent that is not root connects to it where it exists, '
+            'and starts no process then.',
+        ),
+        *(
+            option
+            for option in priv_context.OPTS
+            if option.name in ('logger_name', 'log_daemon_traceback')
+        ),
+    ]
 
 
 class Context(priv_context.PrivContext):
     """A privsep context that needs no configuration.
 
-    The helper is this very interpreter, started as it is by root, by sudo
-    from anyone else. ``helper_command`` in the context's section overrides
-    both.
+    The helper runs in the same interpreter, isolated: behind a service
+    manager's socket where there is one, else started directly by root, by sudo
+    by other users. ``helper_command`` in the context's section overrides both.
 
     :param name: of the context object, below ``module``.
-    :param module: where it lives.
+    :param module: its module.
     :param section: of the configuration.
-    :param capabilities: what the helper keeps of root's power.
+    :param capabilities: those that the helper keeps.
     """
 
-    def __init__(self, name: str, module: str, section: str,
-                 capabilities: Iterable[int]) -> None:
+    def __init__(
+        self, name: str, module: str, section: str, capabilities: Iterable[int]
+    ) -> None:
+        #: The capabilities that it keeps, as numbered by oslo.privsep.
+        self.kept = tuple(capabilities)
         super().__init__(
-            'vsched_agent.privileged', cfg_section=section,
-            pypath='%s.%s' % (module, name), capabilities=capabilities)
+            'vsched_agent.privileged',
+            cfg_section=section,
+            pypath='%s.%s' % (module, name),
+            capabilities=list(self.kept),
+        )
+        #: The helper's name on its command line.
+        self.name = name.removesuffix('_pctxt')
         self._given: ty.Any = None
         self._starting = threading.Lock()
 
-    def start(self, method: priv_context.Method =
-              priv_context.Method.ROOTWRAP) -> None:
-        """Start the helper, unless another thread just did."""
+    def start(
+        self, method: priv_context.Method = priv_context.Method.ROOTWRAP
+    ) -> None:
+        """Start the helper, unless another thread just did.
+
+        :param method: ignored.
+        :raises daemon.FailedToDropPrivileges: when it does not start.
+        """
         with self._starting:
-            # The library would warn of that.
             if self.channel is None:
-                super().start(method)
+                path = self.helper_socket()
+                self.channel = (
+                    channel.connect(self, path)
+                    if path
+                    else channel.spawn(self, self.command())
+                )
 
     def use(self, conf: ty.Any) -> None:
-        """Take options from here rather than from the global ones."""
-        conf.register_opts(priv_context.OPTS, group=self.cfg_section)
+        """Read options from here instead of the global ones."""
+        conf.register_opts(_options(self.name), group=self.cfg_section)
         self._given = conf
 
     @property
     def conf(self) -> ty.Any:
-        """The context's section, with the capabilities it declares."""
+        """Return the context's configuration section."""
         if self._given is None:
             return super().conf
         return self._given[self.cfg_section]
 
-    def helper_command(self, sockpath: str) -> list[str]:
-        """What starts the helper.
+    def helper_socket(self) -> str | None:
+        """Return the service manager's socket for this helper, if used."""
+        if self.conf.helper_command or os.geteuid() == 0:
+            return None
+        path = str(getattr(self.conf, 'helper_socket', SOCKET % self.name))
+        return path if os.path.exists(path) else None
 
-        :param sockpath: where it is to report.
+    def command(self) -> tuple[str, ...]:
+        """Return the command that starts the helper, which is constant.
+
+        ``etc/sudoers.d/vsched-agent`` permits only these command lines.
         """
         if self.conf.helper_command:
-            command = shlex.split(self.conf.helper_command)
-        else:
-            command = [] if os.geteuid() == 0 else ['sudo', '-n']
-            command += [sys.executable, '-m', 'oslo_privsep.daemon']
-        for option in ('config_file', 'config_dir'):
-            for path in (getattr(self._given, option, None) or ()):
-                command += ['--' + option.replace('_', '-'), path]
-        return [*command, '--privsep_context', str(self.pypath),
-                '--privsep_sock_path', sockpath]
-
-
-@contextlib.contextmanager
-def in_process(*contexts: priv_context.PrivContext) -> ty.Iterator[None]:
-    """Run entrypoints in the caller's process, for tests.
-
-    :param contexts: whose entrypoints.
-    """
-    before = [(context, context.client_mode) for context in contexts]
-    for context in contexts:
-        context.set_client_mode(False)
-    try:
-        yield
-    finally:
-        for context, mode in before:
-            context.set_client_mode(mode)
+            return (*shlex.split(self.conf.helper_command), self.name)
+        words = isolated.command('-W', 'ignore', '-m', _HELPER, self.name)
+        return words if os.geteuid() == 0 else ('sudo', '-n', *words)

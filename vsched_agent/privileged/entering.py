@@ -1,19 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Threads enter SCHED_DEADLINE or change their parameters, all or none."""
+"""Move threads into SCHED_DEADLINE or change their parameters, all or none."""
 
 from collections.abc import Iterable
+import contextlib
 import errno
+import os
 import time
 import typing as ty
 
@@ -21,17 +13,17 @@ from vsched_agent.privileged import leaving
 from vsched_agent.privileged import syscalls
 from vsched_agent.privileged import threads
 
-#: Bandwidth of deadline threads that died or slept is given back at their
-#: 0-lag time, up to a period later: a first EBUSY may be about ghosts.
+#: The kernel frees the bandwidth of ended or sleeping threads at their 0-lag
+#: time, up to a period later: a first EBUSY may be temporary.
 BUSY_TRIES = 6
 BUSY_WAIT_S = 0.02
 
-#: How often a thread that stands still is taken out and put in again.
-_GOING_TRIES = 3
+#: How often a stuck thread is taken out of the class and put back.
+_RUNNING_TRIES = 3
 
 
 class Request(ty.NamedTuple):
-    """What one thread shall have.
+    """The parameters requested for one thread.
 
     :param tid: the thread.
     :param runtime_ns: budget.
@@ -46,20 +38,25 @@ class Request(ty.NamedTuple):
 
     @property
     def attr(self) -> syscalls.Attr:
-        """The request as the kernel takes it."""
+        """Return the request as scheduling parameters."""
         return syscalls.Attr(
             syscalls.SCHED_DEADLINE,
-            self.flags | syscalls.FLAG_RESET_ON_FORK, 0, 0,
-            self.runtime_ns, self.period_ns, self.period_ns)
+            self.flags | syscalls.FLAG_RESET_ON_FORK,
+            0,
+            0,
+            self.runtime_ns,
+            self.period_ns,
+            self.period_ns,
+        )
 
 
 class Failure(ty.NamedTuple):
-    """Why the threads have what they had before.
+    """Why the threads kept their former parameters.
 
     :param tid: the thread that failed.
     :param errno: the kernel's reason.
     :param step: ``read`` or ``set``.
-    :param unrestored: threads that could not be given back what they had.
+    :param unrestored: threads whose parameters could not be restored.
     """
 
     tid: int
@@ -69,9 +66,9 @@ class Failure(ty.NamedTuple):
 
 
 def enter(requests: Iterable[Request]) -> Failure | None:
-    """Put every thread under its parameters, or leave all as they were.
+    """Set every thread's parameters, or leave all unchanged.
 
-    :param requests: one a thread.
+    :param requests: one per thread.
     :returns: None when all are in force.
     """
     plan: list[tuple[int, Request, syscalls.Attr]] = []
@@ -80,35 +77,58 @@ def enter(requests: Iterable[Request]) -> Failure | None:
             before = syscalls.get_attr(request.tid)
         except OSError as failure:
             return Failure(request.tid, failure.errno or 0, 'read')
-        plan.append((bandwidth(request.attr) - bandwidth(before),
-                     request, before))
-    # What gives bandwidth back goes first, so that a change which fits as a
-    # whole is not refused on the way; undoing goes in reverse likewise.
+        plan.append(
+            (bandwidth(request.attr) - bandwidth(before), request, before)
+        )
+    # Decreases first, so that a change which fits as a whole is not refused
+    # halfway; undo in reverse order.
     plan.sort(key=lambda entry: entry[0])
     done: list[tuple[Request, syscalls.Attr]] = []
     for _, request, before in plan:
         try:
-            _set_patiently(request)
+            _set_with_retries(request)
             if before.policy != syscalls.SCHED_DEADLINE:
-                _set_going(request, before)
+                _ensure_running(request, before)
         except OSError as failure:
-            return Failure(request.tid, failure.errno or 0, 'set',
-                           _undo(done))
+            return Failure(request.tid, failure.errno or 0, 'set', _undo(done))
         if before.policy == syscalls.SCHED_DEADLINE:
             leaving.changed(request.tid, before)
         done.append((request, before))
     return None
 
 
+def enter_self(request: Request, comm: str) -> None:
+    """Put the calling thread under SCHED_DEADLINE.
+
+    :param request: the parameters.
+    :param comm: its name from now on, in /proc/PID/task/TID/comm.
+    :raises OSError: with the kernel's errno.
+    """
+    # The class admits only threads that may use every CPU.
+    os.sched_setaffinity(request.tid, range(os.sysconf('SC_NPROCESSORS_CONF')))
+    with (
+        contextlib.suppress(OSError),
+        open(
+            '/proc/self/task/%d/comm' % request.tid, 'w', encoding='ascii'
+        ) as file,
+    ):
+        file.write(comm)
+    with leaving.exclusive:
+        failure = enter([request])
+    if failure is not None:
+        raise OSError(failure.errno, os.strerror(failure.errno))
+
+
 def bandwidth(attr: syscalls.Attr) -> int:
-    """What a thread holds of the admitted bandwidth, in 2**-20 CPU."""
+    """Return a thread's part of the admitted bandwidth, in 2**-20 CPU."""
     if attr.policy != syscalls.SCHED_DEADLINE:
         return 0
     return syscalls.kernel_bandwidth(
-        attr.runtime_ns, attr.period_ns or attr.deadline_ns)
+        attr.runtime_ns, attr.period_ns or attr.deadline_ns
+    )
 
 
-def _set_patiently(request: Request) -> None:
+def _set_with_retries(request: Request) -> None:
     for left in reversed(range(BUSY_TRIES)):
         try:
             syscalls.set_attr(request.tid, request.attr)
@@ -120,21 +140,21 @@ def _set_patiently(request: Request) -> None:
             return
 
 
-def _set_going(request: Request, before: syscalls.Attr) -> None:
-    """See to it that a thread which has come into the class runs.
+def _ensure_running(request: Request, before: syscalls.Attr) -> None:
+    """Make sure that a thread which entered the class can run.
 
-    One that left too shortly before, whoever took it out, may still be
-    flagged as throttled: see :mod:`vsched_agent.privileged.leaving`. Out
-    again, the kernel forgets that, as its 0-lag time is over by then.
+    One that left shortly before may still be flagged as throttled, see
+    :mod:`vsched_agent.privileged.leaving`. Leaving again clears the flag, as
+    its 0-lag time is over by then.
     """
-    for _ in range(_GOING_TRIES):
-        if not _stands_still(request):
+    for _ in range(_RUNNING_TRIES):
+        if not _stuck(request):
             return
         leaving.leave([leaving.Request(request.tid, before)])
-        _set_patiently(request)
+        _set_with_retries(request)
 
 
-def _stands_still(request: Request) -> bool:
+def _stuck(request: Request) -> bool:
     with threads.View(request.tid) as view:
         found = _budget(view)
         if found is None:
@@ -144,10 +164,9 @@ def _stands_still(request: Request) -> bool:
 
 
 def _budget(view: threads.View) -> tuple[int, int | None] | None:
-    """What an overdrawn, runnable thread owes; None of any other."""
+    """Return the debt and deadline of a runnable, overrun thread, or None."""
     left_ns = view.left_ns()
-    if left_ns is None or left_ns >= 0 or (
-            view.state() != threads.RUNNABLE):
+    if left_ns is None or left_ns >= 0 or (view.state() != threads.RUNNABLE):
         return None
     return left_ns, view.deadline_ns()
 
@@ -164,6 +183,9 @@ def _undo(done: list[tuple[Request, syscalls.Attr]]) -> tuple[int, ...]:
                 unrestored.append(request.tid)
         else:
             unrestored.extend(
-                failure.tid for failure in leaving.leave(
-                    [leaving.Request(request.tid, before)]))
+                failure.tid
+                for failure in leaving.leave(
+                    [leaving.Request(request.tid, before)]
+                )
+            )
     return tuple(unrestored)

@@ -1,40 +1,34 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Threads leave SCHED_DEADLINE without taking bandwidth with them.
+"""Move threads out of SCHED_DEADLINE without leaking bandwidth.
 
 What the kernel does (kernel/sched/deadline.c: ``switched_from_dl()``,
 ``task_non_contending()``, ``start_dl_timer()``), as measured on Linux 6.18:
 
-* A runnable thread that leaves gives its bandwidth back, at its 0-lag time.
-  A sleeper whose 0-lag time is over gives nothing back, ever. So a sleeper
-  is first parked on parameters whose bandwidth the kernel counts as zero.
-* What an overdrawn thread owes is counted in periods of the parameters it
-  has; on the parking place a microsecond is a second. So nothing that runs
-  is parked, and what is parked leaves within microseconds. A sleeper that
-  is overdrawn might wake in these: it is replenished or awake soon, and
-  waited for before it is parked.
+* The bandwidth of a runnable thread that leaves is freed at its 0-lag time.
+  That of a sleeping thread whose 0-lag time is over is never freed. So a
+  sleeper is first parked on parameters whose bandwidth the kernel counts as
+  zero.
+* The same leak happens when a thread falls asleep between the check of its
+  state and the call that takes it out. For threads that alternate between
+  both states, as I/O threads do, the code therefore waits briefly until they
+  sleep or are throttled; a throttled thread cannot fall asleep.
+* The debt of an overrun thread is repaid in periods of its parameters; with
+  the parking parameters a microsecond takes a second. So no runnable thread
+  is parked, and a parked thread leaves within microseconds. An overrun
+  sleeper might wake in these, so the code waits until it is replenished.
 * A throttled thread that leaves stays flagged as throttled until the timer
-  of its 0-lag time, but nobody replenishes it any more. Coming back into
-  the class in between, it would stand still for good. So whoever left while
-  runnable is waited for, and :mod:`vsched_agent.privileged.entering` looks
-  whether those that come back run.
-* Rebuilding the root domains makes the books anew from the threads in the
-  class. If a thread has left and its 0-lag time is still to come, its
-  bandwidth is then taken off once more. So the wait is kept short.
+  of its 0-lag time, but is not replenished any more. Entering the class
+  before that, it would never run. So the code waits after taking out a
+  runnable thread, and :mod:`vsched_agent.privileged.entering` checks that
+  threads run.
+* Rebuilding the root domains recounts the bandwidth of the threads in the
+  class. If a thread has left before its 0-lag time, its bandwidth is then
+  subtracted twice. So the wait is kept short.
 
-The relative deadline of the parking place is shorter than its period on
-purpose: a sleeper that wakes on it is held back for the microseconds until
-it is out, rather than let loose on a budget of 1 us.
+The relative deadline of the parking parameters is shorter than their period on
+purpose: a sleeper that wakes is throttled for the microseconds until it has
+left, rather than run on a budget of 1 us.
 """
 
 from collections.abc import Iterable
@@ -48,29 +42,31 @@ from vsched_agent.privileged import threads
 
 #: clock_getres(2): as coarse as the scheduler's tick.
 _CLOCK_MONOTONIC_COARSE = 6
-#: What a runnable thread may have overdrawn where the kernel does not tell:
-#: a tick, at which budgets end.
+#: Assumed overrun of a runnable thread where the kernel does not show it: a
+#: tick, at which budgets expire.
 TICK_NS = round(time.clock_getres(_CLOCK_MONOTONIC_COARSE) * 1e9)
 
 #: The longest wait for the timers of a thread that has left.
-SETTLE_MOST_S = 5.0
-#: How often an overdrawn sleeper is looked at.
-_LOOK_S = 0.0005
+LONGEST_WAIT_S = 5.0
+#: Interval of polling a thread's state, in seconds.
+_POLL_S = 0.0005
+#: Longest wait for a running thread to sleep or be throttled. One that does
+#: neither for so long is unlikely to within the next microseconds.
+_CATCH_S = 0.02
 
-#: Held by whoever changes deadline bandwidth in this process, so that
-#: nobody comes between the two steps of a leave and that a probe does not
-#: refuse an instance.
+#: Held while this process changes deadline bandwidth: the two steps of a leave
+#: are not interrupted, and a probe does not cause a refusal.
 exclusive = threading.RLock()
 
-#: By thread, when the last deadline it got under parameters that it holds no
-#: longer is over, in nanoseconds of the steady clock.
+#: By thread, the end of its last deadline under former parameters, in
+#: nanoseconds of the steady clock.
 _over_ns: dict[int, int] = {}
-#: As many are remembered before those of the past are forgotten.
+#: Expired entries are removed above this number.
 _REMEMBERED = 1024
 
 
 class Request(ty.NamedTuple):
-    """How one thread shall be scheduled instead.
+    """The scheduling parameters of a thread after it leaves.
 
     :param tid: the thread.
     :param attr: a policy other than SCHED_DEADLINE.
@@ -81,7 +77,7 @@ class Request(ty.NamedTuple):
 
 
 class Failure(ty.NamedTuple):
-    """A thread that did not get what was asked.
+    """A thread that could not leave.
 
     :param tid: the thread.
     :param errno: the kernel's reason.
@@ -92,39 +88,40 @@ class Failure(ty.NamedTuple):
 
 
 def leave(requests: Iterable[Request]) -> tuple[Failure, ...]:
-    """Take threads out of the class; those that are gone count as out.
+    """Take threads out of the class; ended threads count as out.
 
-    Returns when their bandwidth is free and they may enter the class again:
+    Return when their bandwidth is free and they may enter the class again:
     at once for sleepers, within about two periods for runnable threads.
 
-    :param requests: one a thread.
+    :param requests: one per thread.
     :returns: those that could not leave.
     """
     failures = []
-    settled_ns = 0
+    wait_ns = 0
     for request in requests:
         try:
             with threads.View(request.tid) as view:
-                _await_paid(request.tid, view)
+                _await_replenished(request.tid, view)
+                _await_stable(request.tid, view)
                 with exclusive:
-                    settled_ns = max(settled_ns, _leave(request, view))
+                    wait_ns = max(wait_ns, _leave(request, view))
         except ProcessLookupError:
             continue
         except OSError as failure:
             failures.append(Failure(request.tid, failure.errno or 0))
-    # What they left behind is a matter of timers, of which nobody tells.
-    time.sleep(min(SETTLE_MOST_S, settled_ns * 1e-9))
+    # The kernel frees the bandwidth by timers and does not report it.
+    time.sleep(min(LONGEST_WAIT_S, wait_ns * 1e-9))
     return tuple(failures)
 
 
 def changed(tid: int, before: syscalls.Attr) -> None:
-    """A thread was given other parameters inside the class.
+    """Note that a thread's parameters were changed inside the class.
 
-    The deadline it has stays until it is replenished, at most two of the
-    periods it had: it may be later than any that the new ones give.
+    It keeps its deadline until it is replenished, for at most two former
+    periods: that may be later than any deadline of the new parameters.
 
     :param tid: the thread.
-    :param before: what it held.
+    :param before: its former parameters.
     """
     now_ns = time.monotonic_ns()
     if len(_over_ns) >= _REMEMBERED:
@@ -134,41 +131,57 @@ def changed(tid: int, before: syscalls.Attr) -> None:
     _over_ns[tid] = max(_over_ns.get(tid, 0), now_ns + 2 * before.period_ns)
 
 
-def _await_paid(tid: int, view: threads.View) -> None:
-    """Wait until a thread does not sleep while it is overdrawn.
+def _await_replenished(tid: int, view: threads.View) -> None:
+    """Wait until a thread is not both asleep and overrun.
 
-    The kernel replenishes a throttled sleeper at its next period, from its
-    debt on; one that nobody replenishes was overdrawn in another life.
+    The kernel replenishes a throttled sleeper at its next period, less its
+    debt. Without a replenishment the debt is from an earlier stay in the
+    class, and the wait times out.
     """
     held = syscalls.get_attr(tid)
     if held.policy != syscalls.SCHED_DEADLINE:
         return
     give_up_s = None
-    while ((left_ns := view.left_ns() or 0) < 0 and
-           view.state() != threads.RUNNABLE):
+    while (
+        left_ns := view.left_ns() or 0
+    ) < 0 and view.state() != threads.RUNNABLE:
         now_s = time.monotonic()
         if give_up_s is None:
             give_up_s = now_s + min(
-                SETTLE_MOST_S, _repaid_ns(held, -left_ns) * 1e-9)
+                LONGEST_WAIT_S, _repaid_ns(held, -left_ns) * 1e-9
+            )
         if now_s >= give_up_s:
             break
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
+
+
+def _await_stable(tid: int, view: threads.View) -> None:
+    """Wait briefly until a thread sleeps or is throttled."""
+    if syscalls.get_attr(tid).policy != syscalls.SCHED_DEADLINE:
+        return
+    give_up_s = time.monotonic() + _CATCH_S
+    while (
+        view.state() == threads.RUNNABLE
+        and (view.left_ns() or 0) >= 0
+        and time.monotonic() < give_up_s
+    ):
+        time.sleep(_POLL_S)
 
 
 def _repaid_ns(held: syscalls.Attr, owed_ns: int) -> int:
-    """The time in which a thread has paid what it owes, at the most.
+    """Return the longest time in which a thread repays its debt.
 
-    Its deadline was moved for what it owed before that, which was a tick at
-    the most as well.
+    Its deadline may have been moved for an earlier debt of up to a tick.
     """
     return 2 * held.period_ns + (
-        (owed_ns + TICK_NS) * held.period_ns // held.runtime_ns)
+        (owed_ns + TICK_NS) * held.period_ns // held.runtime_ns
+    )
 
 
 def _leave(request: Request, view: threads.View) -> int:
     """Take one thread out.
 
-    :returns: nanoseconds until nothing of it remains in the class.
+    :returns: nanoseconds until its bandwidth is free.
     """
     tid, attr = request
     held = syscalls.get_attr(tid)
@@ -184,6 +197,6 @@ def _leave(request: Request, view: threads.View) -> int:
     parking.park_and_set(tid, attr)
     if view.run_ns() == ran_ns and view.state() != threads.RUNNABLE:
         return 0
-    # It may have woken on the parking place and be flagged as throttled
-    # until that place's next period.
+    # It may have woken while parked and be flagged as throttled until the next
+    # period of the parking parameters.
     return parking.PARKED.period_ns

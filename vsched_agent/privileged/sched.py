@@ -1,100 +1,121 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What the agent may do to the scheduling of threads: CAP_SYS_NICE.
+"""Entrypoints that change the scheduling of threads: CAP_SYS_NICE.
 
-Every entrypoint takes and returns plain values, for a whole instance at
-once. They exclude each other: bandwidth asked for by a probe must not refuse
-an instance.
+Every entrypoint takes and returns plain values, for a whole instance at once.
+They are serialized: bandwidth reserved by a probe must not cause a refusal.
+Threads that vsched does not own are refused
+(:mod:`vsched_agent.privileged.ownership`).
 """
 
 from collections.abc import Iterable
 from collections.abc import Sequence
+import errno
 import os
 import typing as ty
 
+from oslo_log import log as logging
 from oslo_privsep import capabilities
 
 from vsched_agent.privileged import context
 from vsched_agent.privileged import entering
 from vsched_agent.privileged import leaving
-from vsched_agent.privileged import probing
+from vsched_agent.privileged import ownership
+from vsched_agent.privileged import probe
 from vsched_agent.privileged import syscalls
 
+LOG = logging.getLogger(__name__)
+
 sched_pctxt = context.Context(
-    'sched_pctxt', __name__, 'vsched_sched_privileged',
-    [capabilities.CAP_SYS_NICE])
+    'sched_pctxt',
+    __name__,
+    'vsched_sched_privileged',
+    [capabilities.CAP_SYS_NICE],
+)
 
 
 @sched_pctxt.entrypoint
 def set_deadline(requests: Iterable[Sequence[int]]) -> dict[str, ty.Any]:
     """Put threads under SCHED_DEADLINE, all or none.
 
-    :param requests: (tid, runtime_ns, period_ns, flags) a thread.
-    :returns: empty when it is done; else the fields of
-        :class:`vsched_agent.privileged.entering.Failure`.
+    :param requests: (tid, runtime_ns, period_ns, flags) per thread.
+    :returns: empty on success; else the fields of
+        :class:`vsched_agent.privileged.entering.Failure`. For a thread that
+        vsched does not own, ``step`` is ``owner`` and ``why`` the reason.
     """
+    wanted = [entering.Request(*request) for request in requests]
+    for tid, why in ownership.refusals(
+        request.tid for request in wanted
+    ).items():
+        return {
+            **entering.Failure(tid, errno.EPERM, 'owner')._asdict(),
+            'why': why,
+        }
     with leaving.exclusive:
-        failure = entering.enter(
-            entering.Request(*request) for request in requests)
+        failure = entering.enter(wanted)
     return failure._asdict() if failure else {}
 
 
 @sched_pctxt.entrypoint
-def leave_deadline(requests: Iterable[Sequence[int]],
-                   ) -> tuple[tuple[int, int], ...]:
+def leave_deadline(
+    requests: Iterable[Sequence[int]],
+) -> tuple[tuple[int, int], ...]:
     """Take threads out of SCHED_DEADLINE without leaking bandwidth.
 
-    :param requests: (tid, policy, flags, nice, priority) a thread.
-    :returns: (tid, errno) of those that could not leave.
+    :param requests: (tid, policy, flags, nice, priority) per thread.
+    :returns: (tid, errno) of those that could not leave, EPERM for those that
+        vsched does not own.
     """
-    return tuple((tid, number) for tid, number in leaving.leave(
-        leaving.Request(tid, syscalls.Attr(*rest))
-        for tid, *rest in requests))
+    wanted = [
+        leaving.Request(tid, syscalls.Attr(*rest)) for tid, *rest in requests
+    ]
+    refused = ownership.refusals(request.tid for request in wanted)
+    for why in refused.values():
+        LOG.warning('%s', why)
+    return (
+        *((tid, errno.EPERM) for tid in refused),
+        *leaving.leave(
+            request for request in wanted if request.tid not in refused
+        ),
+    )
 
 
 @sched_pctxt.entrypoint
 def try_deadline() -> int:
-    """Whether this process can put a thread under SCHED_DEADLINE.
+    """Test whether this process can put a thread under SCHED_DEADLINE.
 
     :returns: 0, also when the class is full; else the kernel's errno.
     """
     with leaving.exclusive:
-        return probing.attempt()
+        return probe.attempt()
 
 
 @sched_pctxt.entrypoint
 def probe_free_bandwidth(most: int) -> int:
-    """What the kernel still admits.
+    """Return what the kernel still admits.
 
     :param most: where to stop.
     :returns: bandwidth in 2**-20 CPU, see
-        :func:`vsched_agent.privileged.probing.probe`.
+        :func:`vsched_agent.privileged.probe.probe`.
     """
     with leaving.exclusive:
-        return probing.probe(most)
+        return probe.probe(most)
 
 
 @sched_pctxt.entrypoint
 def set_affinity(requests: Iterable[tuple[int, Sequence[int]]]) -> int:
     """Set the CPUs that threads may use.
 
-    :param requests: (tid, CPUs) a thread; threads that are gone are passed
-        over.
+    :param requests: (tid, CPUs) per thread; ended threads are skipped.
     :returns: how many threads were set.
+    :raises PermissionError: for a thread that vsched does not own; nothing is
+        done then.
     :raises OSError: with the kernel's errno.
     """
+    wanted = tuple(requests)
+    ownership.check(tid for tid, _ in wanted)
     done = 0
-    for tid, cpus in requests:
+    for tid, cpus in wanted:
         try:
             os.sched_setaffinity(tid, cpus)
         except ProcessLookupError:

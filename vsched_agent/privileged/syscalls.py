@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The scheduling calls that Python does not offer.
+"""The scheduling system calls that Python does not offer.
 
 sched_getattr(2) and sched_setattr(2), by number, since the C library has no
 wrappers for them everywhere. Reading needs no privilege and is called
@@ -32,9 +22,9 @@ SCHED_BATCH = 3
 SCHED_IDLE = 5
 SCHED_DEADLINE = 6
 
-#: Children start as SCHED_OTHER. Without it a deadline thread can not fork.
+#: Children start as SCHED_OTHER. Without it a deadline thread cannot fork.
 FLAG_RESET_ON_FORK = 0x01
-#: Idle bandwidth may be used beyond the runtime (GRUB).
+#: The thread may use idle bandwidth beyond its runtime (GRUB).
 FLAG_RECLAIM = 0x02
 
 #: (sched_setattr, sched_getattr) by machine. The table of the kernel's
@@ -52,20 +42,25 @@ _NUMBERS = {
 _NR_SETATTR, _NR_GETATTR = _NUMBERS.get(platform.machine(), _GENERIC)
 
 #: struct sched_attr as of SCHED_ATTR_SIZE_VER0: size, policy, flags, nice,
-#: priority, runtime, deadline, period. Every kernel takes this size.
+#: priority, runtime, deadline, period. Every kernel accepts this size.
 _ATTR = struct.Struct('=IIQiIQQQ')
 
 # PyDLL keeps the interpreter lock over the call: the calls never sleep and
-# take a microsecond, and two of them in a row must not have another thread
-# of ours between them (see leaving).
+# take a microsecond, and no other thread of this process may run between two
+# of them (see leaving).
 _syscall = ctypes.PyDLL(None, use_errno=True).syscall
 _syscall.restype = ctypes.c_long
-_syscall.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p,
-                     ctypes.c_uint, ctypes.c_uint)
+_syscall.argtypes = (
+    ctypes.c_long,
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.c_uint,
+    ctypes.c_uint,
+)
 
 
 class Attr(ty.NamedTuple):
-    """How one thread is scheduled, as sched_attr(2) has it.
+    """Scheduling parameters of one thread; see sched_setattr(2).
 
     :param policy: one of the ``SCHED_`` numbers.
     :param flags: ``FLAG_`` bits.
@@ -86,7 +81,7 @@ class Attr(ty.NamedTuple):
 
 
 class _Buffer(threading.local):
-    """One sched_attr a thread, made once: reading is done all the time."""
+    """One sched_attr per thread, reused as reads are frequent."""
 
     def __init__(self) -> None:
         self.raw = bytearray(_ATTR.size)
@@ -98,7 +93,7 @@ _buffer = _Buffer()
 
 
 def get_attr(tid: int) -> Attr:
-    """How a thread is scheduled now.
+    """Return a thread's scheduling parameters.
 
     :param tid: the thread; 0 for the caller.
     :raises ProcessLookupError: when there is no such thread.
@@ -111,14 +106,14 @@ def get_attr(tid: int) -> Attr:
 
 
 def set_attr(tid: int, attr: Attr) -> None:
-    """Change how a thread is scheduled.
+    """Set a thread's scheduling parameters.
 
     :param tid: the thread; 0 for the caller.
-    :param attr: what it shall have.
+    :param attr: the parameters.
     :raises ProcessLookupError: when there is no such thread.
-    :raises OSError: EBUSY when the bandwidth is not there, EPERM when the
-        thread may not run on every CPU of its root domain or the caller
-        lacks CAP_SYS_NICE, EINVAL when the values are out of range.
+    :raises OSError: EBUSY when bandwidth is missing, EPERM when the thread may
+        not run on every CPU of its root domain or the caller lacks
+        CAP_SYS_NICE, EINVAL when the values are out of range.
     """
     buffer = _buffer
     _ATTR.pack_into(buffer.raw, 0, _ATTR.size, *attr)
@@ -128,12 +123,13 @@ def set_attr(tid: int, attr: Attr) -> None:
 
 def _fail(call: str, tid: int) -> ty.NoReturn:
     number = ctypes.get_errno()
-    raise OSError(number, '%s of thread %d: %s' % (
-        call, tid, os.strerror(number)))
+    raise OSError(
+        number, '%s of thread %d: %s' % (call, tid, os.strerror(number))
+    )
 
 
 def known() -> bool:
-    """Whether this kernel has the calls at all."""
+    """Return whether this kernel has these system calls."""
     try:
         get_attr(0)
     except OSError as failure:
@@ -144,7 +140,7 @@ def known() -> bool:
 
 
 def kernel_bandwidth(runtime_ns: int, period_ns: int) -> int:
-    """Bandwidth as the kernel counts it: truncated, 2**20 is one CPU.
+    """Return bandwidth as the kernel counts it, truncated, in 2**-20 CPU.
 
     ``to_ratio()`` of kernel/sched/core.c.
     """

@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What /proc says about one thread that sched_getattr(2) does not."""
+"""Read properties of a thread from /proc that sched_getattr(2) lacks."""
 
 import ctypes
 import errno
@@ -18,34 +8,38 @@ import os
 import types
 import typing as ty
 
-#: States of a thread that waits for a CPU or has one.
+#: State of a thread that runs or waits for a CPU.
 RUNNABLE = 'R'
-#: States of a thread that holds nothing any more.
+#: States of a thread that has ended.
 DEAD = frozenset('XZ')
 
 # PyDLL keeps the interpreter lock: see syscalls.
 _pread = ctypes.PyDLL(None, use_errno=True).pread
 _pread.restype = ctypes.c_ssize_t
-_pread.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t,
-                   ctypes.c_long)
+_pread.argtypes = (
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_long,
+)
 _ROOM = 8192
 
 
 def state(tid: int) -> str:
-    """The letter of a thread's state.
+    """Return the letter of a thread's state.
 
     :param tid: the thread.
-    :raises ProcessLookupError: when it is gone or dead.
+    :raises ProcessLookupError: when it has ended.
     """
     with View(tid) as view:
         return view.state()
 
 
 class View:
-    """One thread's files, opened once to be read quickly.
+    """One thread's files, opened once for fast reads.
 
     :param tid: the thread.
-    :raises ProcessLookupError: when it is gone.
+    :raises ProcessLookupError: when it has ended.
     """
 
     def __init__(self, tid: int) -> None:
@@ -62,9 +56,12 @@ class View:
     def __enter__(self) -> ty.Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None,
-                 value: BaseException | None,
-                 trace: types.TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: types.TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -74,39 +71,40 @@ class View:
         self._files.clear()
 
     def state(self) -> str:
-        """The letter of the thread's state in /proc/TID/stat.
+        """Return the letter of the thread's state in /proc/TID/stat.
 
-        :raises ProcessLookupError: when it is gone or dead.
+        :raises ProcessLookupError: when it has ended.
         """
-        # The name before it may hold anything, parentheses included.
+        # The name before it may contain parentheses.
         letter = self._read('stat').rpartition(b')')[2][1:2].decode()
         if letter in DEAD:
             raise ProcessLookupError(
-                errno.ESRCH, 'thread %d is dead' % self._tid)
+                errno.ESRCH, 'thread %d is dead' % self._tid
+            )
         return letter
 
     def run_ns(self) -> int:
-        """CPU time the thread has used, as of the kernel's last look.
+        """Return the thread's CPU time, as last accounted by the kernel.
 
-        :raises ProcessLookupError: when it is gone.
+        :raises ProcessLookupError: when it has ended.
         """
         return int(self._read('schedstat').split()[0])
 
     def left_ns(self) -> int | None:
-        """What is left of the thread's deadline budget.
+        """Return what is left of the thread's deadline budget.
 
-        :returns: as of the kernel's last look; negative when it is
-            overdrawn; None when the kernel does not tell.
-        :raises ProcessLookupError: when it is gone.
+        :returns: as last accounted by the kernel; negative when overrun; None
+            when the kernel does not show it.
+        :raises ProcessLookupError: when it has ended.
         """
         return self._number(b'dl.runtime')
 
     def deadline_ns(self) -> int | None:
-        """The absolute deadline of a deadline thread, by the kernel's clock.
+        """Return a thread's absolute deadline, by the kernel's clock.
 
-        :returns: as of the kernel's last look; None when the kernel does
-            not tell.
-        :raises ProcessLookupError: when it is gone.
+        :returns: as last accounted by the kernel; None when the kernel does
+            not show it.
+        :raises ProcessLookupError: when it has ended.
         """
         return self._number(b'dl.deadline')
 
@@ -117,7 +115,7 @@ class View:
         start = text.find(name)
         if start < 0:
             return None
-        return int(text[text.index(b':', start) + 1:].split(None, 1)[0])
+        return int(text[text.index(b':', start) + 1 :].split(None, 1)[0])
 
     def _open(self, name: str) -> None:
         path = '/proc/%d/%s' % (self._tid, name)
@@ -135,6 +133,7 @@ class View:
         length = _pread(self._files[name], self._buffer, _ROOM, 0)
         if length < 0:
             number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number),
-                          '/proc/%d/%s' % (self._tid, name))
+            raise OSError(
+                number, os.strerror(number), '/proc/%d/%s' % (self._tid, name)
+            )
         return self._buffer.raw[:length]

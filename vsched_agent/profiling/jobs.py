@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Runs what operators have ordered of this host.
 
@@ -27,6 +17,7 @@ import typing as ty
 
 from oslo_log import log as logging
 
+from vsched_agent.privileged import isolated
 from vsched_lib.contract import messages
 
 LOG = logging.getLogger(__name__)
@@ -49,9 +40,12 @@ class Jobs:
     :param on_report: told how far a job has got; from any thread.
     """
 
-    def __init__(self, command: Sequence[str],
-                 arguments: Callable[[messages.JobOrder], Sequence[str]],
-                 on_report: Callable[[messages.JobReport], None]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        arguments: Callable[[messages.JobOrder], Sequence[str]],
+        on_report: Callable[[messages.JobReport], None],
+    ) -> None:
         self._command = tuple(command)
         self._arguments = arguments
         self._on_report = on_report
@@ -63,7 +57,8 @@ class Jobs:
         self._cancelled = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(
-            target=self._run, name='vsched-jobs', daemon=True)
+            target=self._run, name='vsched-jobs', daemon=True
+        )
 
     def start(self) -> None:
         """Begin to work."""
@@ -83,19 +78,24 @@ class Jobs:
         with self._lock:
             self._waiting.clear()
             for order in jobs.orders:
-                mine = (self._running is not None and
-                        self._running.uuid == order.uuid)
+                mine = (
+                    self._running is not None
+                    and self._running.uuid == order.uuid
+                )
                 if order.wanted is messages.JobWanted.CANCEL:
                     if mine:
                         self._cancelled = True
                         self._end_running()
                     else:
                         self._tell(order, State.CANCELLED, 0, 'not started')
-                elif not mine and self._finished.get(
-                        order.uuid, 0) < order.attempt:
+                elif (
+                    not mine
+                    and self._finished.get(order.uuid, 0) < order.attempt
+                ):
                     self._waiting[order.uuid] = order
             if self._running is not None and self._running.uuid not in {
-                    order.uuid for order in jobs.orders}:
+                order.uuid for order in jobs.orders
+            }:
                 # Nobody wants it any more.
                 self._cancelled = True
                 self._end_running()
@@ -131,14 +131,20 @@ class Jobs:
                 return State.CANCELLED, 0, 'not started'
             # Its input stays open as long as this process lives, and tells
             # the run when to end.
-            self._process = process = subprocess.Popen(
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, text=True)
+            self._process = process = isolated.start(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
         self._tell(order, State.RUNNING, 0, 'started')
         said: list[str] = []
         listener = threading.Thread(
             target=lambda: said.extend(ty.cast(ty.IO[str], process.stderr)),
-            name='vsched-job-words', daemon=True)
+            name='vsched-job-words',
+            daemon=True,
+        )
         listener.start()
         progress_ppm, detail = self._follow(order, process)
         code = process.wait()
@@ -150,14 +156,17 @@ class Jobs:
             self._process = None
         if code == 0:
             return State.DONE, 1_000_000, detail
-        if (code == STOPPED or self._cancelled or
-                self._stopping.is_set()):
+        if code == STOPPED or self._cancelled or self._stopping.is_set():
             return State.CANCELLED, progress_ppm, detail
-        return State.FAILED, progress_ppm, (
-            ''.join(said).strip()[-_LAST_WORDS:] or 'exit code %d' % code)
+        return (
+            State.FAILED,
+            progress_ppm,
+            (''.join(said).strip()[-_LAST_WORDS:] or 'exit code %d' % code),
+        )
 
-    def _follow(self, order: messages.JobOrder,
-                process: subprocess.Popen[str]) -> tuple[int, str]:
+    def _follow(
+        self, order: messages.JobOrder, process: subprocess.Popen[str]
+    ) -> tuple[int, str]:
         progress_ppm, detail, told_s = 0, '', 0.0
         for line in ty.cast(ty.IO[str], process.stdout):
             try:
@@ -176,8 +185,20 @@ class Jobs:
         if self._process is not None:
             self._process.terminate()
 
-    def _tell(self, order: messages.JobOrder, state: State,
-              progress_ppm: int, detail: str) -> None:
-        self._on_report(messages.JobReport(
-            order.uuid, order.attempt, state, progress_ppm, time.time(),
-            detail))
+    def _tell(
+        self,
+        order: messages.JobOrder,
+        state: State,
+        progress_ppm: int,
+        detail: str,
+    ) -> None:
+        self._on_report(
+            messages.JobReport(
+                order.uuid,
+                order.attempt,
+                state,
+                progress_ppm,
+                time.time(),
+                detail,
+            )
+        )

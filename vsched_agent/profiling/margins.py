@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a host's error profile means for a reservation.
 
@@ -19,7 +9,6 @@ whose bound the host can not show is refused with the measured figure.
 
 from collections.abc import Callable
 from collections.abc import Mapping
-import dataclasses
 import typing as ty
 
 from vsched_lib.contract import certification
@@ -41,22 +30,29 @@ class Margins:
     :param confidence: with which the measured errors bound those to come.
     """
 
-    def __init__(self, profile: Callable[[], profiles.ErrorProfile | None],
-                 host: Mapping[str, ty.Any],
-                 confidence: float = 0.8) -> None:
+    def __init__(
+        self,
+        profile: Callable[[], profiles.ErrorProfile | None],
+        host: Mapping[str, ty.Any],
+        confidence: float = 0.8,
+    ) -> None:
         self._profile = profile
         self._host = host
         self._confidence = confidence
-        self._certified: tuple[profiles.ErrorProfile, dict[
-            tuple[str, int], certificates.Certificate]] | None = None
+        self._certified: (
+            tuple[
+                profiles.ErrorProfile,
+                dict[tuple[str, int], certificates.Certificate],
+            ]
+            | None
+        ) = None
 
     @property
     def confidence(self) -> float:
         """How sure a bound must be."""
         return self._confidence
 
-    def certified(self) -> Mapping[
-            tuple[str, int], certificates.Certificate]:
+    def certified(self) -> Mapping[tuple[str, int], certificates.Certificate]:
         """By backend and period in microseconds, what is known of errors.
 
         Empty when nothing is, or what there is is of another host.
@@ -66,75 +62,79 @@ class Margins:
             return {}
         # Looked at for every instance, made anew a few times a year.
         if self._certified is None or self._certified[0] is not profile:
-            self._certified = profile, {
-                (one.backend, one.period_us): one.bounds
-                for one in snapshot.certify(profile, self._confidence)}
+            self._certified = (
+                profile,
+                {
+                    (one.backend, one.period_us): one.bounds
+                    for one in snapshot.certify(profile, self._confidence)
+                },
+            )
         return self._certified[1]
 
-    def grant(self, promise: reservation.Reservation,
-              backend: reservation.Backend, bound_ppm: int,
-              policy: fit.Policy = fit.DEFAULT) -> reservation.Reservation:
-        """The promise with the runtime it needs.
-
-        :param backend: that would hold it.
-        :param bound_ppm: what may be missing in one second of a hundred, in
-            ppm of the promise.
-        :raises errors.Refused: when the host can not show the bound, with
-            the measured figures.
-        """
-        # The tick is of no account for errors, nor is there any I/O.
-        need = fit.need_by(
-            backend, fit.Ask(1, promise, bound_ppm), promise, fit.Host(
-                self._host['cpus'], 0, 0, frozenset((backend,)),
-                self.certified(), None, policy))
-        for problem in need.problems:
-            if problem.cause is fit.Cause.ERROR:
-                raise self.refusal(promise, backend, bound_ppm, policy)
-        return dataclasses.replace(promise, runtime_us=need.runtime_us)
-
-    def refusal(self, promise: reservation.Reservation,
-                backend: reservation.Backend, bound_ppm: int,
-                policy: fit.Policy) -> errors.Refused:
+    def refusal(
+        self,
+        promise: reservation.Reservation,
+        backend: reservation.Backend,
+        bound_ppm: int,
+        policy: fit.Policy,
+    ) -> errors.Refused:
         """Why the bound can not be shown, with the measured figures.
 
         :param promise: of which that was found.
         """
         share_ppm = int(promise.utilisation * error.PPM)
         figures: dict[str, ty.Any] = {
-            'backend': str(backend), 'period_us': promise.period_us,
-            'share_ppm': share_ppm, 'bound_ppm': bound_ppm,
-            'confidence': self._confidence}
+            'backend': str(backend),
+            'period_us': promise.period_us,
+            'share_ppm': share_ppm,
+            'bound_ppm': bound_ppm,
+            'confidence': self._confidence,
+        }
         profile = self._profile()
-        points = [] if profile is None else certification.contended(
-            profile, backend, promise.period_us)
+        points = (
+            []
+            if profile is None
+            else certification.contended(profile, backend, promise.period_us)
+        )
         if profile is None or not points:
             return _refused(
                 'backend %s was not measured under contention at a period '
-                'of %d us; "vsched-agent profile error" measures it' % (
-                    backend, promise.period_us), figures)
+                'of %d us; "vsched-agent profile error" measures it'
+                % (backend, promise.period_us),
+                figures,
+            )
         found = error.evidence(points, share_ppm, self._confidence)
         figures.update(profile_version=profile.version, samples=found.n)
         differ = certification.differences(profile, self._host)
         if differ:
             return _refused(
                 'profile %d was measured with another %s; "vsched-agent '
-                'profile error" measures this host anew' % (
-                    profile.version, ', '.join(differ)), figures)
+                'profile error" measures this host anew'
+                % (profile.version, ', '.join(differ)),
+                figures,
+            )
         if found.lower_ppm is None:
             needed = error.samples_needed(self._confidence)
             return _refused(
                 'a share of %g %% by %s takes %d samples at each share next '
-                'to it and at one that is not above it; the profile has %d' % (
-                    share_ppm / 10_000, backend, needed, found.n),
-                {**figures, 'samples_needed': needed})
+                'to it and at one that is not above it; the profile has %d'
+                % (share_ppm / 10_000, backend, needed, found.n),
+                {**figures, 'samples_needed': needed},
+            )
         return _refused(
             '%s was measured to fall short by %g %% in one second of a '
             'hundred at a share of %g %% (profile %d), and %g %% may be '
-            'missing; no margin of at most %g %% makes up for it' % (
-                backend, -found.lower_ppm / 10_000, share_ppm / 10_000,
-                profile.version, bound_ppm / 10_000,
-                policy.most_margin_ppm / 10_000),
-            {**figures, 'measured_p99_lower_ppm': found.lower_ppm})
+            'missing; no margin of at most %g %% makes up for it'
+            % (
+                backend,
+                -found.lower_ppm / 10_000,
+                share_ppm / 10_000,
+                profile.version,
+                bound_ppm / 10_000,
+                policy.most_margin_ppm / 10_000,
+            ),
+            {**figures, 'measured_p99_lower_ppm': found.lower_ppm},
+        )
 
 
 def _refused(detail: str, figures: dict[str, ty.Any]) -> errors.Refused:

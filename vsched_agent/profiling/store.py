@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """This host's profiles, in files.
 
@@ -46,8 +36,7 @@ class Profiles(ty.Generic[Kind]):
     :param keep: how many of each source are kept.
     """
 
-    def __init__(self, kind: type[Kind], folder: str,
-                 keep: int = 20) -> None:
+    def __init__(self, kind: type[Kind], folder: str, keep: int = 20) -> None:
         self._kind: type[Kind] = kind
         self._folder = folder
         self._keep = keep
@@ -72,7 +61,7 @@ class Profiles(ty.Generic[Kind]):
         except BaseException:
             os.unlink(path)
             raise
-        for version in sorted(self._versions(profile.source))[:-self._keep]:
+        for version in sorted(self._versions(profile.source))[: -self._keep]:
             os.unlink(self._path(profile.source, version))
 
     def latest(self, source: Source) -> Kind | None:
@@ -97,8 +86,15 @@ class Profiles(ty.Generic[Kind]):
 
     def newest(self) -> dict[Source, int]:
         """By source, the newest version; looks at the folder only."""
-        return {source: max(versions) for source in Source
-                if (versions := set(self._versions(source)))}
+        return {
+            source: max(versions)
+            for source in Source
+            if (versions := set(self._versions(source)))
+        }
+
+    def versions(self, source: Source) -> list[int]:
+        """The versions of a source that are kept, the oldest first."""
+        return sorted(self._versions(source))
 
     def _versions(self, source: Source) -> Iterator[int]:
         with contextlib.suppress(FileNotFoundError):
@@ -108,5 +104,4 @@ class Profiles(ty.Generic[Kind]):
                     yield int(match[2])
 
     def _path(self, source: Source, version: int) -> str:
-        return os.path.join(
-            self._folder, '%s-%06d.json' % (source, version))
+        return os.path.join(self._folder, '%s-%06d.json' % (source, version))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What every enforcement backend must do, the fake one as well."""
 
@@ -36,8 +26,10 @@ class BackendSuite(abc.ABC):
         """End one thread."""
 
     def held(self, targets):
-        return [found and (found.runtime_us, found.period_us, found.mode)
-                for _, found in sorted(self.backend.read(targets).items())]
+        return [
+            found and (found.runtime_us, found.period_us, found.mode)
+            for _, found in sorted(self.backend.read(targets).items())
+        ]
 
     def test_it_is_usable_here(self):
         self.assertTrue(self.backend.supports().usable)
@@ -59,25 +51,32 @@ class BackendSuite(abc.ABC):
         targets = sorted(self.targets(2), key=lambda one: one.tid)
         prior = self.backend.prior(targets)
         for figures in ((4_000, 2_000), (2_000, 8_000)):
-            self.backend.apply_each([
-                (target, reservation.Reservation(runtime_us, 20_000))
-                for target, runtime_us in zip(
-                    targets, figures, strict=True)])
+            self.backend.apply_each(
+                [
+                    (target, reservation.Reservation(runtime_us, 20_000))
+                    for target, runtime_us in zip(
+                        targets, figures, strict=True
+                    )
+                ]
+            )
             self.assertEqual(
                 [(runtime_us, 20_000, CAPPED) for runtime_us in figures],
-                self.held(targets))
+                self.held(targets),
+            )
         self.backend.restore(targets, prior)
 
     def test_nothing_is_half_applied(self):
         targets = self.targets(3)
         prior = self.backend.prior(targets)
-        self.backend.apply(
-            targets[:2], reservation.Reservation(4_000, 20_000))
+        self.backend.apply(targets[:2], reservation.Reservation(4_000, 20_000))
         before = self.held(targets[:2])
         self.end(targets[2])
         refusal = self.assertRaises(
-            errors.Refused, self.backend.apply, targets,
-            reservation.Reservation(6_000, 20_000))
+            errors.Refused,
+            self.backend.apply,
+            targets,
+            reservation.Reservation(6_000, 20_000),
+        )
         self.assertEqual(errors.Code.THREADS_GONE, refusal.code)
         self.assertEqual(before, self.held(targets[:2]))
         self.backend.restore(targets, prior)

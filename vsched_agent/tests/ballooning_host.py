@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What the tests of ballooning need: instances, a host, a clock."""
 
@@ -24,10 +14,10 @@ import typing as ty
 from oslotest import base as test_base
 
 from vsched_agent.ballooning import base
-from vsched_agent.ballooning import controller
-from vsched_agent.ballooning import steps
-from vsched_agent.hypervisor import simulated_guests
+from vsched_agent.ballooning import planner
+from vsched_agent.ballooning import transaction
 from vsched_agent.tests import fakes
+from vsched_agent.tests import simulated_guests
 from vsched_lib.contract import balloons
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -46,15 +36,16 @@ class Memory:
     def balloons(self) -> list[Mapping[str, ty.Any]]:
         return list(self.rows.values())
 
-    def note_balloon(self, instance_uuid: str,
-                     body: Mapping[str, ty.Any]) -> None:
+    def note_balloon(
+        self, instance_uuid: str, body: Mapping[str, ty.Any]
+    ) -> None:
         self.rows[instance_uuid] = body
 
     def forget_balloon(self, instance_uuid: str) -> None:
         self.rows.pop(instance_uuid, None)
 
 
-class Hands:
+class HostActions:
     """A host that does what it is told, and writes it down."""
 
     def __init__(self) -> None:
@@ -70,17 +61,25 @@ class Hands:
         self.prepared = True
 
     @contextlib.contextmanager
-    def hastened(self, domain: ty.Any, limit_s: float) -> Iterator[None]:
+    def preempt_faster(self, domain: ty.Any, limit_s: float) -> Iterator[None]:
         self.hasty.add(domain.uuid)
         try:
             yield
         finally:
             self.hasty.remove(domain.uuid)
 
-    def found(self, domain: ty.Any, indexes: Sequence[int],
-              ) -> Sequence[Mapping[str, ty.Any]] | None:
-        return [{'tid': vcpu.tid} for vcpu in domain.vcpus
-                if vcpu.index in indexes] if self.bindable else None
+    def found(
+        self, domain: ty.Any, indexes: Sequence[int]
+    ) -> Sequence[Mapping[str, ty.Any]] | None:
+        return (
+            [
+                {'tid': vcpu.tid}
+                for vcpu in domain.vcpus
+                if vcpu.index in indexes
+            ]
+            if self.bindable
+            else None
+        )
 
     def bind(self, domain: ty.Any, pins: Mapping[int, int]) -> None:
         self.pins[domain.uuid] = dict(pins)
@@ -88,10 +87,14 @@ class Hands:
     def forget(self, uuid: str) -> None:
         self.shapes.pop(uuid, None)
 
-    def reshape(self, uuid: str, record: base.Record | None,
-                loose: base.Record | None = None) -> None:
-        if loose is not None:
-            self.unbound.append(loose)
+    def reshape(
+        self,
+        uuid: str,
+        record: base.Record | None,
+        unpin: base.Record | None = None,
+    ) -> None:
+        if unpin is not None:
+            self.unbound.append(unpin)
         if record is None:
             self.shapes.pop(uuid, None)
         elif self.refuse is not None:
@@ -106,55 +109,83 @@ class Host:
     Time passes when it is told to; a second is one look.
     """
 
-    def __init__(self, cpus: int = 2, memory: Memory | None = None,
-                 guests: simulated_guests.SimulatedGuests | None = None,
-                 settings: base.Settings | None = None) -> None:
+    def __init__(
+        self,
+        cpus: int = 2,
+        memory: Memory | None = None,
+        guests: simulated_guests.SimulatedGuests | None = None,
+        settings: base.Settings | None = None,
+    ) -> None:
         self.now_s = 1000.0
         self.guests = guests or simulated_guests.SimulatedGuests()
         self.memory = memory or Memory()
-        self.hands = Hands()
+        self.actions = HostActions()
         self.events: list[tuple[ty.Any, ...]] = []
-        self.told: list[
-            balloons.BalloonReport | balloons.BalloonChange] = []
-        self.settings = settings or base.Settings(guest_timeout_s=0.3)
+        self.told: list[balloons.BalloonReport | balloons.BalloonChange] = []
+        # What is done to most of these goes on after the trial, and few have
+        # a counter.
+        self.settings = settings or base.Settings(
+            guest_timeout_s=0.3, keep_unknown=True
+        )
         self.domains: dict[str, ty.Any] = {}
         self.wishes: dict[str, base.Wishes] = {}
         self.busy: dict[str, tuple[float, float]] = {}
         self.promises: dict[str, reservation.Reservation] = {}
         self.strays: set[str] = set()
-        self.controller = controller.Controller(
-            self.settings, self.guests,
-            steps.Steps(self.guests, self.hands, self.memory,
-                        self.settings),
-            self.tell, lambda: range(cpus), self.told.append,
-            lambda: self.now_s)
+        self.controller = planner.Controller(
+            self.settings,
+            self.guests,
+            transaction.Steps(
+                self.guests, self.actions, self.memory, self.settings
+            ),
+            self.tell,
+            lambda: range(cpus),
+            self.told.append,
+            lambda: self.now_s,
+        )
 
-    def tell(self, code: str, severity: messages.Severity, detail: str,
-             instance_uuid: str | None = None,
-             figures: dict[str, ty.Any] | None = None) -> None:
+    def tell(
+        self,
+        code: str,
+        severity: messages.Severity,
+        detail: str,
+        instance_uuid: str | None = None,
+        figures: dict[str, ty.Any] | None = None,
+    ) -> None:
         self.events.append((code, instance_uuid, detail, figures))
 
-    def stands(self, uuid: str) -> balloons.BalloonReport:
+    def last_report(self, uuid: str) -> balloons.BalloonReport:
         """What was last told of how an instance stands."""
-        return [one for one in self.told
-                if isinstance(one, balloons.BalloonReport) and
-                one.instance_uuid == uuid][-1]
+        return [
+            one
+            for one in self.told
+            if isinstance(one, balloons.BalloonReport)
+            and one.instance_uuid == uuid
+        ][-1]
 
     def history(self, uuid: str) -> list[balloons.BalloonChange]:
         """What was told of its balloons, the last word on each."""
         return balloons.whole(
-            one for one in self.told
-            if isinstance(one, balloons.BalloonChange) and
-            one.instance_uuid == uuid)
+            one
+            for one in self.told
+            if isinstance(one, balloons.BalloonChange)
+            and one.instance_uuid == uuid
+        )
 
     def codes(self) -> list[str]:
         """The kinds of events so far, without their common part."""
         return [code.rpartition('.')[2] for code, *_ in self.events]
 
-    def add(self, number: int, vcpus: int = 4, run: float = 0.25,
-            wait: float = 0.75, boot: bool = True,
-            promise: reservation.Reservation | None = None,
-            **wishes: ty.Any) -> str:
+    def add(
+        self,
+        number: int,
+        vcpus: int = 4,
+        run: float = 0.25,
+        wait: float = 0.75,
+        boot: bool = True,
+        promise: reservation.Reservation | None = None,
+        **wishes: ty.Any,
+    ) -> str:
         """An instance whose vCPUs run and wait for parts of the time."""
         domain = fakes.domain(number, vcpus)
         uuid = domain.uuid
@@ -170,14 +201,14 @@ class Host:
     def restart(self, uuid: str) -> None:
         """Its process is another one."""
         self.domains[uuid] = dataclasses.replace(
-            self.domains[uuid], pid=self.domains[uuid].pid + 1)
+            self.domains[uuid], pid=self.domains[uuid].pid + 1
+        )
 
     def pass_time(self, seconds: int = 1) -> None:
         """So many looks, each with all that comes of it."""
         for _ in range(seconds):
             self.now_s += 1
-            self.controller.see([
-                self._sample(uuid) for uuid in self.domains])
+            self.controller.see([self._sample(uuid) for uuid in self.domains])
             self.settle()
 
     def settle(self) -> None:
@@ -208,11 +239,19 @@ class Host:
             # Bound to a CPU of its own.
             run, wait = run + wait, 0.0
         return base.Sample(
-            domain, self.wishes[uuid], SECOND_NS, {
+            domain,
+            self.wishes[uuid],
+            SECOND_NS,
+            {
                 vcpu.index: contention.VcpuUse(
-                    int(run * SECOND_NS), int(wait * SECOND_NS), 100)
-                if vcpu.index in online else contention.VcpuUse(0, 0)
-                for vcpu in domain.vcpus}, self.promises.get(uuid))
+                    int(run * SECOND_NS), int(wait * SECOND_NS), 100
+                )
+                if vcpu.index in online
+                else contention.VcpuUse(0, 0)
+                for vcpu in domain.vcpus
+            },
+            self.promises.get(uuid),
+        )
 
 
 class HostCase(test_base.BaseTestCase):
@@ -237,5 +276,5 @@ class HostCase(test_base.BaseTestCase):
         for uuid in uuids:
             count = len(host.domains[uuid].vcpus)
             self.assertEqual(set(range(count)), host.guests.online(uuid))
-            self.assertNotIn(uuid, host.hands.shapes)
+            self.assertNotIn(uuid, host.actions.shapes)
             self.assertNotIn(uuid, host.memory.rows)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What every channel to a guest must do, whatever is behind it."""
 
@@ -17,7 +7,7 @@ import typing as ty
 import unittest
 import uuid as uuids
 
-from vsched_agent.hypervisor import channel
+from vsched_agent.hypervisor import vcpu_channel as channel
 
 TIMEOUT_S = 15.0
 PATH = '/run/vsched.progress'
@@ -58,19 +48,21 @@ class ChannelSuite(_TestCase):
     # The tests
 
     def online(self, uuid: str) -> set[int]:
-        return set(self.channel.ask(uuid, TIMEOUT_S).online)
+        return set(self.channel.get_vcpus(uuid, TIMEOUT_S).online)
 
-    def set_online(self, uuid: str, *wanted: int,
-                   timeout_s: float = TIMEOUT_S) -> None:
-        found = self.channel.set_online(
-            uuid, frozenset(wanted), timeout_s)
+    def set_online(
+        self, uuid: str, *wanted: int, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        found = self.channel.set_online(uuid, frozenset(wanted), timeout_s)
         self.assertEqual(set(wanted), found.online)
 
     def test_down_and_up(self):
         uuid = self.boot(4)
-        guest = self.channel.ask(uuid, TIMEOUT_S)
-        self.assertEqual(({0, 1, 2, 3}, set(), {0}), (
-            guest.online, guest.offline, guest.fixed))
+        guest = self.channel.get_vcpus(uuid, TIMEOUT_S)
+        self.assertEqual(
+            ({0, 1, 2, 3}, set(), {0}),
+            (guest.online, guest.offline, guest.fixed),
+        )
         for wanted in ((0,), (0, 1), (0, 1), (0, 1, 2, 3)):
             self.set_online(uuid, *wanted)
             self.assertEqual(set(wanted), self.online(uuid))
@@ -79,8 +71,12 @@ class ChannelSuite(_TestCase):
         uuid = self.boot(2)
         for wanted in ((), (1,), (0, 1, 2)):
             failure = self.assertRaises(
-                channel.ChannelFailed, self.channel.set_online, uuid,
-                frozenset(wanted), TIMEOUT_S)
+                channel.ChannelFailed,
+                self.channel.set_online,
+                uuid,
+                frozenset(wanted),
+                TIMEOUT_S,
+            )
             self.assertTrue(failure.undone)
             self.assertEqual({0, 1}, self.online(uuid))
 
@@ -95,8 +91,12 @@ class ChannelSuite(_TestCase):
         uuid = self.boot(2)
         self.hang(uuid)
         self.assertRaises(
-            channel.GuestMute, self.channel.set_online, uuid,
-            frozenset({0}), 1.0)
+            channel.GuestAgentUnavailable,
+            self.channel.set_online,
+            uuid,
+            frozenset({0}),
+            1.0,
+        )
         self.come_back(uuid)
         self.assertEqual({0, 1}, self.online(uuid))
         self.set_online(uuid, 0)
@@ -105,21 +105,31 @@ class ChannelSuite(_TestCase):
         uuid = self.boot(2)
         self.ignore(uuid)
         failure = self.assertRaises(
-            channel.ChannelFailed, self.channel.set_online, uuid,
-            frozenset({0}), 2.0)
-        self.assertNotIsInstance(failure, channel.GuestMute)
+            channel.ChannelFailed,
+            self.channel.set_online,
+            uuid,
+            frozenset({0}),
+            2.0,
+        )
+        self.assertNotIsInstance(failure, channel.GuestAgentUnavailable)
         self.assertEqual({0, 1}, self.online(uuid))
 
     def test_nobody_there(self):
         uuid = str(uuids.uuid4())
-        self.assertRaises(channel.GuestMute, self.channel.ask, uuid, 1.0)
         self.assertRaises(
-            channel.GuestMute, self.channel.progress, uuid, PATH, 1.0)
+            channel.GuestAgentUnavailable, self.channel.get_vcpus, uuid, 1.0
+        )
+        self.assertRaises(
+            channel.GuestAgentUnavailable,
+            self.channel.progress,
+            uuid,
+            PATH,
+            1.0,
+        )
         self.assertEqual({}, self.channel.yields([uuid]))
 
     def test_progress(self):
         uuid = self.boot(1)
         self.assertIsNone(self.channel.progress(uuid, PATH, TIMEOUT_S))
         self.write_progress(uuid, '1234567')
-        self.assertEqual(
-            1234567, self.channel.progress(uuid, PATH, TIMEOUT_S))
+        self.assertEqual(1234567, self.channel.progress(uuid, PATH, TIMEOUT_S))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Trees that look like /proc and /sys/fs/cgroup do."""
 
@@ -17,15 +7,15 @@ import pathlib
 
 import fixtures
 
-_HYBRID = '''\
+_HYBRID = """\
 30 1 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro
 31 30 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
 32 30 0:28 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
 33 30 0:29 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset
-'''
-_UNIFIED = '''\
+"""
+_UNIFIED = """\
 31 1 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate
-'''
+"""
 
 
 class FakeCgroups(fixtures.Fixture):
@@ -40,16 +30,27 @@ class FakeCgroups(fixtures.Fixture):
 
     def _setUp(self) -> None:
         self.root = self.useFixture(fixtures.TempDir()).path
-        self.write('proc/self/mountinfo',
-                   _HYBRID if self.version == 1 else _UNIFIED)
+        for name, new in (
+            ('cgroup_tree.ROOT', self.root),
+            # No file system of the kernel's, and no real threads.
+            ('cgroup_tree._version', lambda folder: self.version),
+            ('ownership.refusals', lambda tids: {}),
+        ):
+            self.useFixture(
+                fixtures.MonkeyPatch('vsched_agent.privileged.' + name, new)
+            )
+        self.write(
+            'proc/self/mountinfo', _HYBRID if self.version == 1 else _UNIFIED
+        )
         if self.version == 1:
             self.cpu = 'sys/fs/cgroup/cpu,cpuacct'
             self.cpuset = 'sys/fs/cgroup/cpuset'
             self.write('sys/fs/cgroup/unified/cgroup.controllers', '')
         else:
             self.cpu = self.cpuset = 'sys/fs/cgroup'
-            self.write('sys/fs/cgroup/cgroup.controllers',
-                       'cpuset cpu io memory')
+            self.write(
+                'sys/fs/cgroup/cgroup.controllers', 'cpuset cpu io memory'
+            )
         self.group('', cpus='0-1')
 
     def write(self, path: str, text: str) -> None:
@@ -62,8 +63,14 @@ class FakeCgroups(fixtures.Fixture):
         """A file's text."""
         return pathlib.Path(self.root, path).read_text().strip()
 
-    def group(self, name: str, tids: tuple[int, ...] = (), quota: str = '-1',
-              period: str = '100000', cpus: str = '') -> None:
+    def group(
+        self,
+        name: str,
+        tids: tuple[int, ...] = (),
+        quota: str = '-1',
+        period: str = '100000',
+        cpus: str = '',
+    ) -> None:
         """Make a group and put threads into it."""
         listed = ''.join('%d\n' % tid for tid in tids)
         if self.version == 1:
@@ -77,13 +84,20 @@ class FakeCgroups(fixtures.Fixture):
         else:
             folder = os.path.join(self.cpu, name)
             self.write(folder + '/cgroup.threads', listed)
-            self.write(folder + '/cpu.max', '%s %s' % (
-                'max' if quota == '-1' else quota, period))
+            self.write(
+                folder + '/cpu.max',
+                '%s %s' % ('max' if quota == '-1' else quota, period),
+            )
             self.write(folder + '/cpuset.cpus', cpus)
         for tid in tids:
-            self.write('proc/%d/cgroup' % tid, (
-                '4:cpuset:/%s\n3:cpu,cpuacct:/%s\n0::/' % (name, name)
-                if self.version == 1 else '0::/%s' % name))
+            self.write(
+                'proc/%d/cgroup' % tid,
+                (
+                    '4:cpuset:/%s\n3:cpu,cpuacct:/%s\n0::/' % (name, name)
+                    if self.version == 1
+                    else '0::/%s' % name
+                ),
+            )
 
     def gone(self, tid: int) -> None:
         """Let a thread end."""

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A scheduler that keeps books as Linux does, leaks included."""
 
@@ -21,10 +11,10 @@ import typing as ty
 import fixtures
 
 from vsched_agent.privileged import cgroup
-from vsched_agent.privileged import context
 from vsched_agent.privileged import sched
 from vsched_agent.privileged import syscalls
 from vsched_agent.privileged import threads
+from vsched_agent.tests import in_process
 
 CPU = 1 << 20
 #: Thread numbers above any that a real machine hands out.
@@ -58,8 +48,11 @@ class FakeKernel(fixtures.Fixture):
     :param cpus: CPUs online.
     """
 
-    def __init__(self, bound: int = CPU * 18 // 10,
-                 cpus: frozenset[int] = frozenset((0, 1))) -> None:
+    def __init__(
+        self,
+        bound: int = CPU * 18 // 10,
+        cpus: frozenset[int] = frozenset((0, 1)),
+    ) -> None:
         super().__init__()
         self.bound = bound
         self.cpus = cpus
@@ -71,21 +64,23 @@ class FakeKernel(fixtures.Fixture):
         self._tids = itertools.count(_FIRST_TID)
 
     def _setUp(self) -> None:
-        manager = context.in_process(sched.sched_pctxt, cgroup.cgroup_pctxt)
+        manager = in_process.entrypoints(
+            sched.sched_pctxt, cgroup.cgroup_pctxt
+        )
         manager.__enter__()
         self.addCleanup(manager.__exit__, None, None, None)
         self._getaffinity = os.sched_getaffinity
         self._setaffinity = os.sched_setaffinity
         for name, new in (
-                ('vsched_agent.privileged.syscalls.get_attr', self.get_attr),
-                ('vsched_agent.privileged.syscalls.set_attr', self.set_attr),
-                ('vsched_agent.privileged.threads.View', self._view),
-                ('vsched_agent.privileged.entering.time.sleep',
-                 self.slept.append),
-                ('os.sched_getaffinity', self._get_cpus),
-                ('os.sched_setaffinity', self._set_cpus),
-                ('vsched_agent.enforcement.kernel.online_cpus',
-                 lambda root='/': self.cpus)):
+            ('vsched_agent.privileged.syscalls.get_attr', self.get_attr),
+            ('vsched_agent.privileged.syscalls.set_attr', self.set_attr),
+            ('vsched_agent.privileged.threads.View', self._view),
+            ('vsched_agent.privileged.ownership.refusals', lambda tids: {}),
+            ('vsched_agent.privileged.entering.time.sleep', self.slept.append),
+            ('os.sched_getaffinity', self._get_cpus),
+            ('os.sched_setaffinity', self._set_cpus),
+            ('vsched_agent.host.cpu_list.online', lambda root='/': self.cpus),
+        ):
             self.useFixture(fixtures.MonkeyPatch(name, new))
 
     def start(self, **fields) -> int:
@@ -106,7 +101,8 @@ class FakeKernel(fixtures.Fixture):
     def used(self) -> int:
         """What threads hold and what has leaked, in 2**-20 CPU."""
         return self.leaked + sum(
-            _units(thread.attr) for thread in self.threads.values())
+            _units(thread.attr) for thread in self.threads.values()
+        )
 
     @property
     def free(self) -> int:
@@ -120,9 +116,10 @@ class FakeKernel(fixtures.Fixture):
         thread = self._thread(tid)
         before, wanted = _units(thread.attr), _units(attr)
         if attr.policy == syscalls.SCHED_DEADLINE:
-            if not (1024 <= attr.runtime_ns <= attr.deadline_ns <=
-                    attr.period_ns and
-                    100_000 <= attr.period_ns <= 4_194_304_000):
+            if not (
+                1024 <= attr.runtime_ns <= attr.deadline_ns <= attr.period_ns
+                and 100_000 <= attr.period_ns <= 4_194_304_000
+            ):
                 raise OSError(errno.EINVAL, 'out of range')
             if thread.cpus != self.cpus:
                 raise OSError(errno.EPERM, 'confined')
@@ -132,8 +129,7 @@ class FakeKernel(fixtures.Fixture):
             # The hole that parking is for.
             self.leaked += before
         thread.attr = attr
-        self.calls.append(
-            (tid, attr.policy, attr.runtime_ns, attr.period_ns))
+        self.calls.append((tid, attr.policy, attr.runtime_ns, attr.period_ns))
 
     def _thread(self, tid: int) -> Thread:
         if tid < _FIRST_TID:
@@ -148,20 +144,23 @@ class FakeKernel(fixtures.Fixture):
         return _View(self._thread(tid))
 
     def _get_cpus(self, tid: int) -> frozenset[int]:
-        return (self._thread(tid).cpus if tid >= _FIRST_TID
-                else self._getaffinity(tid))
+        return (
+            self._thread(tid).cpus
+            if tid >= _FIRST_TID
+            else frozenset(self._getaffinity(tid))
+        )
 
     def _set_cpus(self, tid: int, cpus) -> None:
         if tid >= _FIRST_TID:
             thread = self._thread(tid)
-            thread.cpus = frozenset(cpus) & self.cpus & (
-                thread.cpuset or self.cpus)
+            thread.cpus = (
+                frozenset(cpus) & self.cpus & (thread.cpuset or self.cpus)
+            )
         else:
             self._setaffinity(tid, cpus)
 
 
 class _View:
-
     def __init__(self, thread: Thread) -> None:
         self._thread = thread
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A procfs whose threads run as fast as a test says."""
 
@@ -26,20 +16,34 @@ class FakeProc(fixtures.Fixture):
     """A folder that looks like /proc."""
 
     def _setUp(self) -> None:
-        self.path = pathlib.Path(
-            self.useFixture(fixtures.TempDir()).path)
+        self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
 
-    def set(self, pid: int, tid: int, run_ns: int, wait_ns: int = 0,
-            timeslices: int = 0, *, start_ticks: int = 0, comm: str = '',
-            parent: int = INIT) -> None:
+    def set(
+        self,
+        pid: int,
+        tid: int,
+        run_ns: int,
+        wait_ns: int = 0,
+        timeslices: int = 0,
+        *,
+        start_ticks: int = 0,
+        comm: str = '',
+        parent: int = INIT,
+    ) -> None:
         """Say where a thread's counters stand; starts it if need be."""
         folder = self.path / str(pid) / 'task' / str(tid)
         folder.mkdir(parents=True, exist_ok=True)
         # Written in place, as an open file of procfs sees it.
-        (folder / 'schedstat').write_text('%d %d %d\n' % (
-            run_ns, wait_ns, timeslices))
+        (folder / 'schedstat').write_text(
+            '%d %d %d\n' % (run_ns, wait_ns, timeslices)
+        )
         stat = '%d (%s) S %d %s %d 0 0\n' % (
-            tid, comm, parent, ' '.join(['0'] * 17), start_ticks)
+            tid,
+            comm,
+            parent,
+            ' '.join(['0'] * 17),
+            start_ticks,
+        )
         for place in [folder] + [folder.parent.parent] * (tid == pid):
             (place / 'stat').write_text(stat)
             (place / 'comm').write_text(comm + '\n')

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A process that looks like QEMU from outside, without a guest.
 
@@ -39,13 +29,22 @@ class FakeQemu(fixtures.Fixture):
         self._vcpus = vcpus
 
     def _setUp(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, '-m', __name__, '-name', 'guest=fake',
-             '-uuid', self._uuid],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        # Not at the top: this module is the child's program as well.
+        from vsched_agent.privileged import isolated
+
+        self._process = isolated.start(
+            isolated.command(
+                '-m', __name__, '-name', 'guest=fake', '-uuid', self._uuid
+            ),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.addCleanup(self.stop)
-        self.vcpu_tids = [self.start_thread('CPU %d/TCG' % index)
-                          for index in range(self._vcpus)]
+        self.vcpu_tids = [
+            self.start_thread('CPU %d/TCG' % index)
+            for index in range(self._vcpus)
+        ]
 
     @property
     def pid(self) -> int:
@@ -70,8 +69,9 @@ def _serve(requests: ty.Iterable[str]) -> None:
     for line in requests:
         ready = threading.Event()
 
-        def live(name: str = line.rstrip('\n'),
-                 ready: threading.Event = ready) -> None:
+        def live(
+            name: str = line.rstrip('\n'), ready: threading.Event = ready
+        ) -> None:
             tid = threading.get_native_id()
             pathlib.Path('/proc/self/task/%d/comm' % tid).write_text(name)
             print(tid, flush=True)

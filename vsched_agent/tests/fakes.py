@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Stand-ins for unit tests that are about something else."""
 
@@ -18,10 +8,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 import typing as ty
 
-from vsched_agent.accounting import readings
+from vsched_agent.accounting import base as readings
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
-from vsched_agent import limits
+from vsched_agent.reservations import limits
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import certificates
@@ -37,8 +27,9 @@ class FakeBackend(base.Backend):
     :param bound: CPUs it admits; None for no limit.
     """
 
-    def __init__(self, name: reservation.Backend,
-                 bound: Fraction | None = None) -> None:
+    def __init__(
+        self, name: reservation.Backend, bound: Fraction | None = None
+    ) -> None:
         self.name = name
         self.bound = bound
         self.held: dict[int, base.Enforced] = {}
@@ -49,37 +40,48 @@ class FakeBackend(base.Backend):
 
     def supports(self) -> base.Support:
         return base.Support(
-            self.usable, () if self.usable else ('the test says so',))
+            self.usable, () if self.usable else ('the test says so',)
+        )
 
-    def prior(self, targets: Sequence[base.Target],
-              ) -> dict[int, base.Prior]:
-        return {one.tid: {'nice': one.tid % 20} for one in targets
-                if one.tid not in self.dead}
+    def prior(self, targets: Sequence[base.Target]) -> dict[int, base.Prior]:
+        return {
+            one.tid: {'nice': one.tid % 20}
+            for one in targets
+            if one.tid not in self.dead
+        }
 
-    def apply_each(self, promises: Sequence[base.Promised]) -> None:
+    def apply_each(self, promises: Sequence[base.Assignment]) -> None:
         if self.dead & {one.tid for one, _ in promises}:
             raise errors.Refused('a thread is gone', errors.Code.THREADS_GONE)
         held = dict(self.held)
         for one, promise in promises:
             held[one.tid] = base.Enforced(
-                promise.runtime_us, promise.period_us, promise.mode)
-        total = sum((Fraction(one.runtime_us, one.period_us)
-                     for one in held.values()), Fraction(0))
+                promise.runtime_us, promise.period_us, promise.mode
+            )
+        total = sum(
+            (Fraction(one.runtime_us, one.period_us) for one in held.values()),
+            Fraction(0),
+        )
         if self.bound is not None and total > self.bound:
             raise errors.Refused('busy', errors.Code.KERNEL_REFUSED)
         self.held = held
         self.applied.append(tuple(one.tid for one, _ in promises))
 
-    def resume(self, promises: Sequence[base.Promised]) -> None:
+    def resume(self, promises: Sequence[base.Assignment]) -> None:
         self.resumed.append(tuple(one.tid for one, _ in promises))
 
-    def read(self, targets: Sequence[base.Target],
-             ) -> dict[int, base.Enforced | None]:
-        return {one.tid: self.held.get(one.tid) for one in targets
-                if one.tid not in self.dead}
+    def read(
+        self, targets: Sequence[base.Target]
+    ) -> dict[int, base.Enforced | None]:
+        return {
+            one.tid: self.held.get(one.tid)
+            for one in targets
+            if one.tid not in self.dead
+        }
 
-    def restore(self, targets: Sequence[base.Target],
-                prior: Mapping[int, base.Prior]) -> None:
+    def restore(
+        self, targets: Sequence[base.Target], prior: Mapping[int, base.Prior]
+    ) -> None:
         for one in targets:
             self.held.pop(one.tid, None)
 
@@ -112,10 +114,16 @@ class FakeMeasurements(limits.NoMeasurements):
 
     def measured(self) -> limits.Measured:
         return limits.Measured(
-            {} if self.lower_ppm is None else {
+            {}
+            if self.lower_ppm is None
+            else {
                 ('deadline', 20_000): certificates.Certificate(
-                    (10_000, 1_000_000), (self.lower_ppm,) * 2)},
-            self.prices, self.policy)
+                    (10_000, 1_000_000), (self.lower_ppm,) * 2
+                )
+            },
+            self.prices,
+            self.policy,
+        )
 
 
 class FakeHypervisor(hypervisor.Hypervisor):
@@ -147,9 +155,9 @@ class FakeHypervisor(hypervisor.Hypervisor):
             raise hypervisor.HypervisorUnavailable('the test says so')
         return self.running.get(uuid)
 
-    def disk_counters(self, uuids: Collection[str],
-                      ) -> Mapping[str, Mapping[
-                          str, hypervisor.DiskCounters]]:
+    def disk_counters(
+        self, uuids: Collection[str]
+    ) -> Mapping[str, Mapping[str, hypervisor.DiskCounters]]:
         return {}
 
 
@@ -157,16 +165,29 @@ class FakeMeter:
     """One sample an instance and pass, and one of the host."""
 
     host: messages.HostUsage | None = messages.HostUsage(
-        1.0, 1_000_000, 2, 1_500_000, 0, 0, 500_000, 0, 0, 0)
+        1.0, 1_000_000, 2, 1_500_000, 0, 0, 500_000, 0, 0, 0
+    )
 
     def __init__(self) -> None:
         self.readings: dict[str, readings.Reading] = {}
+        self.resumed: Mapping[str, ty.Any] | None = None
 
-    def sample(self, domains: Sequence[hypervisor.Domain],
-               promised: Mapping[str, Fraction],
-               ) -> list[messages.UsageSample]:
-        return [messages.UsageSample(one.uuid, 1.0, 1_000_000, 500_000, 0)
-                for one in domains]
+    def sample(
+        self,
+        domains: Sequence[hypervisor.Domain],
+        promised: Mapping[str, Fraction],
+    ) -> list[messages.UsageSample]:
+        return [
+            messages.UsageSample(one.uuid, 1.0, 1_000_000, 500_000, 0)
+            for one in domains
+        ]
+
+    def checkpoint(self) -> Mapping[str, ty.Any]:
+        return {'fake': 1}
+
+    def resume(self, stood: Mapping[str, ty.Any]) -> bool:
+        self.resumed = stood
+        return True
 
 
 class FakeCollector:
@@ -178,17 +199,25 @@ class FakeCollector:
         self.overridden = messages.Overrides(0)
         self.resync = False
         self.ordered = messages.Jobs(0)
+        #: Given before all others, for each of :attr:`asked`.
+        self.answers: list[messages.ReportReply] = []
+        self.asked: list[messages.Report] = []
 
     def report(self, report: messages.Report) -> messages.ReportReply:
         if self.away:
             raise errors.Unreachable('the test says so')
-        duplicate = any(
-            one.batch >= report.batch for one in self.reports)
+        self.asked.append(report)
+        if self.answers:
+            return self.answers.pop(0)
+        duplicate = any(one.batch >= report.batch for one in self.reports)
         if not duplicate:
             self.reports.append(report)
         return messages.ReportReply(
-            duplicate, self.overridden.generation, self.resync,
-            self.ordered.generation)
+            duplicate,
+            self.overridden.generation,
+            self.resync,
+            self.ordered.generation,
+        )
 
     def overrides(self, host_name: str) -> messages.Overrides:
         if self.away:
@@ -201,20 +230,32 @@ class FakeCollector:
         return self.ordered
 
 
-def domain(number: int, vcpus: int = 1, pid: int | None = None,
-           pins: ty.Sequence[int | None] = (),
-           **extra_specs: ty.Any) -> hypervisor.Domain:
+def domain(
+    number: int,
+    vcpus: int = 1,
+    pid: int | None = None,
+    pins: ty.Sequence[int | None] = (),
+    **extra_specs: ty.Any,
+) -> hypervisor.Domain:
     """A domain whose threads are numbered after it.
 
     :param extra_specs: keys of our namespace without it.
     """
     return hypervisor.Domain(
         uuid='00000000-0000-4000-8000-%012d' % number,
-        name='instance-%d' % number, pid=pid or number * 100,
-        vcpus=tuple(hypervisor.Vcpu(
-            index, (pid or number * 100) + 1 + index,
-            frozenset((pins[index],))
-            if pins and pins[index] is not None else None)
-            for index in range(vcpus)),
-        extra_specs={'vsched:' + key: str(value)
-                     for key, value in extra_specs.items()})
+        name='instance-%d' % number,
+        pid=pid or number * 100,
+        vcpus=tuple(
+            hypervisor.Vcpu(
+                index,
+                (pid or number * 100) + 1 + index,
+                None
+                if not pins or (pin := pins[index]) is None
+                else frozenset((pin,)),
+            )
+            for index in range(vcpus)
+        ),
+        extra_specs={
+            'vsched:' + key: str(value) for key, value in extra_specs.items()
+        },
+    )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What functional tests stand on."""
 
@@ -23,16 +13,17 @@ import uuid as uuids
 import fixtures
 import libvirt
 
-from vsched_agent.hypervisor import domain_xml
-from vsched_agent.hypervisor import guest
+from vsched_agent.profiling.guest import domain_xml
+from vsched_agent.profiling.guest import vm
 from vsched_lib.tests import requirements
 
 #: libvirt's URI and the socket that it stands for.
 URI = os.environ.get('VSCHED_TEST_LIBVIRT_URI', 'qemu:///system')
 SOCKET = '/run/libvirt/libvirt-sock'
 #: Where tools/guest/build.sh puts the guest.
-GUEST_DIR = pathlib.Path(os.environ.get(
-    'VSCHED_GUEST_DIR', '/var/cache/vsched/guest'))
+GUEST_DIR = pathlib.Path(
+    os.environ.get('VSCHED_GUEST_DIR', '/var/cache/vsched/guest')
+)
 
 
 def require_libvirt(test: ty.Any) -> None:
@@ -40,8 +31,11 @@ def require_libvirt(test: ty.Any) -> None:
     for name in ('vmlinux', 'initramfs.cpio'):
         if not (GUEST_DIR / name).exists():
             requirements.require(
-                test, 'libvirt', '%s is not there; tools/guest/build.sh '
-                'makes it' % (GUEST_DIR / name))
+                test,
+                'libvirt',
+                '%s is not there; tools/guest/build.sh '
+                'makes it' % (GUEST_DIR / name),
+            )
     try:
         libvirt.open(URI).close()
     except libvirt.libvirtError as error:
@@ -53,14 +47,21 @@ class Guest(fixtures.Fixture):
 
     :param load: what it does: see tools/guest/init.
     :param wait: until it is up.
+    :param cmdline: its kernel's command line; None for the usual one.
     :param fields: of :class:`domain_xml.DomainSpec`.
     """
 
-    def __init__(self, load: str = 'idle', wait: bool = True,
-                 **fields: ty.Any) -> None:
+    def __init__(
+        self,
+        load: str = 'idle',
+        wait: bool = True,
+        cmdline: str | None = None,
+        **fields: ty.Any,
+    ) -> None:
         super().__init__()
         self._load = load
         self._wait = wait
+        self._cmdline = cmdline
         self._fields = fields
 
     def _setUp(self) -> None:
@@ -69,11 +70,14 @@ class Guest(fixtures.Fixture):
             name='vsched-test-%s' % uuids.uuid4().hex[:12],
             kernel=str(GUEST_DIR / 'vmlinux'),
             initrd=str(GUEST_DIR / 'initramfs.cpio'),
-            cmdline='console=ttyS0 quiet vsched.load=%s' % self._load,
+            cmdline=self._cmdline
+            or domain_xml.cmdline('vsched.load=%s' % self._load),
             serial_file=os.path.join(folder, 'serial.log'),
-            **self._fields)
-        self.running = guest.RunningDomain(
-            spec, URI, ready_timeout_s=60 if self._wait else 0)
+            **self._fields,
+        )
+        self.running = vm.RunningDomain(
+            spec, URI, ready_timeout_s=60 if self._wait else 0
+        )
         self.addCleanup(self.running.stop)
         self.running.start()
 
@@ -109,7 +113,8 @@ class SocketProxy(fixtures.Fixture):
 
     def _setUp(self) -> None:
         self._path = os.path.join(
-            self.useFixture(fixtures.TempDir()).path, 'socket')
+            self.useFixture(fixtures.TempDir()).path, 'socket'
+        )
         self.addCleanup(self.flowing.set)
         self.addCleanup(self.cut)
         self.mend()
@@ -138,8 +143,9 @@ class SocketProxy(fixtures.Fixture):
         listener.bind(self._path)
         listener.listen()
         self._listener = listener
-        threading.Thread(target=self._accept, args=(listener,),
-                         daemon=True).start()
+        threading.Thread(
+            target=self._accept, args=(listener,), daemon=True
+        ).start()
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -152,8 +158,9 @@ class SocketProxy(fixtures.Fixture):
             with self._lock:
                 self._ends += [near, far]
             for one, other in ((near, far), (far, near)):
-                threading.Thread(target=self._carry, args=(one, other),
-                             daemon=True).start()
+                threading.Thread(
+                    target=self._carry, args=(one, other), daemon=True
+                ).start()
 
     def _carry(self, one: socket.socket, other: socket.socket) -> None:
         # An error is the cut, or the end of the other end.

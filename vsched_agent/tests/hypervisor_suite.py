@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What every hypervisor driver must do, whatever is behind it.
 
@@ -45,9 +35,10 @@ class Changes:
         """Wait for a change of this domain, and forget all before it."""
         with self._condition:
             told = self._condition.wait_for(
-                lambda: uuid in self._told, timeout_s)
+                lambda: uuid in self._told, timeout_s
+            )
             if told:
-                del self._told[:self._told.index(uuid) + 1]
+                del self._told[: self._told.index(uuid) + 1]
             return told
 
     def forget(self) -> None:
@@ -58,8 +49,11 @@ class Changes:
 
 def our_threads() -> set[threading.Thread]:
     """The threads that a driver may have started."""
-    return {thread for thread in threading.enumerate()
-            if thread.name.startswith('vsched-')}
+    return {
+        thread
+        for thread in threading.enumerate()
+        if thread.name.startswith('vsched-')
+    }
 
 
 # Checked as what they are mixed into, but not collected as tests.
@@ -108,10 +102,13 @@ class HypervisorSuite(Watching):
 
     # What a driver's tests provide
 
-    def start_domain(self, vcpus: int = 1, max_vcpus: int | None = None,
-                     extra_specs: Mapping[str, str] | None = None,
-                     pins: Mapping[int, frozenset[int]] | None = None,
-                     ) -> str:
+    def start_domain(
+        self,
+        vcpus: int = 1,
+        max_vcpus: int | None = None,
+        extra_specs: Mapping[str, str] | None = None,
+        pins: Mapping[int, frozenset[int]] | None = None,
+    ) -> str:
         """Start a domain that is ended by a cleanup; its UUID."""
         raise NotImplementedError
 
@@ -126,8 +123,9 @@ class HypervisorSuite(Watching):
     def stop_domain(self, uuid: str) -> None:
         raise NotImplementedError
 
-    def set_extra_specs(self, uuid: str,
-                        extra_specs: Mapping[str, str]) -> None:
+    def set_extra_specs(
+        self, uuid: str, extra_specs: Mapping[str, str]
+    ) -> None:
         raise NotImplementedError
 
     def plug_vcpus(self, uuid: str, count: int) -> None:
@@ -161,8 +159,9 @@ class HypervisorSuite(Watching):
         self.assertEqual(2, len({vcpu.tid for vcpu in domain.vcpus}))
         self.assertEqual(SPECS, dict(domain.extra_specs))
         self.assertIsNone(domain.metadata_problem)
-        self.assertEqual([None, None],
-                         [vcpu.pinned_cpus for vcpu in domain.vcpus])
+        self.assertEqual(
+            [None, None], [vcpu.pinned_cpus for vcpu in domain.vcpus]
+        )
         others = set(domain.emulator_tids) | set(domain.iothread_tids)
         self.assertEqual(set(), others & {vcpu.tid for vcpu in domain.vcpus})
         self.assertIn(domain, hypervisor.domains())
@@ -197,7 +196,8 @@ class HypervisorSuite(Watching):
         self.assertTrue(self.changes.wait_for(uuid, self.patience_s))
         self.eventually(
             lambda: len(self.one(hypervisor, uuid).vcpus) == 2,
-            'the second vCPU')
+            'the second vCPU',
+        )
         after = self.one(hypervisor, uuid)
         self.assertEqual(before.vcpus[0], after.vcpus[0])
         self.assertNotEqual(after.vcpus[0].tid, after.vcpus[1].tid)
@@ -207,13 +207,15 @@ class HypervisorSuite(Watching):
         hypervisor = self.started()
         self.assertEqual(
             [None, frozenset({1})],
-            [vcpu.pinned_cpus for vcpu in self.one(hypervisor, uuid).vcpus])
+            [vcpu.pinned_cpus for vcpu in self.one(hypervisor, uuid).vcpus],
+        )
         self.changes.forget()
         self.pin_vcpu(uuid, 0, 0)
         self.assertTrue(self.changes.wait_for(uuid, self.patience_s))
         self.assertEqual(
             [frozenset({0}), frozenset({1})],
-            [vcpu.pinned_cpus for vcpu in self.one(hypervisor, uuid).vcpus])
+            [vcpu.pinned_cpus for vcpu in self.one(hypervisor, uuid).vcpus],
+        )
 
     def test_reboot_is_told(self):
         uuid = self.start_domain()
@@ -232,8 +234,7 @@ class HypervisorSuite(Watching):
         self.assertTrue(self.changes.wait_for(None, self.patience_s))
         self.assertFalse(hypervisor.connected)
         self.assertRaises(base.HypervisorUnavailable, hypervisor.domains)
-        self.assertRaises(base.HypervisorUnavailable, hypervisor.domain,
-                          uuid)
+        self.assertRaises(base.HypervisorUnavailable, hypervisor.domain, uuid)
         self.regain_connection()
         self.assertTrue(self.changes.wait_for(None, self.patience_s))
         self.assertTrue(hypervisor.connected)
@@ -263,13 +264,13 @@ class HypervisorSuite(Watching):
         uuid = self.start_domain_with_disk()
         hypervisor = self.started()
         self.assertEqual({}, hypervisor.disk_counters(()))
-        self.assertEqual({}, hypervisor.disk_counters(
-            (str(uuids.uuid4()),)))
+        self.assertEqual({}, hypervisor.disk_counters((str(uuids.uuid4()),)))
         self.assertEqual({uuid}, hypervisor.disk_counters((uuid,)).keys())
         self.lose_connection()
         self.assertTrue(self.changes.wait_for(None, self.patience_s))
-        self.assertRaises(base.HypervisorUnavailable,
-                          hypervisor.disk_counters, (uuid,))
+        self.assertRaises(
+            base.HypervisorUnavailable, hypervisor.disk_counters, (uuid,)
+        )
 
     def test_unknown_domain(self):
         hypervisor = self.started()
@@ -315,8 +316,7 @@ class HypervisorSuite(Watching):
                 for _ in range(10):
                     if hypervisor.domain(uuid) != expected:
                         failures.append('another answer')
-                    if uuid not in {one.uuid
-                                    for one in hypervisor.domains()}:
+                    if uuid not in {one.uuid for one in hypervisor.domains()}:
                         failures.append('left out')
             except Exception as error:
                 failures.append(error)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Passes of the agent's loop over made-up instances."""
 
@@ -18,9 +8,9 @@ import tempfile
 
 from oslotest import base
 
-from vsched_agent import enforcer
-from vsched_agent import journal
-from vsched_agent import reconciler
+from vsched_agent.reconciliation import reconciler
+from vsched_agent.reservations import enforcer
+from vsched_agent.state import store
 from vsched_agent.tests import fakes
 from vsched_lib.contract import messages
 from vsched_lib.model import reservation
@@ -35,14 +25,27 @@ class Profiles:
     def __init__(self):
         self.new = []
         self.seen = []
+        self.judged = None
 
     def look(self):
         found, self.new = self.new, []
         return found
 
+    def measured(self, before):
+        return []
+
+    def judge(self, now_s):
+        found, self.judged = self.judged, None
+        return found
+
     def attested(self, holdings):
-        self.seen.append([held.asked.runtime_us for held in holdings
-                          if held.asked is not None])
+        self.seen.append(
+            [
+                held.asked.runtime_us
+                for held in holdings
+                if held.asked is not None
+            ]
+        )
 
 
 class Costs:
@@ -71,8 +74,7 @@ class TestCase(base.BaseTestCase):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.journal = journal.Journal(
-            os.path.join(folder.name, 'agent.sqlite'))
+        self.journal = store.Journal(os.path.join(folder.name, 'agent.sqlite'))
         self.addCleanup(self.journal.close)
         self.hypervisor = fakes.FakeHypervisor()
         self.deadline = fakes.FakeBackend(DEADLINE, Fraction(18, 10))
@@ -84,17 +86,31 @@ class TestCase(base.BaseTestCase):
     def make(self, costs=None, **settings):
         self.profiles = Profiles()
         self.measurements = fakes.FakeMeasurements()
+        self.meter = fakes.FakeMeter()
         backends = {DEADLINE: self.deadline, CFS: self.cfs}
         self.pokes = []
+        #: How often the collector was to be asked for overrides.
+        self.asked = []
         self.reconciler = reconciler.Reconciler(
             reconciler.Settings('here', report_interval_s=0, **settings),
             self.hypervisor,
             enforcer.Enforcer(
-                backends, lambda name: backends[name].supports(),
-                self.capacity, self.journal, degrade=self.degrade,
-                tick_us=4000, measurements=self.measurements),
-            self.journal, fakes.FakeMeter(), self.host_info,
-            lambda: self.pokes.append(1), self.profiles, costs=costs)
+                backends,
+                lambda name: backends[name].supports(),
+                self.capacity,
+                self.journal,
+                degrade=self.degrade,
+                tick_us=4000,
+                measurements=self.measurements,
+            ),
+            self.journal,
+            self.meter,
+            self.host_info,
+            lambda: self.pokes.append(1),
+            self.profiles,
+            costs=costs,
+            on_lost_overrides=lambda: self.asked.append(1),
+        )
         self.hypervisor.start(self.reconciler.changed)
 
     capacity_mcpu = 1800
@@ -102,8 +118,17 @@ class TestCase(base.BaseTestCase):
 
     def host_info(self):
         return messages.HostInfo(
-            '1', '6', 'b', 'fake', 2, 4000, self.capacity_mcpu, 0, 0,
-            leaked_mcpu=self.leaked_mcpu)
+            '1',
+            '6',
+            'b',
+            'fake',
+            2,
+            4000,
+            self.capacity_mcpu,
+            0,
+            0,
+            leaked_mcpu=self.leaked_mcpu,
+        )
 
     def run_(self, *domains, due=True):
         """One pass; returns what it reported, merged."""
@@ -118,8 +143,11 @@ class TestCase(base.BaseTestCase):
         return merged
 
     def states(self, reports):
-        return [(one.instance_uuid[-1], one.state)
-                for report in reports for one in report.reservations]
+        return [
+            (one.instance_uuid[-1], one.state)
+            for report in reports
+            for one in report.reservations
+        ]
 
     def codes(self, reports):
         return [one.code for report in reports for one in report.events]

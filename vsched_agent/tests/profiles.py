@@ -1,19 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Error profiles for tests."""
 
+import dataclasses
 import uuid as uuids
 
+from vsched_lib.model import fit
 from vsched_lib.tests import error_profiles
 
 FACTS = {'kernel': '6.18.0', 'tick_us': 4000, 'cpus': 2, 'features': {}}
@@ -22,11 +14,46 @@ FACTS = {'kernel': '6.18.0', 'tick_us': 4000, 'cpus': 2, 'features': {}}
 def point(samples, backend='deadline', share_pct=10, contenders=4, **where):
     """A point with these samples, in ppm."""
     return error_profiles.point(
-        samples, backend=backend, share_ppm=share_pct * 10_000,
-        contenders=contenders, **where)
+        samples,
+        backend=backend,
+        share_ppm=share_pct * 10_000,
+        contenders=contenders,
+        **where,
+    )
 
 
 def profile(*points, **changes):
     """A profile of these points, each a new one."""
-    return error_profiles.profile(points, **{
-        'uuid': str(uuids.uuid4()), 'version': 1, **FACTS, **changes})
+    return error_profiles.profile(
+        points,
+        **{'uuid': str(uuids.uuid4()), 'version': 1, **FACTS, **changes},
+    )
+
+
+def granted(margins, promise, backend, bound_ppm, cpus=FACTS['cpus']):
+    """Return a reservation with the runtime that keeps its error bound.
+
+    :param margins: of the host's errors.
+    :param bound_ppm: what may be missing in one second of a hundred, in ppm
+        of the reservation.
+    :param cpus: of the host.
+    :raises errors.Refused: when the host cannot show the bound.
+    """
+    need = fit.need_by(
+        backend,
+        fit.Ask(1, promise, bound_ppm),
+        promise,
+        fit.Host(
+            cpus,
+            0,
+            0,
+            frozenset((backend,)),
+            margins.certified(),
+            None,
+            fit.DEFAULT,
+        ),
+    )
+    for problem in need.problems:
+        if problem.cause is fit.Cause.ERROR:
+            raise margins.refusal(promise, backend, bound_ppm, fit.DEFAULT)
+    return dataclasses.replace(promise, runtime_us=need.runtime_us)

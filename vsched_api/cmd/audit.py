@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``vsched-manage audit``: do placement, database and kernel agree?"""
 
@@ -35,13 +25,21 @@ _PAGE = 1000
 def add_commands(subparsers: ty.Any) -> None:
     """Make the command known to an argument parser."""
     audit = subparsers.add_parser(
-        'audit', help='Say where placement, database and kernel differ; exit '
-                      'with 1 when they do anywhere.')
-    audit.add_argument('hosts', nargs='*', metavar='HOST',
-                       help='All hosts without any.')
-    audit.add_argument('--fix', action='store_true',
-                       help='Take claims away whose server Nova does not '
-                            'know any more; nothing else is changed.')
+        'audit',
+        help='Say where placement, database, kernel and Nova '
+        'differ, and which hosts do not report; exit with 1 '
+        'when there is any such, with 2 when it could not be '
+        'found out.',
+    )
+    audit.add_argument(
+        'hosts', nargs='*', metavar='HOST', help='All hosts without any.'
+    )
+    audit.add_argument(
+        '--fix',
+        action='store_true',
+        help='Take claims away whose server Nova does not '
+        'know any more; nothing else is changed.',
+    )
     audit.set_defaults(act=_audit)
 
 
@@ -58,20 +56,39 @@ def _audit(conf: cfg.ConfigOpts) -> int:
     try:
         claims, nova = client(conf), _nova(conf)
         if conf.command.fix and nova is None:
-            return _complain('--fix has to ask Nova whether a server is '
-                             'gone: set [nova] auth_type')
+            return _complain(
+                '--fix has to ask Nova whether a server is '
+                'gone: set [nova] auth_type'
+            )
         status = 0
         for host in _hosts(conf, database):
-            for one in audits.audit(database, claims, nova, host):
+            for one in audits.audit(
+                database,
+                claims,
+                nova,
+                host,
+                time.time(),
+                conf.api.host_down_after_s,
+            ):
                 healed = conf.command.fix and audits.heal(claims, one)
-                print('%s: %s: %s%s%s' % (
-                    one.host, one.kind,
-                    '' if one.consumer is None else one.consumer + ' ',
-                    one.detail, '; taken away' if healed else ''))
+                print(
+                    '%s: %s: %s%s%s'
+                    % (
+                        one.host,
+                        one.kind,
+                        '' if one.consumer is None else one.consumer + ' ',
+                        one.detail,
+                        '; taken away' if healed else '',
+                    )
+                )
                 status = status if healed else 1
         return status
-    except (session.Unavailable, placement.PlacementError, errors.NotFound,
-            compute.Rejected) as problem:
+    except (
+        session.Unavailable,
+        placement.PlacementError,
+        errors.NotFound,
+        compute.Rejected,
+    ) as problem:
         return _complain(problem)
     finally:
         database.dispose()
@@ -88,8 +105,9 @@ def _nova(conf: cfg.ConfigOpts) -> compute.Compute | None:
     return flavor.client(conf)
 
 
-def _hosts(conf: cfg.ConfigOpts,
-           database: db.Database) -> Iterator[hosts.Host]:
+def _hosts(
+    conf: cfg.ConfigOpts, database: db.Database
+) -> Iterator[hosts.Host]:
     down_after_s = conf.api.host_down_after_s
     if conf.command.hosts:
         for name in conf.command.hosts:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``vsched-collector``: takes agents' reports off the bus."""
 
@@ -17,34 +7,46 @@ import os
 import signal
 import socket
 import sys
-import threading
 
 from oslo_log import log as logging
 
 from vsched_api.collector import service
 from vsched_api.conf import startup
+from vsched_lib.contract import errors
 from vsched_lib.contract import rpc
 
 LOG = logging.getLogger(__name__)
 
 
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT, then finish what was begun.
+
+    SIGHUP has it read the options that may change again.
 
     :param args: the command line, that of the process when None.
     :returns: the exit status.
     """
+    # Blocked in all threads, and waited for. Python's handlers run in the main
+    # thread between two steps of it: for a signal that comes just before the
+    # thread waits for something else, that is when the wait is over.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     conf = startup.read(
-        'vsched-collector', sys.argv[1:] if args is None else args)
+        'vsched-collector', sys.argv[1:] if args is None else args
+    )
     # Several may run on one host.
     name = '%s:%d' % (socket.gethostname(), os.getpid())
     transport = rpc.get_transport(conf)
-    collector = service.Service(conf, transport, name)
-    asked = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: asked.set())
+    try:
+        collector = service.Service(conf, transport, name)
+    except errors.VschedError as problem:
+        LOG.error('Collector %s does not start: %s', name, problem)
+        return 1
     collector.start()
-    asked.wait()
+    while signal.sigwait(_SIGNALS) == signal.SIGHUP:
+        startup.reload(conf)
     LOG.info('Collector %s stops', name)
     collector.stop()
     return 0

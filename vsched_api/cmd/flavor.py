@@ -1,31 +1,29 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``vsched-manage flavor``: what flavors promise, and claim."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
 import sys
+import time
 import typing as ty
 
 from oslo_config import cfg
 
 from vsched_api.conf import openstack
+from vsched_api.db import session as db
+from vsched_api.operations import evaluations
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import flavors
 from vsched_lib.contract import placement
+from vsched_lib.model import fit
 from vsched_lib.openstack import compute
 from vsched_lib.openstack import session
+
+
+#: What is claimed for I/O is a multiple of this, in mcpu.
+STEP_MCPU = 10
 
 
 class _Problem(Exception):
@@ -35,30 +33,48 @@ class _Problem(Exception):
 def add_commands(subparsers: ty.Any) -> None:
     """Make the commands known to an argument parser."""
     flavor = subparsers.add_parser(
-        'flavor', help='What flavors promise and claim; [nova] says where '
-                       'they are.')
+        'flavor',
+        help='What flavors promise and claim; [nova] says where they are.',
+    )
     commands = flavor.add_subparsers(dest='flavor_command', required=True)
     show = commands.add_parser(
-        'show', help='Print what flavors promise; exit with 1 when one does '
-                     'not claim that.')
-    show.add_argument('names', nargs='*', metavar='FLAVOR',
-                      help='Name or ID; all that are ours without any.')
+        'show',
+        help='Print what flavors promise; exit with 1 when one does '
+        'not claim that.',
+    )
+    show.add_argument(
+        'names',
+        nargs='*',
+        metavar='FLAVOR',
+        help='Name or ID; all that are ours without any.',
+    )
     show.set_defaults(act=_show)
     change = commands.add_parser(
-        'set', help='Set what a flavor promises, and its claim with it.')
+        'set', help='Set what a flavor promises, and its claim with it.'
+    )
     change.add_argument('flavor', metavar='FLAVOR', help='Name or ID.')
     change.add_argument(
-        'pairs', nargs='+', metavar='KEY=VALUE',
-        help='One of %s; without a value it is taken away.' % ', '.join(
-            extra_specs.TABLE))
+        'pairs',
+        nargs='+',
+        metavar='KEY=VALUE',
+        help='One of %s; without a value it is taken away.'
+        % ', '.join(extra_specs.TABLE),
+    )
     change.set_defaults(act=_set)
     sync = commands.add_parser(
-        'sync', help='Have flavors claim what they promise.')
-    sync.add_argument('names', nargs='*', metavar='FLAVOR',
-                      help='Name or ID; all that are ours without any.')
-    sync.add_argument('--dry-run', action='store_true',
-                      help='Only say what would change; exit with 1 when '
-                           'anything would.')
+        'sync', help='Have flavors claim what they promise.'
+    )
+    sync.add_argument(
+        'names',
+        nargs='*',
+        metavar='FLAVOR',
+        help='Name or ID; all that are ours without any.',
+    )
+    sync.add_argument(
+        '--dry-run',
+        action='store_true',
+        help='Only say what would change; exit with 1 when anything would.',
+    )
     sync.set_defaults(act=_sync)
 
 
@@ -70,43 +86,55 @@ def client(conf: cfg.ConfigOpts) -> compute.Compute:
     return compute.Compute(session.connect(conf, openstack.NOVA))
 
 
-def _guarded(act: ty.Callable[[cfg.ConfigOpts, compute.Compute], int],
-             ) -> ty.Callable[[cfg.ConfigOpts], int]:
+def _guarded(
+    act: ty.Callable[[cfg.ConfigOpts, compute.Compute], int],
+) -> ty.Callable[[cfg.ConfigOpts], int]:
     def run(conf: cfg.ConfigOpts) -> int:
         try:
             return act(conf, client(conf))
-        except (_Problem, compute.Rejected, session.Unavailable,
-                errors.InvalidExtraSpecs) as problem:
+        except (
+            _Problem,
+            compute.Rejected,
+            session.Unavailable,
+            errors.InvalidExtraSpecs,
+        ) as problem:
             print('vsched-manage flavor: %s' % problem, file=sys.stderr)
             return 2
+
     return run
 
 
 def ours(flavor: compute.Flavor) -> bool:
     """Whether a flavor says anything that concerns us."""
-    return any(name.startswith(extra_specs.PREFIX) or placement.ours(name)
-               for name in flavor.extra_specs)
+    return any(
+        name.startswith(extra_specs.PREFIX) or placement.ours(name)
+        for name in flavor.extra_specs
+    )
 
 
-def _chosen(nova: compute.Compute,
-            names: Sequence[str]) -> list[compute.Flavor]:
+def _chosen(
+    nova: compute.Compute, names: Sequence[str]
+) -> list[compute.Flavor]:
     found = nova.flavors()
     if not names:
         return sorted(filter(ours, found), key=lambda one: one.name)
     chosen = []
     for name in names:
         same = [one for one in found if one.id == name] or [
-            one for one in found if one.name == name]
+            one for one in found if one.name == name
+        ]
         if not same:
             raise _Problem('there is no flavor %s' % name)
         chosen.append(same[0])
     return chosen
 
 
-def disagreements(flavor: compute.Flavor) -> list[str]:
+def disagreements(
+    flavor: compute.Flavor, io_mcpu: flavors.IoPrice
+) -> list[str]:
     """What is wrong with a flavor's claim, in words."""
     try:
-        change = flavors.claiming(flavor.vcpus, flavor.extra_specs)
+        change = flavors.claiming(flavor.vcpus, flavor.extra_specs, io_mcpu)
     except errors.InvalidExtraSpecs as problem:
         return ['%s: %s' % one for one in problem.problems]
     return list(_words(flavor, change))
@@ -116,9 +144,66 @@ def _words(flavor: compute.Flavor, change: flavors.Change) -> Iterator[str]:
     for name, text in sorted(change.added.items()):
         before = flavor.extra_specs.get(name)
         yield '%s is %s, must be %s' % (
-            name, 'missing' if before is None else before, text)
+            name,
+            'missing' if before is None else before,
+            text,
+        )
     for name in sorted(change.removed):
         yield '%s is %s, must go' % (name, flavor.extra_specs[name])
+
+
+def _hint(flavor: compute.Flavor) -> None:
+    try:
+        text = flavors.unclaimed(flavor.vcpus, flavor.extra_specs)
+    except errors.InvalidExtraSpecs:
+        return
+    if text is not None:
+        print('  note: ' + text)
+
+
+class Prices:
+    """What I/O costs on the most expensive host, by the database.
+
+    Read when a flavor's I/O comes on top of its reservation, once.
+
+    :param conf: with the options of the REST service.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+        self._found: Sequence[fit.Host] | None = None
+
+    def of(self, name: str) -> flavors.IoPrice:
+        """For a flavor of that name, which messages tell."""
+
+        def cost_mcpu(ask: fit.Ask) -> int:
+            if self._found is None:
+                self._found = self._read()
+            costs = [
+                one
+                for host in self._found
+                if (one := fit.Asking(ask).cost_mcpu(host)) is not None
+            ]
+            if not costs:
+                print(
+                    '%s: no host has measured what I/O costs: the claim is '
+                    'without it' % name,
+                    file=sys.stderr,
+                )
+                return 0
+            # A new measurement of the same host should change nothing.
+            return -(-max(costs) // STEP_MCPU) * STEP_MCPU
+
+        return cost_mcpu
+
+    def _read(self) -> Sequence[fit.Host]:
+        database = db.Database(self._conf)
+        try:
+            return evaluations.Evaluations(database, self._conf).known(
+                time.time()
+            )
+        finally:
+            database.dispose()
 
 
 def _promise(flavor: compute.Flavor) -> str:
@@ -129,26 +214,35 @@ def _promise(flavor: compute.Flavor) -> str:
     if promise is None:
         return 'no reservation'
     return '%d us every %d us for each of %d vCPUs, claims %d mcpu' % (
-        promise.runtime_us, promise.period_us, flavor.vcpus,
-        placement.claim_mcpu(promise, flavor.vcpus))
+        promise.runtime_us,
+        promise.period_us,
+        flavor.vcpus,
+        placement.claim_mcpu(promise, flavor.vcpus),
+    )
 
 
 @_guarded
 def _show(conf: cfg.ConfigOpts, nova: compute.Compute) -> int:
+    prices = Prices(conf)
     status = 0
     for flavor in _chosen(nova, conf.command.names):
         print('%s: %s' % (flavor.name, _promise(flavor)))
-        for line in disagreements(flavor):
+        for line in disagreements(flavor, prices.of(flavor.name)):
             status = 1
             print('  ' + line)
+        _hint(flavor)
     return status
 
 
 @_guarded
 def _set(conf: cfg.ConfigOpts, nova: compute.Compute) -> int:
-    flavor, = _chosen(nova, [conf.command.flavor])
-    change = flavors.changed(flavor.vcpus, flavor.extra_specs, _asked(
-        conf.command.pairs))
+    (flavor,) = _chosen(nova, [conf.command.flavor])
+    change = flavors.changed(
+        flavor.vcpus,
+        flavor.extra_specs,
+        _asked(conf.command.pairs),
+        Prices(conf).of(flavor.name),
+    )
     _apply(nova, flavor, change)
     return 0
 
@@ -159,18 +253,23 @@ def _asked(pairs: Sequence[str]) -> dict[str, str | None]:
         key, equals, value = pair.partition('=')
         key = key.removeprefix(extra_specs.PREFIX)
         if not equals or key not in extra_specs.TABLE:
-            raise _Problem('%r is not accepted; accepted is KEY=VALUE with '
-                           'one of %s' % (pair, ', '.join(extra_specs.TABLE)))
+            raise _Problem(
+                '%r is not accepted; accepted is KEY=VALUE with '
+                'one of %s' % (pair, ', '.join(extra_specs.TABLE))
+            )
         asked[extra_specs.PREFIX + key] = value or None
     return asked
 
 
 @_guarded
 def _sync(conf: cfg.ConfigOpts, nova: compute.Compute) -> int:
+    prices = Prices(conf)
     status = 0
     for flavor in _chosen(nova, conf.command.names):
         try:
-            change = flavors.claiming(flavor.vcpus, flavor.extra_specs)
+            change = flavors.claiming(
+                flavor.vcpus, flavor.extra_specs, prices.of(flavor.name)
+            )
         except errors.InvalidExtraSpecs as problem:
             print('%s: %s' % (flavor.name, problem), file=sys.stderr)
             status = 2
@@ -183,8 +282,9 @@ def _sync(conf: cfg.ConfigOpts, nova: compute.Compute) -> int:
     return status
 
 
-def _apply(nova: compute.Compute, flavor: compute.Flavor,
-           change: flavors.Change) -> None:
+def _apply(
+    nova: compute.Compute, flavor: compute.Flavor, change: flavors.Change
+) -> None:
     # What is added first: a flavor that claims too much for a moment sells
     # nothing that isn't there.
     if change.added:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``vsched-manage``: look after the database and the flavors."""
 
@@ -21,6 +11,8 @@ from oslo_config import cfg
 
 from vsched_api.cmd import audit
 from vsched_api.cmd import flavor
+from vsched_api.cmd import host
+from vsched_api.cmd import host_key
 from vsched_api.conf import startup
 from vsched_api.db import errors
 from vsched_api.db import migration
@@ -38,13 +30,15 @@ def _db_version(conf: cfg.ConfigOpts) -> int:
     print(found or 'none')
     if found == newest:
         return 0
-    print('this release needs %s: run vsched-manage db sync' % newest,
-          file=sys.stderr)
+    print(
+        'this release needs %s: run vsched-manage db sync' % newest,
+        file=sys.stderr,
+    )
     return 1
 
 
 def _db_purge(conf: cfg.ConfigOpts) -> int:
-    database = session.Database(conf)
+    database = session.Database(conf, session.Purpose.MAINTENANCE)
     try:
         counts = retention.purge(database, conf, time.time())
     finally:
@@ -58,19 +52,28 @@ def _add_commands(subparsers: ty.Any) -> None:
     db = subparsers.add_parser('db', help='The database.')
     commands = db.add_subparsers(dest='db_command', required=True)
     sync = commands.add_parser(
-        'sync', help='Create the tables, or upgrade them.')
-    sync.add_argument('--revision', default=migration.HEAD,
-                      help='Where to stop; normally the newest.')
+        'sync', help='Create the tables, or upgrade them.'
+    )
+    sync.add_argument(
+        '--revision',
+        default=migration.HEAD,
+        help='Where to stop; normally the newest.',
+    )
     sync.set_defaults(act=_db_sync)
     version = commands.add_parser(
-        'version', help='Print the revision of the tables; exit with 1 '
-                        'when it is not the one that this release needs.')
+        'version',
+        help='Print the revision of the tables; exit with 1 '
+        'when it is not the one that this release needs.',
+    )
     version.set_defaults(act=_db_version)
     purge = commands.add_parser(
-        'purge', help='Delete what is older than [collector] says, now.')
+        'purge', help='Delete what is older than [collector] says, now.'
+    )
     purge.set_defaults(act=_db_purge)
     flavor.add_commands(subparsers)
     audit.add_commands(subparsers)
+    host.add_commands(subparsers)
+    host_key.add_commands(subparsers)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -80,13 +83,17 @@ def main(args: Sequence[str] | None = None) -> int:
     :returns: the exit status: 1 on a failure, whose reason is on stderr.
     """
     conf = startup.read(
-        'vsched-manage', sys.argv[1:] if args is None else args,
-        [cfg.SubCommandOpt('command', title='Commands',
-                           handler=_add_commands)])
+        'vsched-manage',
+        sys.argv[1:] if args is None else args,
+        [
+            cfg.SubCommandOpt(
+                'command', title='Commands', handler=_add_commands
+            )
+        ],
+    )
     try:
         return ty.cast(int, conf.command.act(conf))
-    except (errors.DatabaseUnavailable,
-            errors.UnusableConnection) as problem:
+    except (errors.DatabaseUnavailable, errors.UnusableConnection) as problem:
         print(problem, file=sys.stderr)
         return 1
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``vsched-status upgrade check``: what an upgrade may trip over."""
 
@@ -29,7 +19,9 @@ from vsched_api.db import errors
 from vsched_api.db import migration
 from vsched_api.db import session as db
 from vsched_api.operations import hosts
+from vsched_lib.contract import snapshot
 from vsched_lib.openstack import compute
+from vsched_lib.openstack import endpoint
 from vsched_lib.openstack import session
 
 Code = upgradecheck.Code
@@ -38,17 +30,25 @@ Result = upgradecheck.Result
 #: Without it nova-scheduler knows nothing of reservations.
 FILTER = 'VschedReservationFilter'
 
+#: Where nova.conf says how filters reach the REST service.
+FILTERS_GROUP = 'vsched'
+
 _PAGE = 1000
 _NAMED = 5
 
 _CLI_OPTS = [
-    cfg.StrOpt('nova-conf', default='/etc/nova/nova.conf', metavar='PATH',
-               help='nova-scheduler\'s configuration, where it is on this '
-                    'machine.'),
-    cfg.StrOpt('placement-conf', default='/etc/placement/placement.conf',
-               metavar='PATH',
-               help='placement\'s own configuration, where it is on this '
-                    'machine.'),
+    cfg.StrOpt(
+        'nova-conf',
+        default='/etc/nova/nova.conf',
+        metavar='PATH',
+        help="nova-scheduler's configuration, where it is on this machine.",
+    ),
+    cfg.StrOpt(
+        'placement-conf',
+        default='/etc/placement/placement.conf',
+        metavar='PATH',
+        help="placement's own configuration, where it is on this machine.",
+    ),
 ]
 
 
@@ -64,112 +64,174 @@ class Checks(upgradecheck.UpgradeCommands):
         found, newest = migration.version(self.conf), migration.newest()
         if found == newest:
             return Result(Code.SUCCESS)
-        return Result(Code.FAILURE, 'the tables are at %s, this release '
-                      'needs %s: run vsched-manage db sync' % (
-                          found or 'none', newest))
+        return Result(
+            Code.FAILURE,
+            'the tables are at %s, this release '
+            'needs %s: run vsched-manage db sync' % (found or 'none', newest),
+        )
 
     def _agents(self) -> Result:
         if migration.version(self.conf) != migration.newest():
-            return Result(Code.WARNING, 'nothing is known before the tables '
-                          'are upgraded')
+            return Result(
+                Code.WARNING, 'nothing is known before the tables are upgraded'
+            )
         database = db.Database(self.conf)
         try:
-            down = [host.name for host in _hosts(
-                database, self.conf.api.host_down_after_s)
-                if host.state == hosts.State.DOWN]
+            down = [
+                host.name
+                for host in _hosts(database, self.conf.api.host_down_after_s)
+                if host.state == hosts.State.DOWN
+            ]
         finally:
             database.dispose()
         if not down:
             return Result(Code.SUCCESS)
-        return Result(Code.WARNING, '%d hosts don\'t report: %s' % (
-            len(down), _some(down)))
-
-    def _policies(self) -> Result:
-        if migration.version(self.conf) != migration.newest():
-            return Result(Code.WARNING, 'nothing is known before the tables '
-                          'are upgraded')
-        database = db.Database(self.conf)
-        try:
-            silent = [host.name for host in _hosts(
-                database, self.conf.api.host_down_after_s)
-                if host.info is not None and host.info.policy is None]
-        finally:
-            database.dispose()
-        if not silent:
-            return Result(Code.SUCCESS)
-        return Result(Code.WARNING, '%d agents don\'t tell what they go by: '
-                      '%s; until they are upgraded, schedulers go by '
-                      '[snapshot] confidence, max_margin_pct and '
-                      'max_overhead_pct, which must be as in their '
-                      '[profiling] and [enforcement]' % (
-                          len(silent), _some(silent)))
+        return Result(
+            Code.WARNING,
+            "%d hosts don't report: %s" % (len(down), _some(down)),
+        )
 
     def _placement(self) -> Result:
-        conf = _read(self.conf.placement_conf, 'placement', [
-            cfg.IntOpt('allocation_conflict_retry_count', default=10)])
+        conf = _read(
+            self.conf.placement_conf,
+            'placement',
+            [cfg.IntOpt('allocation_conflict_retry_count', default=10)],
+        )
         if conf is None:
-            return Result(Code.SUCCESS, '%s is not on this machine; look '
-                          'there for [placement] '
-                          'allocation_conflict_retry_count = 1'
-                          % self.conf.placement_conf)
+            return Result(
+                Code.SUCCESS,
+                '%s is not on this machine; look '
+                'there for [placement] '
+                'allocation_conflict_retry_count = 1'
+                % self.conf.placement_conf,
+            )
         count = conf.placement.allocation_conflict_retry_count
         if count <= 1:
             return Result(Code.SUCCESS)
-        return Result(Code.WARNING, '[placement] '
-                      'allocation_conflict_retry_count is %d: placement 14 '
-                      'to 16%s over-commit hosts when claims come at the '
-                      'same moment; set it to 1 in %s' % (
-                          count, _installed(), self.conf.placement_conf))
+        return Result(
+            Code.WARNING,
+            '[placement] '
+            'allocation_conflict_retry_count is %d: placement 14 '
+            'to 16%s over-commit hosts when claims come at the '
+            'same moment; set it to 1 in %s'
+            % (count, _installed(), self.conf.placement_conf),
+        )
 
     def _filters(self) -> Result:
-        conf = _read(self.conf.nova_conf, 'filter_scheduler', [
-            cfg.ListOpt('enabled_filters', default=[]),
-            cfg.MultiStrOpt('available_filters', default=[])])
+        conf = _read(
+            self.conf.nova_conf,
+            'filter_scheduler',
+            [
+                cfg.ListOpt('enabled_filters', default=[]),
+                cfg.ListOpt(
+                    'weight_classes',
+                    default=['nova.scheduler.weights.all_weighers'],
+                ),
+                cfg.MultiStrOpt('available_filters', default=[]),
+            ],
+        )
         if conf is None:
-            return Result(Code.SUCCESS, '%s is not on this machine; look '
-                          'where nova-scheduler runs for %s' % (
-                              self.conf.nova_conf, FILTER))
+            return Result(
+                Code.SUCCESS,
+                '%s is not on this machine; look '
+                'where nova-scheduler runs for %s'
+                % (self.conf.nova_conf, FILTER),
+            )
         options = conf.filter_scheduler
         missing = []
-        if not any(one.startswith('nova_filters.')
-                   for one in options.available_filters):
+        if not any(one.startswith('nova.') for one in options.weight_classes):
+            missing.append(
+                "weight_classes names none of Nova's own "
+                'weighers: it is one list, in which the last '
+                'line replaces all others'
+            )
+        if not any(
+            one.startswith('nova_filters.')
+            for one in options.available_filters
+        ):
             missing.append('available_filters names none of nova_filters')
         if FILTER not in options.enabled_filters:
             missing.append('enabled_filters lacks %s' % FILTER)
         if not missing:
             return Result(Code.SUCCESS)
-        return Result(Code.WARNING, '[filter_scheduler] of %s: %s' % (
-            self.conf.nova_conf, '; '.join(missing)))
+        return Result(
+            Code.WARNING,
+            '[filter_scheduler] of %s: %s'
+            % (self.conf.nova_conf, '; '.join(missing)),
+        )
+
+    def _endpoint(self) -> Result:
+        conf = _read(
+            self.conf.nova_conf,
+            'filter_scheduler',
+            [cfg.ListOpt('enabled_filters', default=[])],
+            register_filters,
+        )
+        if conf is None:
+            return Result(
+                Code.SUCCESS,
+                'not looked at: %s is not on this '
+                'machine; look where nova-scheduler runs'
+                % self.conf.nova_conf,
+            )
+        if FILTER not in conf.filter_scheduler.enabled_filters:
+            return Result(
+                Code.SUCCESS, 'not looked at: %s is not enabled' % FILTER
+            )
+        try:
+            found = endpoint.problem(
+                session.connect(conf, FILTERS_GROUP), snapshot.PATH
+            )
+        except session.Unavailable as problem:
+            found = str(problem)
+        if found is None:
+            return Result(Code.SUCCESS)
+        return Result(
+            Code.WARNING,
+            'with [%s] of %s no filter learns '
+            'anything of hosts: %s'
+            % (FILTERS_GROUP, self.conf.nova_conf, found),
+        )
 
     def _flavors(self) -> Result:
         if not session.configured(self.conf, openstack.NOVA):
-            return Result(Code.SUCCESS, 'not looked at: [nova] auth_type is '
-                          'not set')
+            return Result(
+                Code.SUCCESS, 'not looked at: [nova] auth_type is not set'
+            )
         try:
             found = flavor.client(self.conf).flavors()
         except (session.Unavailable, compute.Rejected) as problem:
             return Result(Code.WARNING, 'not looked at: %s' % problem)
-        wrong = [one.name for one in found
-                 if flavor.ours(one) and flavor.disagreements(one)]
+        prices = flavor.Prices(self.conf)
+        wrong = [
+            one.name
+            for one in found
+            if flavor.ours(one)
+            and flavor.disagreements(one, prices.of(one.name))
+        ]
         if not wrong:
             return Result(Code.SUCCESS)
-        return Result(Code.WARNING, '%d flavors don\'t claim what they '
-                      'promise: %s; see vsched-manage flavor show' % (
-                          len(wrong), _some(wrong)))
+        return Result(
+            Code.WARNING,
+            "%d flavors don't claim what they "
+            'promise: %s; see vsched-manage flavor show'
+            % (len(wrong), _some(wrong)),
+        )
 
     # What the base class asks for: titles, and what is called.
     _upgrade_checks = (
         ('Database', _database),
         ('Agents', _agents),
-        ('What agents go by', _policies),
         ('Claims at the same moment', _placement),
         ('Filters', _filters),
+        ('What filters ask', _endpoint),
         ('Flavors', _flavors),
     )
 
 
-def _hosts(database: db.Database,
-           down_after_s: float) -> ty.Iterator[hosts.Host]:
+def _hosts(
+    database: db.Database, down_after_s: float
+) -> ty.Iterator[hosts.Host]:
     marker: str | None = None
     while True:
         page = hosts.page(database, _PAGE, marker, time.time(), down_after_s)
@@ -179,13 +241,27 @@ def _hosts(database: db.Database,
         marker = page[-1].name
 
 
-def _read(path: str, group: str,
-          options: Sequence[cfg.Opt]) -> cfg.ConfigOpts | None:
-    """Some options of another service; None when we can't see its file."""
+def register_filters(conf: cfg.ConfigOpts) -> None:
+    """Make the options known by which filters reach the REST service."""
+    session.register_opts(conf, FILTERS_GROUP, 'vsched', None)
+    conf.set_default('timeout', 10, group=FILTERS_GROUP)
+
+
+def _read(
+    path: str,
+    group: str,
+    options: Sequence[cfg.Opt],
+    more: ty.Callable[[cfg.ConfigOpts], None] = lambda conf: None,
+) -> cfg.ConfigOpts | None:
+    """Some options of another service; None when we can't see its file.
+
+    :param more: registers further ones.
+    """
     if not os.access(path, os.R_OK):
         return None
     conf = cfg.ConfigOpts()
     conf.register_opts(options, group=group)
+    more(conf)
     conf([], default_config_files=[path], default_config_dirs=[])
     return conf
 
@@ -193,7 +269,8 @@ def _read(path: str, group: str,
 def _installed() -> str:
     try:
         return ' (here: %s)' % importlib.metadata.version(
-            'openstack-placement')
+            'openstack-placement'
+        )
     except importlib.metadata.PackageNotFoundError:
         return ''
 
@@ -201,7 +278,8 @@ def _installed() -> str:
 def _some(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     return ', '.join(names[:_NAMED]) + (
-        ' and %d more' % more if more > 0 else '')
+        ' and %d more' % more if more > 0 else ''
+    )
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -214,15 +292,23 @@ def main(args: Sequence[str] | None = None) -> int:
 
     def add_commands(subparsers: ty.Any) -> None:
         upgrade = subparsers.add_parser(
-            'upgrade', help='What an upgrade may trip over.')
+            'upgrade', help='What an upgrade may trip over.'
+        )
         upgrade.add_argument('what', choices=['check'], metavar='check')
-        upgrade.add_argument('--json', action='store_true',
-                             help='Print the results as JSON.')
+        upgrade.add_argument(
+            '--json', action='store_true', help='Print the results as JSON.'
+        )
 
     checks.conf = startup.read(
-        'vsched-status', sys.argv[1:] if args is None else args,
-        [*_CLI_OPTS, cfg.SubCommandOpt(
-            'command', title='Commands', handler=add_commands)])
+        'vsched-status',
+        sys.argv[1:] if args is None else args,
+        [
+            *_CLI_OPTS,
+            cfg.SubCommandOpt(
+                'command', title='Commands', handler=add_commands
+            ),
+        ],
+    )
     # The library looks there for --json, and nowhere else.
     upgradecheck.CONF = checks.conf
     try:

@@ -1,30 +1,25 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The collector's side of the bus."""
 
 from collections.abc import Callable
 import time
+import typing as ty
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from vsched_api.collector import authenticator
+from vsched_api.conf import bus as bus_conf
 from vsched_api.db import session as db
 from vsched_api.operations import gathering
 from vsched_api.operations import jobs
 from vsched_api.operations import overrides
 from vsched_api.operations import reports
+from vsched_lib.contract import bus
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
+from vsched_lib.contract import signing
 from vsched_lib.contract import wire
 
 LOG = logging.getLogger(__name__)
@@ -38,28 +33,58 @@ class Collector(rpc.CollectorEndpoint):
 
     :param conf: has the options of :mod:`vsched_api.conf`.
     :param now: seconds since the epoch.
+    :param transport: the bus it is served on. How it is known who calls
+        depends on it; without a bus nobody asks.
+    :raises signing.KeyFileError: when callers must sign and the keys cannot
+        be read.
+    :raises bus.UnsafeBus: when nobody would have to sign, on a broker.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts,
-                 now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        now: Callable[[], float] = time.time,
+        transport: ty.Any = None,
+    ) -> None:
         self.database = db.Database(conf)
-        self._together = gathering.Gathering(self.database)
-        self._confidence = conf.snapshot.confidence
+        if transport is not None:
+            mode = bus.mode(conf, rpc.in_memory(transport))
+            if mode is not signing.Mode.NONE:
+                masters = bus_conf.master_keys(conf)
+                masters.read()
+                self.authenticator = authenticator.Authenticator(
+                    mode, self.database, masters, conf.bus.key_overlap_s, now
+                )
+        self._together = gathering.Gathering(
+            self.database, conf.collector.clock_skew_warning_s
+        )
+        self._skew_warning_s = conf.collector.clock_skew_warning_s
+        self._max_cpus = conf.collector.max_host_cpus
         self._now = now
 
     def on_report(self, report: messages.Report) -> messages.ReportReply:
         """Store a batch; see :mod:`vsched_api.operations.reports`."""
         reply = reports.store(
-            self.database, report, self._now(), self._together,
-            self._confidence)
-        LOG.debug('Host %(host)s: batch %(batch)d %(what)s', {
-            'host': report.host, 'batch': report.batch,
-            'what': 'repeated' if reply.duplicate else 'stored'})
+            self.database,
+            report,
+            self._now(),
+            self._together,
+            self._skew_warning_s,
+            self._max_cpus,
+        )
+        LOG.debug(
+            'Host %(host)s: batch %(batch)d %(what)s',
+            {
+                'host': report.host,
+                'batch': report.batch,
+                'what': 'repeated' if reply.duplicate else 'stored',
+            },
+        )
         return reply
 
     def on_malformed_report(
-            self, report: object,
-            problem: wire.MalformedMessage) -> messages.ReportReply:
+        self, report: object, problem: wire.MalformedMessage
+    ) -> messages.ReportReply:
         """Answer a batch that can not be read, so that the next one comes.
 
         See :func:`vsched_api.operations.reports.reject`.

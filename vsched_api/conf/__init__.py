@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Options of the API and the collector.
 
@@ -21,12 +11,13 @@ original, and so with every other ConfigOpts.
 from oslo_config import cfg
 
 from vsched_api.conf import api
+from vsched_api.conf import bus
 from vsched_api.conf import collector
 from vsched_api.conf import database
 from vsched_api.conf import openstack
 from vsched_api.conf import snapshot
 
-_GROUPS = (api, collector, database, openstack, snapshot)
+_GROUPS = (api, bus, collector, database, openstack, snapshot)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Options of the REST service."""
 
@@ -24,34 +14,80 @@ OPTS: list[cfg.Opt] = [
         default='keystone',
         choices=[
             ('keystone', 'Requests carry a token that keystone confirms.'),
-            ('noauth', 'Every request counts as one of an administrator. '
-                       'For a single host and for tests only.'),
+            (
+                'noauth',
+                'Every request counts as one of an administrator. '
+                'For a single host and for tests only.',
+            ),
         ],
-        help='How a request proves who it is from.'),
+        help='How a request proves who it is from.',
+    ),
     cfg.IntOpt(
         'max_limit',
-        default=1000, min=1,
+        mutable=True,
+        default=1000,
+        min=1,
         help='The most items that one page of a list holds, and how many it '
-             'holds when the request names no limit.'),
+        'holds when the request names no limit.',
+    ),
     cfg.IntOpt(
         'max_request_body_size',
-        default=65536, min=1024,
-        help='The longest request body that is read, in bytes.'),
+        default=65536,
+        min=1024,
+        help='The longest request body that is read, in bytes. Under uWSGI, '
+        'http-manage-expect should say the same.',
+    ),
+    cfg.FloatOpt(
+        'body_timeout_s',
+        mutable=True,
+        default=10.0,
+        min=1.0,
+        max=300.0,
+        help='How long the body of a request may take to arrive, in seconds.',
+    ),
+    cfg.IntOpt(
+        'max_waiting_bodies',
+        default=4,
+        min=1,
+        help='How many requests of one process may wait for the rest of '
+        'their body at the same time; others that carry a body are '
+        'answered 503 meanwhile. Fewer than the threads of the process, '
+        'so that requests without a body find one.',
+    ),
     cfg.FloatOpt(
         'host_down_after_s',
-        default=30.0, min=1.0,
+        mutable=True,
+        default=30.0,
+        min=1.0,
         help='A host whose last report is older than this counts as down, '
-             'in seconds.'),
+        'in seconds.',
+    ),
     cfg.IntOpt(
         'retry_after_s',
-        default=5, min=1,
-        help='What the Retry-After header says while the database is away, '
-             'in seconds.'),
+        mutable=True,
+        default=5,
+        min=1,
+        help='What the Retry-After header says while the database or '
+        'keystone is away, in seconds. For as long, keystone is not '
+        'asked again after it did not answer.',
+    ),
     cfg.URIOpt(
         'public_endpoint',
+        mutable=True,
         schemes=['http', 'https'],
-        help='Start of the links in answers, where a proxy changes it and '
-             'does not say so in its headers.'),
+        help='Start of the links in answers. Without it they are paths, '
+        'unless the request was for one of trusted_hosts or came '
+        'through a proxy whose headers are read '
+        '([oslo_middleware] enable_proxy_headers_parsing).',
+    ),
+    cfg.ListOpt(
+        'trusted_hosts',
+        mutable=True,
+        default=['localhost', '127.0.0.1', '::1'],
+        help='Names and addresses that may appear in links when a request '
+        'names them in its Host header; .example.org means all names '
+        'below it.',
+    ),
 ]
 
 

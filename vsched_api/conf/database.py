@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Options of the database: those of oslo.db, with defaults of our own.
 
@@ -29,21 +19,73 @@ GROUP = cfg.OptGroup('database', title='The database')
 OPTS = copy.deepcopy(options.database_opts)
 cfg.set_defaults(OPTS, max_retries=0, pool_timeout=5, max_overflow=20)
 
+TIMEOUT_OPTS: list[cfg.Opt] = [
+    cfg.FloatOpt(
+        'lock_timeout_s',
+        default=5.0,
+        min=0.1,
+        max=3600.0,
+        help='How long a transaction waits for a lock that another one '
+        'holds, in seconds. After that the service answers that the '
+        'database is too busy: an agent keeps its batch and sends it '
+        'again, a REST client gets 503 with Retry-After. It should be '
+        'well below the 10 seconds for which an agent waits.',
+    ),
+    cfg.FloatOpt(
+        'statement_timeout_s',
+        default=8.0,
+        min=0.1,
+        max=86400.0,
+        help='How long one statement may take, the wait for locks included, '
+        'in seconds. It should be below the 10 seconds for which an '
+        'agent waits.',
+    ),
+    cfg.FloatOpt(
+        'idle_transaction_timeout_s',
+        default=60.0,
+        min=1.0,
+        max=86400.0,
+        help='After which time PostgreSQL and MariaDB end a transaction that '
+        'does nothing, in seconds: one of a process that hangs must not '
+        'keep its locks.',
+    ),
+    cfg.FloatOpt(
+        'maintenance_timeout_s',
+        default=3600.0,
+        min=1.0,
+        max=604800.0,
+        help='How long one statement of a migration, of the sums of usage or '
+        'of the deletion of old rows may take, in seconds. A migration '
+        'waits as long for locks.',
+    ),
+]
+
 #: Arguments of the engine that options of the same name set.
 ENGINE_OPTIONS = (
-    'connection', 'slave_connection', 'synchronous_reader',
-    'mysql_sql_mode', 'mysql_wsrep_sync_wait', 'connection_recycle_time',
-    'connection_debug', 'connection_trace', 'max_pool_size', 'max_overflow',
-    'pool_timeout', 'sqlite_synchronous', 'max_retries', 'retry_interval',
-    'connection_parameters')
+    'connection',
+    'slave_connection',
+    'synchronous_reader',
+    'mysql_sql_mode',
+    'mysql_wsrep_sync_wait',
+    'connection_recycle_time',
+    'connection_debug',
+    'connection_trace',
+    'max_pool_size',
+    'max_overflow',
+    'pool_timeout',
+    'sqlite_synchronous',
+    'max_retries',
+    'retry_interval',
+    'connection_parameters',
+)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Add the group and its options to ``conf``."""
     conf.register_group(copy.deepcopy(GROUP))
-    conf.register_opts(OPTS, group=GROUP)
+    conf.register_opts(OPTS + TIMEOUT_OPTS, group=GROUP)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
     """The group with its options."""
-    return [(GROUP, OPTS)]
+    return [(GROUP, OPTS + TIMEOUT_OPTS)]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Options of the ways to Nova and placement."""
 
@@ -22,14 +12,18 @@ PLACEMENT = 'placement'
 _SERVICES = {NOVA: 'compute', PLACEMENT: 'placement'}
 
 nova_group = cfg.OptGroup(
-    NOVA, title='Nova',
+    NOVA,
+    title='Nova',
     help='Where flavors are, for "vsched-manage flavor" and "vsched-status". '
-         'The user must be allowed to change extra specs of flavors.')
+    'The user must be allowed to change extra specs of flavors.',
+)
 
 placement_group = cfg.OptGroup(
-    PLACEMENT, title='Placement',
-    help='Where hosts\' capacity is kept for schedulers to claim, for audits. '
-         'The options are those of nova.conf\'s own [placement].')
+    PLACEMENT,
+    title='Placement',
+    help="Where hosts' capacity is kept for schedulers to claim, for audits. "
+    "The options are those of nova.conf's own [placement].",
+)
 
 _GROUPS = (nova_group, placement_group)
 
@@ -42,5 +36,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
     """The options, for the generated sample."""
-    return [(group, session.sample_opts(_SERVICES[group.name]))
-            for group in _GROUPS]
+    return [
+        (group, session.sample_opts(_SERVICES[group.name]))
+        for group in _GROUPS
+    ]

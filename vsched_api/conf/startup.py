@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read the options of a command or a service, and start its log."""
 
@@ -18,20 +8,62 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 import vsched_api.conf
+from vsched_lib import command_line
+
+LOG = logging.getLogger(__name__)
 
 PROJECT = 'vsched'
 
 #: Libraries whose word for word account of the bus and the database nobody
 #: needs, and which might tell what is in a connection string.
-_LOG_LEVELS = ['amqp=WARN', 'amqplib=WARN', 'sqlalchemy=WARN',
-               'oslo.messaging=INFO', 'oslo_messaging=INFO',
-               'urllib3.connectionpool=WARN', 'keystonemiddleware=WARN',
-               'alembic=WARN', 'stevedore=WARN']
+_LOG_LEVELS = [
+    'amqp=WARN',
+    'amqplib=WARN',
+    'sqlalchemy=WARN',
+    'oslo.messaging=INFO',
+    'oslo_messaging=INFO',
+    'urllib3.connectionpool=WARN',
+    'keystonemiddleware=WARN',
+    'alembic=WARN',
+    'stevedore=WARN',
+]
 
 
-def read(prog: str, args: Sequence[str],
-         more: Sequence[cfg.Opt] = (),
-         files: Sequence[str] | None = None) -> cfg.ConfigOpts:
+def reload(conf: cfg.ConfigOpts) -> bool:
+    """Read the files again, and take over options that may change.
+
+    Those are marked as mutable; the log says which others differ. A file
+    with an error changes nothing.
+
+    :returns: whether that worked.
+    """
+    try:
+        _check(conf.config_file)
+        conf.mutate_config_files()
+    except (cfg.Error, OSError) as problem:
+        LOG.error('The configuration stays as it was: %s', problem)
+        return False
+    LOG.info('The configuration was read again')
+    return True
+
+
+def _check(files: Sequence[str]) -> None:
+    # A value out of range would be found when it is next used.
+    fresh = cfg.ConfigOpts()
+    vsched_api.conf.register_opts(fresh)
+    fresh(args=[], project=PROJECT, default_config_files=list(files))
+    for group, options in vsched_api.conf.list_opts():
+        for option in options:
+            if option.mutable:
+                getattr(fresh[group.name], option.dest)
+
+
+def read(
+    prog: str,
+    args: Sequence[str],
+    more: Sequence[cfg.Opt] = (),
+    files: Sequence[str] | None = None,
+) -> cfg.ConfigOpts:
     """The options of a command.
 
     They are read from ``vsched.conf`` and ``<prog>.conf`` in the usual
@@ -42,7 +74,7 @@ def read(prog: str, args: Sequence[str],
     :param more: further options that the command line knows.
     :raises SystemExit: with what is wrong in a file, for standard error.
     """
-    conf = cfg.ConfigOpts()
+    conf = command_line.Options()
     logging.register_options(conf)
     logging.set_defaults(default_log_levels=_LOG_LEVELS)
     # oslo.log writes to standard output otherwise, between the lines that
@@ -51,8 +83,12 @@ def read(prog: str, args: Sequence[str],
     vsched_api.conf.register_opts(conf)
     conf.register_cli_opts(more)
     try:
-        conf(args=list(args), project=PROJECT, prog=prog,
-             default_config_files=None if files is None else list(files))
+        conf(
+            args=list(args),
+            project=PROJECT,
+            prog=prog,
+            default_config_files=None if files is None else list(files),
+        )
         logging.setup(conf, PROJECT)
     except cfg.Error as problem:
         raise SystemExit('%s: %s' % (prog, problem)) from None

@@ -1,19 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What can go wrong between us and the database.
 
 VschedError
  +-- DatabaseUnavailable    it is away, busy or not the one expected
+      +-- DatabaseBusy      a statement or a lock took too long
+      +-- UnknownTables     another release made its tables
 """
 
 from vsched_lib.contract import errors
@@ -26,6 +18,14 @@ class DatabaseUnavailable(errors.VschedError):
     """
 
     code = errors.Code.DATABASE_UNAVAILABLE
+
+
+class DatabaseBusy(DatabaseUnavailable):
+    """A statement took too long, or waited too long for a lock."""
+
+
+class UnknownTables(DatabaseUnavailable):
+    """The tables are of a revision that this release does not know."""
 
 
 class UnstorableValue(ValueError):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Samples as text: many of them in one value.
 
@@ -20,6 +10,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import json
 import math
+import re
 import typing as ty
 
 
@@ -45,9 +36,12 @@ class Sample(ty.NamedTuple):
 #: How many samples one value holds at most; 150 kB.
 MAX_SAMPLES = 1000
 
-_encode = json.JSONEncoder(separators=(',', ':'), check_circular=False,
-                           allow_nan=False).encode
+_encode = json.JSONEncoder(
+    separators=(',', ':'), check_circular=False, allow_nan=False
+).encode
 _decoder = json.JSONDecoder()
+# The second value of each sample. There is no bracket in a UUID.
+_TIME = re.compile(r'\["[^"]*",([^,]+),')
 
 
 def pack(samples: Sequence[Sample]) -> str:
@@ -58,6 +52,14 @@ def pack(samples: Sequence[Sample]) -> str:
 def unpack(text: str) -> list[Sample]:
     """What was packed."""
     return [Sample(*values) for values in _decoder.decode(text)]
+
+
+def times(text: str) -> list[float]:
+    """The moments of packed samples, in their order, without the rest.
+
+    A twentieth of the work of :func:`unpack`.
+    """
+    return list(map(float, _TIME.findall(text)))
 
 
 def unpack_one(text: str, instance_uuid: str) -> Iterator[tuple[int, Sample]]:
@@ -71,12 +73,13 @@ def unpack_one(text: str, instance_uuid: str) -> Iterator[tuple[int, Sample]]:
         found = text.find(start, end)
 
 
-def by_second(samples: Sequence[Sample],
-              ) -> Iterator[tuple[float, Sequence[Sample]]]:
+def by_second(
+    samples: Sequence[Sample],
+) -> Iterator[tuple[float, Sequence[Sample]]]:
     """Samples that belong into one value, with the end of their second."""
     for second, those in _seconds(samples).items():
         for start in range(0, len(those), MAX_SAMPLES):
-            yield float(second), those[start:start + MAX_SAMPLES]
+            yield float(second), those[start : start + MAX_SAMPLES]
 
 
 def _seconds(samples: Sequence[Sample]) -> dict[int, Sequence[Sample]]:

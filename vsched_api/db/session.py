@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Transactions, and what becomes of a database that is away.
 
@@ -24,6 +14,7 @@ again from its start, so a unit of work must have no effect elsewhere.
 """
 
 from collections.abc import Callable
+import time
 import typing as ty
 
 from oslo_config import cfg
@@ -37,13 +28,13 @@ from sqlalchemy import orm
 
 from vsched_api.conf import database as database_conf
 from vsched_api.db import errors
+from vsched_api.db import timeouts
 
 LOG = logging.getLogger(__name__)
 
 T = ty.TypeVar('T')
 
-#: How long a writer waits for another one on SQLite, in milliseconds.
-SQLITE_BUSY_TIMEOUT_MS = 10_000
+Purpose = timeouts.Purpose
 
 #: How long opening a connection may take before the database counts as
 #: away, in seconds.
@@ -89,16 +80,10 @@ class _Context:
     """Carries one transaction; oslo.db hangs it on here."""
 
 
-def _worth_another_try(error: BaseException) -> bool:
-    # A duplicate: another transaction added the row between our look and
-    # our insert. The next look will see it.
-    return _sqlite_locked(error) or isinstance(
-        error, db_exc.DBDuplicateEntry)
-
-
 def _sqlite_locked(error: BaseException) -> bool:
-    return (isinstance(error, sa_exc.OperationalError) and
-            'database is locked' in str(error.orig))
+    return isinstance(
+        error, sa_exc.OperationalError
+    ) and 'database is locked' in str(error.orig)
 
 
 def complete_url(text: str) -> sa.URL:
@@ -112,11 +97,13 @@ def complete_url(text: str) -> sa.URL:
     except (sa_exc.ArgumentError, ValueError):
         raise errors.UnusableConnection(
             '[database] connection is no URL of a database, such as '
-            'postgresql+psycopg2://USER:PASSWORD@HOST/NAME') from None
+            'postgresql+psycopg2://USER:PASSWORD@HOST/NAME'
+        ) from None
     missing = {
         key: value
         for key, value in _URL_DEFAULTS.get(url.drivername, {}).items()
-        if key not in url.query}
+        if key not in url.query
+    }
     return url.update_query_dict(missing)
 
 
@@ -127,15 +114,21 @@ class Database:
     starts while the database is away.
 
     :param conf: has the options of :mod:`vsched_api.conf.database`.
+    :param purpose: decides which time-outs hold.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
-        settings = {name: conf.database[name]
-                    for name in database_conf.ENGINE_OPTIONS}
+    def __init__(
+        self, conf: cfg.ConfigOpts, purpose: Purpose = Purpose.SERVICE
+    ) -> None:
+        self._timeouts = timeouts.Timeouts.of(conf, purpose)
+        settings = {
+            name: conf.database[name] for name in database_conf.ENGINE_OPTIONS
+        }
         for name in ('connection', 'slave_connection'):
             if settings[name]:
-                settings[name] = complete_url(
-                    settings[name]).render_as_string(hide_password=False)
+                settings[name] = complete_url(settings[name]).render_as_string(
+                    hide_password=False
+                )
         self._configured = bool(settings['connection'])
         if str(settings['connection']).startswith('sqlite'):
             # Its connections are not pooled, and oslo.db would pass it on.
@@ -144,8 +137,9 @@ class Database:
         self._facade = enginefacade.transaction_context()
         self._facade.configure(
             sqlite_fk=True,
-            on_engine_create=[self._engines.append, _prepare_engine],
-            **settings)
+            on_engine_create=[self._engines.append, self._timeouts.apply],
+            **settings,
+        )
 
     def read(self, work: Callable[[orm.Session], T]) -> T:
         """Do ``work`` in a transaction that changes nothing.
@@ -168,12 +162,29 @@ class Database:
         for engine in self._engines:
             engine.dispose()
 
-    def _translated(self, mode: ty.Any,
-                    work: Callable[[orm.Session], T]) -> T:
+    def _translated(self, mode: ty.Any, work: Callable[[orm.Session], T]) -> T:
+        # All tries together wait no longer than one lock may take.
+        ends_at = time.monotonic() + self._timeouts.lock_s
+
+        def worth_another_try(error: BaseException) -> bool:
+            # A duplicate: another transaction added the row between our
+            # look and our insert. The next look will see it.
+            return time.monotonic() < ends_at and (
+                _sqlite_locked(error)
+                or (
+                    isinstance(error, db_exc.DBDeadlock)
+                    and not timeouts.exceeded(error)
+                )
+                or isinstance(error, db_exc.DBDuplicateEntry)
+            )
+
         @oslo_db_api.wrap_db_retry(
-            max_retries=_MAX_RETRIES, retry_interval=_RETRY_INTERVAL_S,
-            max_retry_interval=_MAX_RETRY_INTERVAL_S, jitter=True,
-            retry_on_deadlock=True, exception_checker=_worth_another_try)
+            max_retries=_MAX_RETRIES,
+            retry_interval=_RETRY_INTERVAL_S,
+            max_retry_interval=_MAX_RETRY_INTERVAL_S,
+            jitter=True,
+            exception_checker=worth_another_try,
+        )
         def attempt() -> T:
             with mode.using(_Context()) as session:
                 return work(session)
@@ -183,18 +194,32 @@ class Database:
     def _guarded(self, act: Callable[[], T]) -> T:
         if not self._configured:
             raise errors.DatabaseUnavailable(
-                '[database] connection is not set')
+                '[database] connection is not set'
+            )
         try:
             return act()
         except _AWAY as error:
             LOG.warning('The database can not serve: %s', _brief(error))
-            raise errors.DatabaseUnavailable(_explain(error)) from error
-        except (db_exc.DBDataError, db_exc.DBInvalidUnicodeParameter,
-                sa_exc.DataError) as error:
+            kind = (
+                errors.DatabaseBusy
+                if timeouts.exceeded(error)
+                else errors.DatabaseUnavailable
+            )
+            raise kind(_explain(error)) from error
+        except (
+            db_exc.DBDataError,
+            db_exc.DBInvalidUnicodeParameter,
+            sa_exc.DataError,
+        ) as error:
             raise errors.UnstorableValue(_brief(error)) from error
         except db_exc.DBError as error:
-            if isinstance(error.inner_exception, (
-                    ValueError, OverflowError, sa_exc.DataError)):
+            if timeouts.exceeded(error):
+                LOG.warning('The database can not serve: %s', _brief(error))
+                raise errors.DatabaseBusy(_BUSY) from error
+            if isinstance(
+                error.inner_exception,
+                (ValueError, OverflowError, sa_exc.DataError),
+            ):
                 raise errors.UnstorableValue(_brief(error)) from error
             if _missing_schema(error):
                 raise errors.DatabaseUnavailable(_SCHEMA) from error
@@ -205,8 +230,11 @@ class Database:
             raise
 
 
-_SCHEMA = ('the database does not have the tables of this release: run '
-           'vsched-manage db sync')
+_BUSY = 'the database is too busy; try again'
+_SCHEMA = (
+    'the database does not have the tables of this release: run '
+    'vsched-manage db sync'
+)
 
 
 def _missing_schema(error: Exception) -> bool:
@@ -217,29 +245,23 @@ def _missing_schema(error: Exception) -> bool:
 
 def _explain(error: Exception) -> str:
     if isinstance(error, db_exc.DBNonExistentTable) or (
-            'no such column' in str(error) or 'Unknown column' in str(error)):
+        'no such column' in str(error) or 'Unknown column' in str(error)
+    ):
         return _SCHEMA
-    if isinstance(error, db_exc.DBDeadlock) or _sqlite_locked(error):
-        return 'the database is too busy; try again'
+    if isinstance(error, db_exc.DBDeadlock) or timeouts.exceeded(error):
+        return _BUSY
     return 'the database does not answer; try again later'
 
 
 def _brief(error: Exception) -> str:
     # The first line only: the rest quotes the statement and its values.
-    original = getattr(error, 'orig', None) or getattr(
-        error, 'inner_exception', None) or error
+    original = (
+        getattr(error, 'orig', None)
+        or getattr(error, 'inner_exception', None)
+        or error
+    )
     text = str(original).strip()
     return '%s: %s' % (
-        type(original).__name__, text.splitlines()[0] if text else '')
-
-
-def _prepare_engine(engine: sa.Engine) -> None:
-    if engine.dialect.name != 'sqlite':
-        return
-
-    @sa.event.listens_for(engine, 'connect')
-    def prepare(connection: ty.Any, record: ty.Any) -> None:
-        # First the time-out: changing the journal's mode takes a lock.
-        for pragma in ('busy_timeout = %d' % SQLITE_BUSY_TIMEOUT_MS,
-                       'journal_mode = WAL', 'synchronous = NORMAL'):
-            connection.execute('PRAGMA ' + pragma).fetchall()
+        type(original).__name__,
+        text.splitlines()[0] if text else '',
+    )

@@ -1,19 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Whether placement, database and kernel say the same of a host.
 
 Placement has what instances claim, the database what they are promised, and
-the agent's reports what it last saw the kernel hold.
+the agent's reports what it last saw the kernel hold. Nova says which servers
+run on the host, whether an agent tells of them or not.
 """
 
 from collections.abc import Iterator
@@ -29,6 +20,8 @@ from vsched_api.operations import hosts
 from vsched_api.operations import instances
 from vsched_api.operations import reservations
 from vsched_lib.contract import errors as contract_errors
+from vsched_lib.contract import extra_specs
+from vsched_lib.contract import flavors
 from vsched_lib.contract import messages
 from vsched_lib.contract import placement as names
 from vsched_lib.model import reservation as model
@@ -46,8 +39,16 @@ class Kind(enum.StrEnum):
     NOT_HELD = 'not_held'
     CLAIM_DIFFERS = 'claim_differs'
     ELSEWHERE = 'elsewhere'
+    FOREIGN = 'foreign'
     UNLISTED = 'unlisted'
     LEFTOVER = 'leftover'
+    NOT_REPORTING = 'not_reporting'
+    NOT_ENFORCED = 'not_enforced'
+
+
+#: States of Nova in which a server's vCPUs exist on its host.
+_RUNS = frozenset({'ACTIVE', 'PAUSED', 'RESCUE', 'PASSWORD', 'VERIFY_RESIZE'})
+_RUNTIME = extra_specs.TABLE['cpu_runtime_us'].name
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,62 +69,167 @@ class Finding:
     held_mcpu: int | None = None
 
 
-def audit(database: db.Database, claims: placement.Placement,
-          nova: compute.Compute | None,
-          host: hosts.Host) -> list[Finding]:
+def audit(
+    database: db.Database,
+    claims: placement.Placement,
+    nova: compute.Compute | None,
+    host: hosts.Host,
+    now: float,
+    down_after_s: float,
+) -> list[Finding]:
     """Everything that differs on one host.
 
-    :param nova: tells leftovers from servers that don't run; None when
-        nobody can.
+    :param nova: says which servers run there; None when nobody can.
+    :param now: in seconds since the epoch.
+    :param down_after_s: as long the host's agent may take to tell of a
+        change, in seconds.
+    :raises compute.Forbidden: when Nova does not show all servers.
     :raises placement.PlacementError: when placement refuses.
     :raises openstack.session.Unavailable: when one of them is away.
     """
-    provider = None if host.info is None or host.info.placement is None \
+    provider = (
+        None
+        if host.info is None or host.info.placement is None
         else host.info.placement.provider_uuid
-    promised = {one.instance_uuid: one
-                for one in _reservations(database, host.name)}
-    found = [Finding(
-        host.name, Kind.NOT_HELD, 'promised %d mcpu, the kernel holds %d '
-        '(%s)' % (_promised(one), _held(one), one.detail or one.state),
-        one.instance_uuid, promised_mcpu=_promised(one),
-        held_mcpu=_held(one)) for one in promised.values()
+    )
+    promised = {
+        one.instance_uuid: one for one in _reservations(database, host.name)
+    }
+    found = [
+        Finding(
+            host.name,
+            Kind.NOT_HELD,
+            'promised %d mcpu, the kernel holds %d '
+            '(%s)' % (_promised(one), _held(one), one.detail or one.state),
+            one.instance_uuid,
+            promised_mcpu=_promised(one),
+            held_mcpu=_held(one),
+        )
+        for one in promised.values()
         # A margin is more than what was promised, and fine.
-        if one.state != messages.State.RELEASED and
-        _held(one) < _promised(one)]
-    if provider is None:
-        return [*found, Finding(
-            host.name, Kind.NO_PROVIDER, 'its agent has told of no provider '
-            'in placement')]
-    claimed = claims.claims(provider, names.RESOURCE_CLASS)
+        if one.state != messages.State.RELEASED and _held(one) < _promised(one)
+    ]
+    if host.state == hosts.State.DOWN:
+        found.append(_silent(host, now, down_after_s))
+    claimed = (
+        {}
+        if provider is None
+        else claims.claims(provider, names.RESOURCE_CLASS)
+    )
     running = {one.uuid for one in _instances(database, host.name)}
-    for uuid in sorted(running | claimed.keys()):
+    servers = (
+        {}
+        if nova is None
+        else {one.id: one for one in nova.servers(host.name)}
+    )
+    unheld = [
+        one
+        for uuid, one in sorted(servers.items())
+        if _unheld(
+            one,
+            claimed.get(uuid, 0),
+            uuid in running,
+            uuid in promised,
+            now - down_after_s,
+        )
+    ]
+    if nova is not None:
+        found.extend(
+            Finding(
+                host.name,
+                Kind.FOREIGN,
+                'its agent tells that %d mcpu are '
+                'promised to it here, and Nova has no such server on this '
+                'host: '
+                'it is moving, or what the agent tells is wrong'
+                % _promised(promised[uuid]),
+                uuid,
+                provider,
+                claimed.get(uuid, 0),
+                _promised(promised[uuid]),
+            )
+            for uuid in sorted((running & promised.keys()) - servers.keys())
+            if _promised(promised[uuid])
+        )
+    found.extend(
+        Finding(
+            host.name,
+            Kind.NOT_ENFORCED,
+            '%s in Nova, %s, and %s'
+            % (
+                one.status,
+                'claims %d mcpu' % claimed[one.id]
+                if one.id in claimed
+                else 'its flavor has a reservation',
+                'its agent tells of no reservation'
+                if one.id in running
+                else 'its agent does not tell of it',
+            ),
+            one.id,
+            provider,
+            claimed.get(one.id, 0),
+        )
+        for one in unheld
+    )
+    if provider is None:
+        return [
+            *found,
+            Finding(
+                host.name,
+                Kind.NO_PROVIDER,
+                'its agent has told of no provider in placement',
+            ),
+        ]
+    for uuid in sorted(
+        (running | claimed.keys()) - {one.id for one in unheld}
+    ):
         finding = _compare(
-            database, nova, host.name, uuid, claimed.get(uuid, 0),
-            _promised(promised.get(uuid)), uuid in running)
+            database,
+            nova,
+            host.name,
+            uuid,
+            claimed.get(uuid, 0),
+            _promised(promised.get(uuid)),
+            uuid in running,
+            _for_io(servers.get(uuid)),
+        )
         if finding is not None:
-            found.append(dataclasses.replace(
-                finding, provider_uuid=provider))
+            found.append(dataclasses.replace(finding, provider_uuid=provider))
     return found
 
 
-def ask(conf: cfg.ConfigOpts, database: db.Database,
-        host: hosts.Host) -> list[Finding]:
+def ask(
+    conf: cfg.ConfigOpts, database: db.Database, host: hosts.Host, now: float
+) -> list[Finding]:
     """Everything that differs on one host, as the options say.
 
+    :param now: in seconds since the epoch.
     :raises errors.NotInstalled: when they don't say where placement is.
     :raises errors.Away: when one of the services does not answer.
     """
     if not session.configured(conf, openstack.PLACEMENT):
         raise errors.NotInstalled(
-            'placement is not asked: [placement] auth_type is not set',
-            contract_errors.Code.PLACEMENT_UNAVAILABLE)
+            'placement is not asked: [placement] auth_type is not set'
+        )
     try:
-        nova = compute.Compute(session.connect(conf, openstack.NOVA)) \
-            if session.configured(conf, openstack.NOVA) else None
-        return audit(database, placement.Placement(session.connect(
-            conf, openstack.PLACEMENT)), nova, host)
-    except (session.Unavailable, placement.PlacementError,
-            compute.Rejected) as problem:
+        nova = (
+            compute.Compute(session.connect(conf, openstack.NOVA))
+            if session.configured(conf, openstack.NOVA)
+            else None
+        )
+        return audit(
+            database,
+            placement.Placement(session.connect(conf, openstack.PLACEMENT)),
+            nova,
+            host,
+            now,
+            conf.api.host_down_after_s,
+        )
+    except (
+        session.Unavailable,
+        placement.PlacementError,
+        compute.Rejected,
+    ) as problem:
         raise errors.Away(str(problem)) from None
 
 
@@ -132,39 +238,105 @@ def heal(claims: placement.Placement, finding: Finding) -> bool:
 
     :returns: whether this was one.
     """
-    if (finding.kind is not Kind.LEFTOVER or finding.consumer is None or
-            finding.provider_uuid is None):
+    if (
+        finding.kind is not Kind.LEFTOVER
+        or finding.consumer is None
+        or finding.provider_uuid is None
+    ):
         return False
     claims.withdraw(finding.consumer, finding.provider_uuid)
     return True
 
 
-def _compare(database: db.Database, nova: compute.Compute | None,
-             host: str, uuid: str, claimed_mcpu: int, promised_mcpu: int,
-             running: bool) -> Finding | None:
-    kind, detail = Kind.CLAIM_DIFFERS, 'claims %d mcpu, promised %d' % (
-        claimed_mcpu, promised_mcpu)
+def _silent(host: hosts.Host, now: float, down_after_s: float) -> Finding:
+    if host.last_report_at is None:
+        said = 'its agent has never reported'
+    else:
+        said = 'its agent last reported %d s ago, more than %g s' % (
+            now - host.last_report_at,
+            down_after_s,
+        )
+    return Finding(
+        host.name,
+        Kind.NOT_REPORTING,
+        said + ': nobody knows what is in force there',
+    )
+
+
+def _unheld(
+    server: compute.Server,
+    claimed_mcpu: int,
+    running: bool,
+    reserved: bool,
+    before: float,
+) -> bool:
+    """Whether a server runs without the reservation that it should have.
+
+    :param running: whether the agent lists it.
+    :param reserved: whether the agent tells of a reservation.
+    :param before: when it has to have changed, so that the agent must have
+        told of it by now.
+    """
+    if server.status not in _RUNS or server.changed_at > before:
+        return False
+    wanted = claimed_mcpu > 0 or _RUNTIME in (server.extra_specs or {})
+    return wanted and not (running and reserved)
+
+
+def _compare(
+    database: db.Database,
+    nova: compute.Compute | None,
+    host: str,
+    uuid: str,
+    claimed_mcpu: int,
+    promised_mcpu: int,
+    running: bool,
+    io_mcpu: int,
+) -> Finding | None:
+    kind, detail = (
+        Kind.CLAIM_DIFFERS,
+        'claims %d mcpu, promised %d' % (claimed_mcpu, promised_mcpu),
+    )
     if running:
-        if claimed_mcpu == promised_mcpu:
+        if claimed_mcpu - promised_mcpu in (0, io_mcpu):
             return None
     else:
         where = _where(database, uuid)
         if nova is None:
             kind = Kind.UNLISTED
-            detail = ('claims %d mcpu and does not run here: stopped, being '
-                      'built, moving or a leftover' % claimed_mcpu)
+            detail = (
+                'claims %d mcpu and does not run here: stopped, being '
+                'built, moving or a leftover' % claimed_mcpu
+            )
         elif not nova.knows(uuid):
             kind = Kind.LEFTOVER
             detail = 'claims %d mcpu, and Nova knows no such server' % (
-                claimed_mcpu)
+                claimed_mcpu
+            )
         elif where is not None and where != host:
             kind = Kind.ELSEWHERE
             detail = 'claims %d mcpu and runs on %s' % (claimed_mcpu, where)
         else:
             # Stopped, or being built: the claim keeps its place.
             return None
-    return Finding(host, kind, detail, uuid, None, claimed_mcpu,
-                   promised_mcpu)
+    return Finding(host, kind, detail, uuid, None, claimed_mcpu, promised_mcpu)
+
+
+def _for_io(server: compute.Server | None) -> int:
+    """What a server's flavor claims beyond its reservation, for its I/O."""
+    if server is None or not server.extra_specs:
+        return 0
+    try:
+        ask = extra_specs.parse(server.extra_specs).ask(server.vcpus)
+    except contract_errors.InvalidExtraSpecs:
+        return 0
+    if not flavors.on_top(ask):
+        return 0
+    return max(
+        0,
+        names.claimed_mcpu(server.extra_specs)
+        - names.claim_mcpu(ask.promise, server.vcpus),
+    )
 
 
 def _where(database: db.Database, uuid: str) -> str | None:
@@ -176,9 +348,11 @@ def _where(database: db.Database, uuid: str) -> str | None:
 
 
 def _promised(one: reservations.Reservation | None) -> int:
-    if one is None or one.state == messages.State.RELEASED or (
-            one.backend is not None and
-            one.backend not in model.GUARANTEES):
+    if (
+        one is None
+        or one.state == messages.State.RELEASED
+        or (one.backend is not None and one.backend not in model.GUARANTEES)
+    ):
         return 0
     return one.bandwidth_mcpu or 0
 
@@ -189,8 +363,9 @@ def _held(one: reservations.Reservation) -> int:
     return one.enforced_bandwidth_mcpu or 0
 
 
-def _reservations(database: db.Database,
-                  host: str) -> Iterator[reservations.Reservation]:
+def _reservations(
+    database: db.Database, host: str
+) -> Iterator[reservations.Reservation]:
     marker: str | None = None
     while True:
         page = reservations.page(database, _PAGE, marker, host)
@@ -200,8 +375,9 @@ def _reservations(database: db.Database,
         marker = page[-1].instance_uuid
 
 
-def _instances(database: db.Database,
-               host: str) -> Iterator[instances.Instance]:
+def _instances(
+    database: db.Database, host: str
+) -> Iterator[instances.Instance]:
     marker: str | None = None
     while True:
         page = instances.page(database, _PAGE, marker, host, present=True)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """How instances stand with ballooning, and having agents change that.
 
@@ -32,6 +22,7 @@ from vsched_api.db.queries import balloons as queries
 from vsched_api.db.queries import counters
 from vsched_api.db import session as db
 from vsched_api.operations import announcements
+from vsched_api.operations import authors
 from vsched_api.operations import errors
 from vsched_api.operations import instances
 from vsched_api.operations import overrides
@@ -64,6 +55,9 @@ class Balloon:
     order_state: str | None = None
     code: str | None = None
     detail: str | None = None
+    author: authors.Author | None = None
+    created_at: float | None = None
+    updated_at: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,13 +79,23 @@ class Change:
     detail: str | None
 
 
-def page(database: db.Database, limit: int, marker: str | None = None,
-         host: str | None = None, instance_uuid: str | None = None,
-         states: Collection[str] = ()) -> list[Balloon]:
+def page(
+    database: db.Database,
+    limit: int,
+    marker: str | None = None,
+    host: str | None = None,
+    instance_uuid: str | None = None,
+    states: Collection[str] = (),
+) -> list[Balloon]:
     """Instances in the order of their UUIDs, after ``marker``."""
-    return database.read(lambda session: [
-        _view(row) for row in queries.page(
-            session, limit, marker, host, instance_uuid, states)])
+    return database.read(
+        lambda session: [
+            _view(row)
+            for row in queries.page(
+                session, limit, marker, host, instance_uuid, states
+            )
+        ]
+    )
 
 
 def get(database: db.Database, instance_uuid: str) -> Balloon:
@@ -99,19 +103,25 @@ def get(database: db.Database, instance_uuid: str) -> Balloon:
 
     :raises errors.NotFound: when nothing is told or ordered of it.
     """
+
     def work(session: ty.Any) -> Balloon:
         row = _known(session, instance_uuid)
         if row.report is None and row.order is None:
             raise errors.NotFound(
                 'no agent tells of balloons of instance %s' % instance_uuid,
-                Code.BALLOON_NOT_FOUND)
+                Code.BALLOON_NOT_FOUND,
+            )
         return _view(row)
 
     return database.read(work)
 
 
-def history(database: db.Database, limit: int, marker: str | None = None,
-            **filters: ty.Any) -> list[Change]:
+def history(
+    database: db.Database,
+    limit: int,
+    marker: str | None = None,
+    **filters: ty.Any,
+) -> list[Change]:
     """Balloons, newest first.
 
     :param marker: UUID of the last one of the page before.
@@ -119,62 +129,122 @@ def history(database: db.Database, limit: int, marker: str | None = None,
         :func:`vsched_api.db.queries.balloon_changes.page` takes them.
     :raises errors.Invalid: when the marker is not a stored one.
     """
+
     def work(session: ty.Any) -> list[Change]:
         after = None
         if marker is not None:
             after = balloon_changes.position(session, marker)
             if after is None:
                 raise errors.Invalid('marker: no balloon has it')
-        return [_change(found) for found in balloon_changes.page(
-            session, limit, after, **filters)]
+        return [
+            _change(found)
+            for found in balloon_changes.page(session, limit, after, **filters)
+        ]
 
     return database.read(work)
 
 
-def order(database: db.Database, announcer: announcements.Announcer,
-          instance_uuid: str, fields: Mapping[str, ty.Any],
-          now: float) -> Balloon:
+def order(
+    database: db.Database,
+    announcer: announcements.Announcer,
+    instance_uuid: str,
+    fields: Mapping[str, ty.Any],
+    now: float,
+    author: authors.Author = authors.NOBODY,
+    expected: int | None = None,
+) -> Balloon:
     """Have an instance use so many vCPUs, or leave it as it is.
 
+    :param expected: the generation of the order that this one is based on;
+        None to replace whatever is there.
+    :raises errors.Outdated: when there is another generation.
     :param fields: ``target_vcpus``, ``frozen``; what is not given stays as
         it was ordered.
     :raises errors.NotFound: when no agent reported the instance.
     :raises errors.Conflict: when it is known not to work.
     """
+
     def change(session: ty.Any, generation: int) -> None:
         row = _known(session, instance_uuid)
+        _expect(row, expected)
         wanted = {
             'target_vcpus': row.order and row.order.target_vcpus,
-            'frozen': bool(row.order and row.order.frozen), **fields}
+            'frozen': bool(row.order and row.order.frozen),
+            **fields,
+        }
         _check(row, wanted)
         if wanted == {'target_vcpus': None, 'frozen': False}:
             queries.delete_order(session, instance_uuid)
         else:
             queries.put_order(
-                session, instance_uuid, generation, now=now, **wanted)
+                session,
+                instance_uuid,
+                {
+                    'generation': generation,
+                    **wanted,
+                    **authors.columns(author),
+                },
+                now,
+            )
+        authors.tell(
+            session,
+            row.host.id,
+            instance_uuid,
+            Code.BALLOON_ORDERED,
+            'instance %s: target %s, frozen %s, is ordered'
+            % (instance_uuid, wanted['target_vcpus'], wanted['frozen']),
+            author,
+            generation,
+            now,
+        )
 
     return _do(database, announcer, instance_uuid, change)
 
 
-def withdraw(database: db.Database, announcer: announcements.Announcer,
-             instance_uuid: str) -> Balloon:
+def withdraw(
+    database: db.Database,
+    announcer: announcements.Announcer,
+    instance_uuid: str,
+    now: float,
+    author: authors.Author = authors.NOBODY,
+    expected: int | None = None,
+) -> Balloon:
     """Leave an instance to its agent again.
 
+    :param expected: as for :func:`order`.
+    :raises errors.Outdated: when there is another generation.
     :raises errors.NotFound: when nothing is ordered, or no instance known.
     """
+
     def change(session: ty.Any, generation: int) -> None:
-        _known(session, instance_uuid)
+        row = _known(session, instance_uuid)
+        _expect(row, expected)
         if not queries.delete_order(session, instance_uuid):
             raise errors.NotFound(
-                'nothing is ordered of the vCPUs of instance %s' %
-                instance_uuid, Code.BALLOON_ORDER_NOT_FOUND)
+                'nothing is ordered of the vCPUs of instance %s'
+                % instance_uuid,
+                Code.BALLOON_ORDER_NOT_FOUND,
+            )
+        authors.tell(
+            session,
+            row.host.id,
+            instance_uuid,
+            Code.BALLOON_ORDERED,
+            'instance %s: the order is withdrawn' % instance_uuid,
+            author,
+            generation,
+            now,
+        )
 
     return _do(database, announcer, instance_uuid, change)
 
 
-def _do(database: db.Database, announcer: announcements.Announcer,
-        instance_uuid: str, change: Callable[[ty.Any, int], None],
-        ) -> Balloon:
+def _do(
+    database: db.Database,
+    announcer: announcements.Announcer,
+    instance_uuid: str,
+    change: Callable[[ty.Any, int], None],
+) -> Balloon:
     def work(session: ty.Any) -> tuple[Balloon, list[str], int]:
         generation = counters.next_override_generation(session)
         change(session, generation)
@@ -183,10 +253,23 @@ def _do(database: db.Database, announcer: announcements.Announcer,
         return _view(_known(session, instance_uuid)), names, generation
 
     view, names, generation = database.write(work)
-    LOG.info('Instance %s: target %s, frozen %s, wanted with generation %d',
-             instance_uuid, view.target_vcpus, view.frozen, generation)
+    LOG.info(
+        'Instance %s: target %s, frozen %s, wanted with generation %d',
+        instance_uuid,
+        view.target_vcpus,
+        view.frozen,
+        generation,
+    )
     announcer.overrides_changed(names, generation)
     return view
+
+
+def _expect(row: queries.Row, expected: int | None) -> None:
+    authors.expect(
+        row.order.generation if row.order is not None else 0,
+        expected,
+        'the order for instance %s' % row.instance.uuid,
+    )
 
 
 def _check(row: queries.Row, wanted: Mapping[str, ty.Any]) -> None:
@@ -195,12 +278,15 @@ def _check(row: queries.Row, wanted: Mapping[str, ty.Any]) -> None:
         raise errors.Conflict(
             'no agent tells of balloons of instance %s: it does not run, or '
             'its host takes no vCPUs' % row.instance.uuid,
-            Code.BALLOON_NOT_FOUND)
+            Code.BALLOON_NOT_FOUND,
+        )
     if wanted['target_vcpus'] is not None:
         refused = contract.refusal(wanted['target_vcpus'], report)
         if refused is not None:
-            raise errors.Conflict('instance %s: %s' % (
-                row.instance.uuid, refused.detail), refused.code)
+            raise errors.Conflict(
+                'instance %s: %s' % (row.instance.uuid, refused.detail),
+                refused.code,
+            )
 
 
 def _known(session: ty.Any, instance_uuid: str) -> queries.Row:
@@ -214,38 +300,63 @@ def _report(row: queries.Row) -> contract.BalloonReport | None:
     told = row.report
     if told is None:
         return None
-    values = {field.name: getattr(told, field.name)
-              for field in dataclasses.fields(contract.BalloonReport)
-              if field.name != 'instance_uuid'}
-    return contract.BalloonReport(instance_uuid=row.instance.uuid, **{
-        **values, 'cpus': tuple(told.cpus),
-        'state': contract.BalloonState(told.state),
-        'order_state': None if told.order_state is None else (
-            contract.OrderState(told.order_state))})
+    values = {
+        field.name: getattr(told, field.name)
+        for field in dataclasses.fields(contract.BalloonReport)
+        if field.name != 'instance_uuid'
+    }
+    return contract.BalloonReport(
+        instance_uuid=row.instance.uuid,
+        **{
+            **values,
+            'cpus': tuple(told.cpus),
+            'state': contract.BalloonState(told.state),
+            'order_state': None
+            if told.order_state is None
+            else (contract.OrderState(told.order_state)),
+        },
+    )
 
 
 def _view(row: queries.Row) -> Balloon:
     report, wanted = _report(row), row.order
     known: dict[str, ty.Any] = {}
     if wanted is not None:
-        known = {'generation': wanted.generation,
-                 'target_vcpus': wanted.target_vcpus,
-                 'frozen': wanted.frozen}
+        known = {
+            'generation': wanted.generation,
+            'target_vcpus': wanted.target_vcpus,
+            'frozen': wanted.frozen,
+            'author': authors.of(wanted),
+            'created_at': wanted.created_at,
+            'updated_at': wanted.updated_at,
+        }
     answered = 0 if report is None else report.generation
     if answered != known.get('generation', 0):
         # A new order, or one that was withdrawn.
         known['order_state'] = contract.OrderState.PENDING.value
     elif wanted is not None and report is not None:
-        known |= {'order_state': report.order_state, 'code': report.code,
-                  'detail': report.detail}
+        known |= {
+            'order_state': report.order_state,
+            'code': report.code,
+            'detail': report.detail,
+        }
     return Balloon(
-        instance_uuid=row.instance.uuid, instance_name=row.instance.name,
-        host=row.host.name, present=row.instance.present, report=report,
-        **known)
+        instance_uuid=row.instance.uuid,
+        instance_name=row.instance.name,
+        host=row.host.name,
+        present=row.instance.present,
+        report=report,
+        **known,
+    )
 
 
 def _change(found: balloon_changes.Found) -> Change:
     row: models.BalloonChange = found.change
-    return Change(host=found.host, **{
-        field.name: getattr(row, field.name)
-        for field in dataclasses.fields(Change) if field.name != 'host'})
+    return Change(
+        host=found.host,
+        **{
+            field.name: getattr(row, field.name)
+            for field in dataclasses.fields(Change)
+            if field.name != 'host'
+        },
+    )

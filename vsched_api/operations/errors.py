@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Why an operation was not done. Nothing was changed when one is raised.
 
@@ -17,6 +7,7 @@ VschedError
  +-- NotFound       what it names is not there
  +-- Conflict       what it names is in another state than it takes for
  |                  granted
+ +-- Outdated       somebody else changed it since the request's author looked
  +-- NotInstalled   this installation lacks what it takes
  +-- Away           another service that it takes does not answer
 """
@@ -45,10 +36,16 @@ class Conflict(errors.VschedError):
     code = errors.Code.RESERVATION_EXISTS
 
 
+class Outdated(errors.VschedError):
+    """Somebody else changed what the request changes."""
+
+    code = errors.Code.GENERATION_CONFLICT
+
+
 class NotInstalled(errors.VschedError):
     """What it takes is not installed here; the detail says what is."""
 
-    code = errors.Code.PLOTS_UNAVAILABLE
+    code = errors.Code.PLACEMENT_UNAVAILABLE
 
 
 class Away(errors.VschedError):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Where instances would fit, and why not elsewhere; nothing is booted.
 
@@ -19,20 +9,25 @@ from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import json
 import typing as ty
 
 from oslo_config import cfg
+from oslo_log import log as logging
 
 from vsched_api.db.queries import snapshot as queries
 from vsched_api.db import session as db
 from vsched_api.operations import errors
+from vsched_api.operations import reservations
+from vsched_api.operations import stored
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import extra_specs
-from vsched_lib.contract import snapshot
+from vsched_lib.contract import overriding
+from vsched_lib.contract import wire
 from vsched_lib.model import fit
 from vsched_lib.model import room
 from vsched_lib.model import score
+
+LOG = logging.getLogger(__name__)
 
 #: What counts for the score, each as much as the others; it is what the
 #: weighers of the same names do with multipliers of 1.
@@ -75,35 +70,55 @@ class Evaluations:
 
     def __init__(self, database: db.Database, conf: cfg.ConfigOpts) -> None:
         self._database = database
-        self._policy = fit.Policy(
-            round(conf.snapshot.max_margin_pct * 10_000),
-            round(conf.snapshot.max_overhead_pct * 10_000))
         self._down_after_s = conf.api.host_down_after_s
         # What was read of a host stays as it is until it changes.
-        self._known: dict[str, tuple[int, snapshot.Host, fit.Host]] = {}
+        self._known: dict[str, _Known] = {}
 
-    def flavor(self, specs: Mapping[str, str], vcpus: int, instances: int,
-               now: float, names: Collection[str] | None = None,
-               ) -> Evaluation:
+    def flavor(
+        self,
+        specs: Mapping[str, str],
+        vcpus: int,
+        instances: int,
+        now: float,
+        names: Collection[str] | None = None,
+        override: Mapping[str, ty.Any] | None = None,
+    ) -> Evaluation:
         """Where instances of a flavor would fit.
 
         :param specs: the flavor's extra specs.
         :param names: only on these hosts.
-        :raises errors.Invalid: when the extra specs ask for nothing a host
-            could give.
+        :param override: what an override of each instance would set, by the
+            names of the REST API.
+        :raises errors.Invalid: when the extra specs or the override ask for
+            nothing a host could give.
         :raises errors.NotFound: when nothing is known of one of the hosts.
         """
         try:
-            ask = extra_specs.parse(specs).ask(vcpus)
+            wanted = (
+                extra_specs.parse(specs)
+                if override is None
+                else overridden(specs, override, vcpus)
+            )
+            ask = wanted.ask(vcpus)
         except contract_errors.InvalidExtraSpecs as problem:
-            raise errors.Invalid(
-                problem.detail,
-                contract_errors.Code.EXTRA_SPECS_INVALID) from None
-        return self._evaluate(
-            fit.Asking(ask).need, instances, now, names)
+            raise errors.Invalid(problem.detail, problem.code) from None
+        return self._evaluate(fit.Asking(ask).need, instances, now, names)
 
-    def demand(self, demand_mcpu: int, instances: int, now: float,
-               names: Collection[str] | None = None) -> Evaluation:
+    def known(self, now: float) -> Sequence[fit.Host]:
+        """All hosts of which something is known, for who asks of all."""
+        return [
+            one.model
+            for one in self._hosts(now, None)[0]
+            if one.model is not None
+        ]
+
+    def demand(
+        self,
+        demand_mcpu: int,
+        instances: int,
+        now: float,
+        names: Collection[str] | None = None,
+    ) -> Evaluation:
         """Where there is as much left, whatever it is for.
 
         :param names: only on these hosts.
@@ -112,60 +127,157 @@ class Evaluations:
         need = fit.Need(demand_mcpu=demand_mcpu, guest_mcpu=demand_mcpu)
         return self._evaluate(lambda host: need, instances, now, names)
 
-    def _evaluate(self, need: ty.Callable[[fit.Host], fit.Need],
-                  instances: int, now: float,
-                  names: Collection[str] | None) -> Evaluation:
+    def _evaluate(
+        self,
+        need: ty.Callable[[fit.Host], fit.Need],
+        instances: int,
+        now: float,
+        names: Collection[str] | None,
+    ) -> Evaluation:
         found, down = self._hosts(now, names)
-        verdicts = [room.Verdict(
-            need(model), model.capacity_mcpu,
-            model.capacity_mcpu - told.admitted_mcpu)
-            for told, model in found]
+        verdicts = [_verdict(one, need) for one in found]
         weights = [
-            {'headroom': score.headroom(
-                one.need, one.free_mcpu, one.capacity_mcpu),
-             'allocation_error': score.allocation_error(one.need),
-             'io_overhead': score.io_overhead(one.need)}
-            for one in verdicts]
-        normal = [score.normal(score.neutral([one[name] for one in weights]))
-                  for name in WEIGHED]
+            {
+                'headroom': score.headroom(
+                    one.need, one.free_mcpu, one.capacity_mcpu
+                ),
+                'allocation_error': score.allocation_error(one.need),
+                'io_overhead': score.io_overhead(one.need),
+            }
+            for one in verdicts
+        ]
+        normal = [
+            score.normal(score.neutral([one[name] for one in weights]))
+            for name in WEIGHED
+        ]
         hosts = [
-            Host(told.name, told.name in down, verdict, sum(
-                values[number] for values in normal), weights[number])
-            for number, ((told, _), verdict) in enumerate(
-                zip(found, verdicts, strict=True))]
-        hosts.sort(key=lambda one: (
-            not one.verdict.fits, -one.score, one.name))
+            Host(
+                one.name,
+                one.name in down,
+                verdict,
+                sum(values[number] for values in normal),
+                weights[number],
+            )
+            for number, (one, verdict) in enumerate(
+                zip(found, verdicts, strict=True)
+            )
+        ]
+        hosts.sort(
+            key=lambda one: (not one.verdict.fits, -one.score, one.name)
+        )
         rooms = [one.verdict.room for one in hosts]
         return Evaluation(
-            hosts, None if None in rooms else sum(
-                ty.cast(list[int], rooms)), _place(hosts, instances))
+            hosts,
+            None if None in rooms else sum(ty.cast(list[int], rooms)),
+            _place(hosts, instances),
+        )
 
-    def _hosts(self, now: float, names: Collection[str] | None,
-               ) -> tuple[list[tuple[snapshot.Host, fit.Host]],
-                          frozenset[str]]:
-        rows, down = self._database.read(lambda session: (
-            queries.present(session, names),
-            queries.down(session, now - self._down_after_s)))
+    def _hosts(
+        self, now: float, names: Collection[str] | None
+    ) -> tuple[list['_Known'], frozenset[str]]:
+        rows, down = self._database.read(
+            lambda session: (
+                queries.present(session, names),
+                queries.down(session, now - self._down_after_s),
+            )
+        )
         missing = sorted(set(names or ()) - {row.name for row in rows})
         if missing:
             raise errors.NotFound(
                 'hosts: nothing is known of %s' % ', '.join(missing),
-                contract_errors.Code.HOST_NOT_FOUND)
+                contract_errors.Code.HOST_NOT_FOUND,
+            )
         return [self._read(row) for row in rows], frozenset(down)
 
-    def _read(self, row: queries.Row) -> tuple[snapshot.Host, fit.Host]:
+    def _read(self, row: queries.Row) -> '_Known':
         known = self._known.get(row.name)
-        if known is None or known[0] != row.version:
-            told = snapshot.Host.from_dict({
-                'name': row.name, 'version': row.version,
-                'admitted_mcpu': row.admitted_mcpu,
-                'facts': json.loads(row.facts),
-                'certificates': json.loads(
-                    row.certificates) if row.certified else [],
-                'prices_ns': json.loads(row.prices_ns or 'null')})
-            known = self._known[row.name] = (
-                row.version, told, told.fit(self._policy))
-        return known[1:]
+        if known is None or known.version != row.version:
+            known = self._known[row.name] = _known(row)
+        return known
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Known:
+    """What was read of a host.
+
+    :param model: None when it cannot be read; ``problem`` says why.
+    """
+
+    name: str
+    version: int
+    admitted_mcpu: int = 0
+    model: fit.Host | None = None
+    problem: str = ''
+
+
+def _known(row: queries.Row) -> _Known:
+    try:
+        told = stored.read(row)
+        return _Known(row.name, row.version, told.admitted_mcpu, told.fit())
+    except wire.MalformedMessage as problem:
+        LOG.error('Host %s cannot be evaluated: %s', row.name, problem)
+        return _Known(row.name, row.version, problem=str(problem))
+
+
+def overridden(
+    specs: Mapping[str, str], override: Mapping[str, ty.Any], vcpus: int
+) -> extra_specs.FlavorSpec:
+    """What an instance with a flavor and an override asks for.
+
+    :param specs: the flavor's extra specs.
+    :param override: by the names of the REST API.
+    :raises errors.Invalid: when the override would be refused.
+    :raises contract_errors.InvalidExtraSpecs: when the extra specs say
+        nothing that could be held, by themselves or with the override.
+    """
+    wanted = dict(reservations.DEFAULTS)
+    own = extra_specs.parse(specs).reservation
+    if own is not None:
+        wanted.update(
+            (name, getattr(own, name)) for name in reservations.PROMISE
+        )
+    wanted.update(
+        (name, override[name])
+        for name in reservations.PROMISE
+        if name in override
+    )
+    if 'runtime_us' not in wanted:
+        raise errors.Invalid(
+            'override.runtime_us: required, because the extra specs ask for '
+            'no reservation'
+        )
+    return extra_specs.parse(
+        overriding.merged(
+            specs,
+            reservations.promise_of(wanted),
+            reservations.specs_of(override, None, vcpus),
+        )
+    )
+
+
+def _verdict(
+    known: _Known, need: ty.Callable[[fit.Host], fit.Need]
+) -> room.Verdict:
+    """The verdict on one host; whatever is stored of it fails no other."""
+    if known.model is None:
+        return room.Verdict(
+            fit.Need(
+                problems=(
+                    fit.Problem(
+                        fit.Cause.UNREADABLE,
+                        'what is stored of it cannot be read: '
+                        + known.problem,
+                    ),
+                )
+            ),
+            0,
+            0,
+        )
+    return room.Verdict(
+        need(known.model),
+        known.model.capacity_mcpu,
+        known.model.capacity_mcpu - known.admitted_mcpu,
+    )
 
 
 def _place(hosts: Sequence[Host], instances: int) -> dict[str, int]:
@@ -180,8 +292,13 @@ def _place(hosts: Sequence[Host], instances: int) -> dict[str, int]:
     able = [one for one in hosts if one.verdict.fits and not one.down]
     able = able[:instances]
     # Of the score that part which stays.
-    first = dict(zip((one.name for one in hosts), score.normal(
-        [one.weights['headroom'] or 0.0 for one in hosts]), strict=True))
+    first = dict(
+        zip(
+            (one.name for one in hosts),
+            score.normal([one.weights['headroom'] or 0.0 for one in hosts]),
+            strict=True,
+        )
+    )
     rest = [one.score - first[one.name] for one in able]
     headroom = [one.weights['headroom'] or 0.0 for one in able]
     rooms = [one.verdict.room for one in able]
@@ -191,14 +308,19 @@ def _place(hosts: Sequence[Host], instances: int) -> dict[str, int]:
         if not left:
             break
         worth = score.normal([headroom[number] for number in left])
-        best = max(range(len(left)),
-                   key=lambda one: worth[one] + rest[left[one]])
+        best = max(
+            range(len(left)), key=lambda one: worth[one] + rest[left[one]]
+        )
         number = left[best]
         count[number] += 1
         verdict = able[number].verdict
         headroom[number] -= verdict.need.demand_mcpu / max(
-            1, verdict.capacity_mcpu)
+            1, verdict.capacity_mcpu
+        )
         if count[number] == rooms[number]:
             left.remove(number)
-    return {one.name: number for one, number in zip(
-        able, count, strict=True) if number}
+    return {
+        one.name: number
+        for one, number in zip(able, count, strict=True)
+        if number
+    }

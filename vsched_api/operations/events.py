@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What happened."""
 
@@ -34,22 +24,29 @@ class Event:
     figures: dict[str, ty.Any]
 
 
-def page(database: db.Database, limit: int, marker: str | None = None,
-         **filters: ty.Any) -> list[Event]:
+def page(
+    database: db.Database,
+    limit: int,
+    marker: str | None = None,
+    **filters: ty.Any,
+) -> list[Event]:
     """Events, newest first.
 
     :param marker: UUID of the last event of the page before.
     :param filters: as :func:`vsched_api.db.queries.events.page` takes them.
     :raises errors.Invalid: when the marker is not a stored event.
     """
+
     def work(session: ty.Any) -> list[Event]:
         after = None
         if marker is not None:
             after = queries.position(session, marker)
             if after is None:
                 raise errors.Invalid('marker: no event has it')
-        return [_event(found) for found in queries.page(
-            session, limit, after, **filters)]
+        return [
+            _event(found)
+            for found in queries.page(session, limit, after, **filters)
+        ]
 
     return database.read(work)
 
@@ -57,6 +54,12 @@ def page(database: db.Database, limit: int, marker: str | None = None,
 def _event(found: queries.Found) -> Event:
     row = found.event
     return Event(
-        uuid=row.uuid, at=row.at, host=found.host, code=row.code,
-        severity=row.severity, detail=row.detail,
-        instance_uuid=row.instance_uuid, figures=row.figures)
+        uuid=row.uuid,
+        at=row.at,
+        host=found.host,
+        code=row.code,
+        severity=row.severity,
+        detail=row.detail,
+        instance_uuid=row.instance_uuid,
+        figures=row.figures,
+    )

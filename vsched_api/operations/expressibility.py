@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Can a host express a reservation at all?
 
@@ -22,8 +12,9 @@ from vsched_lib.contract import messages
 from vsched_lib.model import reservation as model
 
 
-def check(promise: model.Reservation, host: str,
-          info: messages.HostInfo | None) -> None:
+def check(
+    promise: model.Reservation, host: str, info: messages.HostInfo | None
+) -> None:
     """Raise unless a backend of the host can express the reservation.
 
     :param info: None when the host has not told what it is: then only the
@@ -35,7 +26,8 @@ def check(promise: model.Reservation, host: str,
         if info is not None:
             _usable(promise.backend, host, info)
         problems = promise.problems(
-            promise.backend, info.tick_us if info is not None else 0)
+            promise.backend, info.tick_us if info is not None else 0
+        )
         # A host may know a backend that has no ranges written down here.
         if problems and (info is None or promise.backend in model.LIMITS):
             raise _invalid(problems)
@@ -45,7 +37,8 @@ def check(promise: model.Reservation, host: str,
         if info is not None and not _names_usable(backend, info):
             continue
         problems = promise.problems(
-            backend, info.tick_us if info is not None else 0)
+            backend, info.tick_us if info is not None else 0
+        )
         if not problems:
             return
         found.extend(problems)
@@ -57,19 +50,22 @@ def _names_usable(backend: model.Backend, info: messages.HostInfo) -> bool:
     return any(one.name == backend and one.usable for one in info.backends)
 
 
-def _usable(backend: model.Backend, host: str,
-            info: messages.HostInfo) -> None:
+def _usable(
+    backend: model.Backend, host: str, info: messages.HostInfo
+) -> None:
     for one in info.backends:
         if one.name == backend and not one.usable:
             raise errors.Conflict(
-                'backend: host %s can not use %s: %s' % (
-                    host, backend, '; '.join(one.reasons) or 'no reason '
-                    'told'), contract_errors.Code.BACKEND_UNAVAILABLE)
+                'backend: host %s can not use %s: %s'
+                % (host, backend, '; '.join(one.reasons) or 'no reason told'),
+                contract_errors.Code.BACKEND_UNAVAILABLE,
+            )
     if info.backends and all(one.name != backend for one in info.backends):
         raise errors.Conflict(
-            'backend: host %s has %s, not %s' % (
-                host, ', '.join(one.name for one in info.backends), backend),
-            contract_errors.Code.BACKEND_UNAVAILABLE)
+            'backend: host %s has %s, not %s'
+            % (host, ', '.join(one.name for one in info.backends), backend),
+            contract_errors.Code.BACKEND_UNAVAILABLE,
+        )
 
 
 def _invalid(problems: list[str]) -> errors.Invalid:
@@ -79,5 +75,7 @@ def _invalid(problems: list[str]) -> errors.Invalid:
     return errors.Invalid(
         '; '.join(
             text if text.startswith(fields) else 'backend: ' + text
-            for text in problems),
-        contract_errors.Code.RESERVATION_INVALID)
+            for text in problems
+        ),
+        contract_errors.Code.RESERVATION_INVALID,
+    )

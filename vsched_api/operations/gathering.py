@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Store batches of samples, those that come together in one transaction.
 
@@ -34,7 +24,9 @@ from vsched_api.db.queries import host_time
 from vsched_api.db.queries import hosts
 from vsched_api.db.queries import usage
 from vsched_api.db import session as db
+from vsched_api.operations import clocks
 from vsched_api.operations import inspection
+from vsched_api.operations import numbering
 from vsched_lib.contract import messages
 
 #: How many batches one transaction stores at most. More make it longer, and
@@ -51,24 +43,30 @@ class _Entry:
 
     batch: inspection.Batch
     now: float
-    told: threading.Event = dataclasses.field(
-        default_factory=threading.Event)
+    told: threading.Event = dataclasses.field(default_factory=threading.Event)
     done: bool = False
     reply: messages.ReportReply | None = None
     problem: db_errors.DatabaseUnavailable | None = None
 
 
 class Gathering:
-    """The queue of one process. Safe from any thread."""
+    """The queue of one process. Safe from any thread.
 
-    def __init__(self, database: db.Database) -> None:
+    :param warn_s: by how much a host's clock must differ for an event.
+    """
+
+    def __init__(
+        self, database: db.Database, warn_s: float = clocks.WARN_S
+    ) -> None:
         self._database = database
+        self._warn_s = warn_s
         self._queue: list[_Entry] = []
         self._lock = threading.Lock()
         self._storing = False
 
-    def store(self, batch: inspection.Batch,
-              now: float) -> messages.ReportReply | None:
+    def store(
+        self, batch: inspection.Batch, now: float
+    ) -> messages.ReportReply | None:
         """Store a batch of samples, unless it is stored already.
 
         :param now: seconds since the epoch.
@@ -106,19 +104,27 @@ class Gathering:
             for entry in self._queue:
                 if len(taken) < MAX_BATCHES:
                     taken.setdefault(entry.batch.host, entry)
-            self._queue = [entry for entry in self._queue
-                           if taken.get(entry.batch.host) is not entry]
+            self._queue = [
+                entry
+                for entry in self._queue
+                if taken.get(entry.batch.host) is not entry
+            ]
         return list(taken.values())
 
     def _store_all(self, entries: Sequence[_Entry]) -> None:
         try:
             replies = self._database.write(
-                lambda session: _store(session, entries))
+                lambda session: _store(session, entries, self._warn_s)
+            )
             for entry, reply in zip(entries, replies, strict=True):
                 entry.reply = reply
         except db_errors.DatabaseUnavailable as problem:
-            for entry in entries:
-                entry.problem = problem
+            if len(entries) == 1 or not isinstance(
+                problem, db_errors.DatabaseBusy
+            ):
+                for entry in entries:
+                    entry.problem = problem
+            # Else whoever of them waits for a lock must not fail the rest.
         except db_errors.UnstorableValue:
             # Whose it is shows when each is stored by itself.
             pass
@@ -128,8 +134,9 @@ class Gathering:
                 entry.told.set()
 
 
-def _store(session: ty.Any, entries: Sequence[_Entry],
-           ) -> list[messages.ReportReply | None]:
+def _store(
+    session: ty.Any, entries: Sequence[_Entry], warn_s: float
+) -> list[messages.ReportReply | None]:
     found = hosts.lock_many(session, {one.batch.host for one in entries})
     replies: list[messages.ReportReply | None] = []
     samples, times, stored = {}, {}, {}
@@ -138,17 +145,19 @@ def _store(session: ty.Any, entries: Sequence[_Entry],
         if host is None:
             replies.append(None)
             continue
-        duplicate = batch.number <= host.last_batch
-        if not duplicate:
-            stored[host.id] = batch.number, batch.at
-            samples[host.id, batch.number] = batch.usage
-            times[host.id, batch.number] = batch.host_time
-        replies.append(messages.ReportReply(
-            duplicate=duplicate,
-            overrides_generation=host.overrides_generation,
-            jobs_generation=host.jobs_generation,
-            resync=not duplicate and (
-                batch.number != host.last_batch + 1 or not host.known)))
+        if clocks.worth_an_event(host.clock_skew_s, batch.skew_s, warn_s):
+            replies.append(None)
+            continue
+        place = numbering.of_current(host, batch.epoch, batch.number)
+        if place is None or (place.number != batch.number + host.batch_offset):
+            # It changes more of the host's row than these do.
+            replies.append(None)
+            continue
+        if place.new:
+            stored[host.id] = place.number, batch.at, batch.skew_s
+            samples[host.id, place.number] = batch.usage
+            times[host.id, place.number] = batch.host_time
+        replies.append(numbering.reply(host, batch.epoch, place))
     if stored:
         usage.add(session, samples)
         host_time.add(session, times)

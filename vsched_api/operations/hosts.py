@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What is known of hosts."""
 
@@ -25,6 +15,7 @@ from vsched_api.db.queries import hosts as queries
 from vsched_api.db.queries import instances as instance_queries
 from vsched_api.db import session as db
 from vsched_api.operations import errors
+from vsched_api.operations import stored
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import wire
@@ -45,7 +36,10 @@ class Host:
 
     :param last_report_at: when its last report came, by the collector's
         clock, in seconds since the epoch; None before the first.
+    :param clock_skew_s: by how much its clock was ahead of the collector's
+        then; None when that is not known.
     :param info: None until the agent has told.
+    :param problem: why what it told cannot be read; None when it can.
     """
 
     name: str
@@ -55,66 +49,97 @@ class Host:
     overrides_generation: int
     instances: int
     info: messages.HostInfo | None
+    problem: str | None = None
+    clock_skew_s: float | None = None
 
 
-def page(database: db.Database, limit: int, marker: str | None,
-         now: float, down_after_s: float) -> list[Host]:
+def page(
+    database: db.Database,
+    limit: int,
+    marker: str | None,
+    now: float,
+    down_after_s: float,
+) -> list[Host]:
     """Hosts in the order of their names, after ``marker``.
 
     :param down_after_s: a host counts as down when its last report is older.
     """
+
     def work(session: ty.Any) -> list[Host]:
-        counts = instance_queries.count_by_host(session)
-        return [_host(row, counts, now, down_after_s)
-                for row in queries.page(session, limit, marker)]
+        rows = queries.page(session, limit, marker)
+        counts = instance_queries.count_by_host(
+            session, [row.id for row in rows]
+        )
+        return [_host(row, counts, now, down_after_s) for row in rows]
 
     return database.read(work)
 
 
-def get(database: db.Database, name: str, now: float,
-        down_after_s: float) -> Host:
+def get(
+    database: db.Database, name: str, now: float, down_after_s: float
+) -> Host:
     """One host.
 
     :raises errors.NotFound: when no agent ever reported from it.
     """
+
     def work(session: ty.Any) -> Host:
         row = queries.by_name(session, name)
         if row is None:
             raise errors.NotFound(
                 'no agent reported from a host named %s' % name,
-                contract_errors.Code.HOST_NOT_FOUND)
-        return _host(row, instance_queries.count_by_host(session), now,
-                     down_after_s)
+                contract_errors.Code.HOST_NOT_FOUND,
+            )
+        return _host(
+            row,
+            instance_queries.count_by_host(session, [row.id]),
+            now,
+            down_after_s,
+        )
 
     return database.read(work)
 
 
 def known_info(row: models.Host) -> messages.HostInfo | None:
     """What a row holds of its host; None when it is nothing we can read."""
-    if row.info is None:
-        return None
+    return _known_info(row)[0]
+
+
+def _known_info(
+    row: models.Host,
+) -> tuple[messages.HostInfo | None, str | None]:
     try:
-        return messages.HostInfo.from_dict(row.info)
+        return stored.info(row), None
     except wire.MalformedMessage as problem:
-        # Stored by a release that knew less; the next full report heals it.
+        # Stored by another release; the next full report heals it.
         LOG.warning('Host %s: %s', row.name, problem)
-        return None
+        return None, str(problem)
 
 
-def every(session: ty.Any, now: float,
-          down_after_s: float) -> Sequence[Host]:
+def every(session: ty.Any, now: float, down_after_s: float) -> Sequence[Host]:
     """All hosts, inside a transaction."""
     counts = instance_queries.count_by_host(session)
-    return [_host(row, counts, now, down_after_s)
-            for row in queries.every(session)]
+    return [
+        _host(row, counts, now, down_after_s) for row in queries.every(session)
+    ]
 
 
-def _host(row: models.Host, counts: Mapping[int, int], now: float,
-          down_after_s: float) -> Host:
-    up = (row.received_at is not None and
-          now - row.received_at <= down_after_s)
+def _host(
+    row: models.Host,
+    counts: Mapping[int, int],
+    now: float,
+    down_after_s: float,
+) -> Host:
+    info, problem = _known_info(row)
+    up = row.received_at is not None and now - row.received_at <= down_after_s
     return Host(
-        name=row.name, state=State.UP if up else State.DOWN,
-        last_report_at=row.received_at, last_batch=row.last_batch,
+        name=row.name,
+        state=State.UP if up else State.DOWN,
+        last_report_at=row.received_at,
+        last_batch=row.last_batch,
         overrides_generation=row.overrides_generation,
-        instances=counts.get(row.id, 0), info=known_info(row))
+        instances=counts.get(row.id, 0),
+        info=info,
+        problem=problem,
+        clock_skew_s=row.clock_skew_s,
+    )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Which instances run where."""
 
@@ -36,13 +26,20 @@ class Instance:
     present: bool
 
 
-def page(database: db.Database, limit: int, marker: str | None,
-         host: str | None = None,
-         present: bool | None = None) -> list[Instance]:
+def page(
+    database: db.Database,
+    limit: int,
+    marker: str | None,
+    host: str | None = None,
+    present: bool | None = None,
+) -> list[Instance]:
     """Instances in the order of their UUIDs, after ``marker``."""
-    return database.read(lambda session: [
-        _instance(row) for row in queries.page(
-            session, limit, marker, host, present)])
+    return database.read(
+        lambda session: [
+            _instance(row)
+            for row in queries.page(session, limit, marker, host, present)
+        ]
+    )
 
 
 def get(database: db.Database, uuid: str) -> Instance:
@@ -50,6 +47,7 @@ def get(database: db.Database, uuid: str) -> Instance:
 
     :raises errors.NotFound: when no agent reported it.
     """
+
     def work(session: ty.Any) -> Instance:
         row = queries.current(session, uuid)
         if row is None:
@@ -63,9 +61,15 @@ def unknown(uuid: str) -> errors.NotFound:
     """No agent reported the instance."""
     return errors.NotFound(
         'no agent reported an instance %s' % uuid,
-        contract_errors.Code.INSTANCE_NOT_FOUND)
+        contract_errors.Code.INSTANCE_NOT_FOUND,
+    )
 
 
 def _instance(row: models.Instance) -> Instance:
-    return Instance(uuid=row.uuid, name=row.name, host=row.host.name,
-                    vcpus=row.vcpus, present=row.present)
+    return Instance(
+        uuid=row.uuid,
+        name=row.name,
+        host=row.host.name,
+        vcpus=row.vcpus,
+        present=row.present,
+    )

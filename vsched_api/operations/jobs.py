@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Jobs: what operators want hosts to do, and how far they have got.
 
@@ -68,22 +58,29 @@ class Job:
     updated_at: float
 
 
-def page(database: db.Database, limit: int, marker: str | None = None,
-         **filters: ty.Any) -> list[Job]:
+def page(
+    database: db.Database,
+    limit: int,
+    marker: str | None = None,
+    **filters: ty.Any,
+) -> list[Job]:
     """Jobs, newest first.
 
     :param marker: UUID of the last job of the page before.
     :param filters: as :func:`vsched_api.db.queries.jobs.page` takes them.
     :raises errors.Invalid: when the marker is not a stored job.
     """
+
     def work(session: ty.Any) -> list[Job]:
         after = None
         if marker is not None:
             after = queries.position(session, marker)
             if after is None:
                 raise errors.Invalid('marker: no job has it')
-        return [_job(found) for found in queries.page(
-            session, limit, after, **filters)]
+        return [
+            _job(found)
+            for found in queries.page(session, limit, after, **filters)
+        ]
 
     return database.read(work)
 
@@ -96,9 +93,14 @@ def get(database: db.Database, job_uuid: str) -> Job:
     return database.read(lambda session: _job(_known(session, job_uuid)))
 
 
-def create(database: db.Database, announcer: announcements.Announcer,
-           host: str, kind: messages.JobKind,
-           parameters: Mapping[str, ty.Any], now: float) -> Job:
+def create(
+    database: db.Database,
+    announcer: announcements.Announcer,
+    host: str,
+    kind: messages.JobKind,
+    parameters: Mapping[str, ty.Any],
+    now: float,
+) -> Job:
     """Order a job.
 
     :param parameters: of the kind, checked already.
@@ -112,10 +114,12 @@ def create(database: db.Database, announcer: announcements.Announcer,
         if row is None:
             raise errors.NotFound(
                 'no agent reported from a host named %s' % host,
-                Code.HOST_NOT_FOUND)
+                Code.HOST_NOT_FOUND,
+            )
         _alone(session, row, kind)
-        queries.add(session, row.id, job_uuid, kind.value,
-                    dict(parameters), now)
+        queries.add(
+            session, row.id, job_uuid, kind.value, dict(parameters), now
+        )
         return _job(_known(session, job_uuid)), row.jobs_generation
 
     job, generation = database.write(work)
@@ -124,8 +128,12 @@ def create(database: db.Database, announcer: announcements.Announcer,
     return job
 
 
-def cancel(database: db.Database, announcer: announcements.Announcer,
-           job_uuid: str, now: float) -> Job:
+def cancel(
+    database: db.Database,
+    announcer: announcements.Announcer,
+    job_uuid: str,
+    now: float,
+) -> Job:
     """Have a host stop a job, or never begin it; the agent confirms it.
 
     Asking once more tells the agent once more.
@@ -133,11 +141,13 @@ def cancel(database: db.Database, announcer: announcements.Announcer,
     :raises errors.NotFound: when there is no such job.
     :raises errors.Conflict: when it has come to its end.
     """
+
     def change(session: ty.Any, host: models.Host, job: models.Job) -> None:
         if job.state in queries.FINISHED:
             raise errors.Conflict(
                 'job %s is %s already' % (job_uuid, job.state),
-                Code.JOB_FINISHED)
+                Code.JOB_FINISHED,
+            )
         if job.wanted != messages.JobWanted.CANCEL:
             job.wanted = messages.JobWanted.CANCEL.value
             job.updated_at = now
@@ -145,8 +155,12 @@ def cancel(database: db.Database, announcer: announcements.Announcer,
     return _change(database, announcer, job_uuid, change)
 
 
-def resume(database: db.Database, announcer: announcements.Announcer,
-           job_uuid: str, now: float) -> Job:
+def resume(
+    database: db.Database,
+    announcer: announcements.Announcer,
+    job_uuid: str,
+    now: float,
+) -> Job:
     """Have a host go on with a job that failed or was cancelled.
 
     A job that runs, or is going to, is left as it is.
@@ -156,11 +170,13 @@ def resume(database: db.Database, announcer: announcements.Announcer,
         confirmed yet that it is cancelled, or when the host has another
         unfinished one of its kind.
     """
+
     def change(session: ty.Any, host: models.Host, job: models.Job) -> None:
         if job.state == messages.JobState.DONE:
             raise errors.Conflict(
                 'job %s is done; order another one' % job_uuid,
-                Code.JOB_FINISHED)
+                Code.JOB_FINISHED,
+            )
         if job.state in queries.FINISHED:
             _alone(session, host, messages.JobKind(job.kind))
             job.attempt += 1
@@ -172,7 +188,8 @@ def resume(database: db.Database, announcer: announcements.Announcer,
             raise errors.Conflict(
                 'the agent of host %s has not confirmed yet that job %s is '
                 'cancelled: try again' % (host.name, job_uuid),
-                Code.JOB_CHANGING)
+                Code.JOB_CHANGING,
+            )
 
     return _change(database, announcer, job_uuid, change)
 
@@ -182,6 +199,7 @@ def orders(database: db.Database, host: str) -> messages.Jobs:
 
     :returns: generation 0 and none for a host never heard of.
     """
+
     def work(session: ty.Any) -> messages.Jobs:
         row = hosts.by_name(session, host)
         if row is None:
@@ -190,18 +208,29 @@ def orders(database: db.Database, host: str) -> messages.Jobs:
         # two reads, the agent gets it with an older number and merely asks
         # again.
         generation, host_id = row.jobs_generation, row.id
-        return messages.Jobs(generation=generation, orders=tuple(
-            messages.JobOrder(
-                uuid=job.uuid, kind=messages.JobKind(job.kind),
-                wanted=messages.JobWanted(job.wanted), attempt=job.attempt,
-                parameters=job.parameters)
-            for job in queries.unfinished(session, host_id)))
+        return messages.Jobs(
+            generation=generation,
+            orders=tuple(
+                messages.JobOrder(
+                    uuid=job.uuid,
+                    kind=messages.JobKind(job.kind),
+                    wanted=messages.JobWanted(job.wanted),
+                    attempt=job.attempt,
+                    parameters=job.parameters,
+                )
+                for job in queries.unfinished(session, host_id)
+            ),
+        )
 
     return database.read(work)
 
 
-def record(session: ty.Any, host_id: int,
-           reports: Sequence[Mapping[str, ty.Any]], now: float) -> None:
+def record(
+    session: ty.Any,
+    host_id: int,
+    reports: Sequence[Mapping[str, ty.Any]],
+    now: float,
+) -> None:
     """Store what an agent tells of its host's jobs, inside a transaction.
 
     What it tells of an earlier attempt or of a finished one is ignored, and
@@ -214,14 +243,24 @@ def record(session: ty.Any, host_id: int,
     if not reports:
         return
     rows = queries.of_host(
-        session, host_id, {report['uuid'] for report in reports})
+        session, host_id, {report['uuid'] for report in reports}
+    )
     for report in reports:
         row = rows.get(report['uuid'])
-        if row is None or report['attempt'] < row.attempt or (
-                report['attempt'] == row.attempt and
-                row.state in queries.FINISHED):
-            LOG.info('What host %d tells of attempt %d of job %s is '
-                     'ignored', host_id, report['attempt'], report['uuid'])
+        if (
+            row is None
+            or report['attempt'] < row.attempt
+            or (
+                report['attempt'] == row.attempt
+                and row.state in queries.FINISHED
+            )
+        ):
+            LOG.info(
+                'What host %d tells of attempt %d of job %s is ignored',
+                host_id,
+                report['attempt'],
+                report['uuid'],
+            )
             continue
         for name in ('attempt', 'state', 'progress_ppm', 'detail'):
             setattr(row, name, report[name])
@@ -229,10 +268,12 @@ def record(session: ty.Any, host_id: int,
     session.flush()
 
 
-def _change(database: db.Database, announcer: announcements.Announcer,
-            job_uuid: str,
-            change: Callable[[ty.Any, models.Host, models.Job], None],
-            ) -> Job:
+def _change(
+    database: db.Database,
+    announcer: announcements.Announcer,
+    job_uuid: str,
+    change: Callable[[ty.Any, models.Host, models.Job], None],
+) -> Job:
     # A job stays with its host, so it may be looked up before: the first
     # statement of the transaction must be the write to the host.
     host = get(database, job_uuid).host
@@ -247,21 +288,25 @@ def _change(database: db.Database, announcer: announcements.Announcer,
         return _job(found), row.jobs_generation
 
     job, generation = database.write(work)
-    LOG.info('Host %s: job %s is wanted to %s, attempt %d',
-             host, job_uuid, job.wanted, job.attempt)
+    LOG.info(
+        'Host %s: job %s is wanted to %s, attempt %d',
+        host,
+        job_uuid,
+        job.wanted,
+        job.attempt,
+    )
     announcer.jobs_changed(host, generation)
     return job
 
 
-def _alone(session: ty.Any, host: models.Host,
-           kind: messages.JobKind) -> None:
+def _alone(session: ty.Any, host: models.Host, kind: messages.JobKind) -> None:
     others = queries.unfinished(session, host.id, kind.value)
     if others:
         raise errors.Conflict(
             'host %s has job %s of kind %s, which is %s; wait for it or '
-            'cancel it' % (
-                host.name, others[0].uuid, kind, others[0].state),
-            Code.JOB_EXISTS)
+            'cancel it' % (host.name, others[0].uuid, kind, others[0].state),
+            Code.JOB_EXISTS,
+        )
 
 
 def _known(session: ty.Any, job_uuid: str) -> queries.Found:
@@ -272,12 +317,16 @@ def _known(session: ty.Any, job_uuid: str) -> queries.Found:
 
 
 def _none(job_uuid: str) -> errors.NotFound:
-    return errors.NotFound(
-        'there is no job %s' % job_uuid, Code.JOB_NOT_FOUND)
+    return errors.NotFound('there is no job %s' % job_uuid, Code.JOB_NOT_FOUND)
 
 
 def _job(found: queries.Found) -> Job:
     row = found.job
-    return Job(host=found.host, **{
-        field.name: getattr(row, field.name)
-        for field in dataclasses.fields(Job) if field.name != 'host'})
+    return Job(
+        host=found.host,
+        **{
+            field.name: getattr(row, field.name)
+            for field in dataclasses.fields(Job)
+            if field.name != 'host'
+        },
+    )

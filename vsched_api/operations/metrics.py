@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Figures of all hosts at one moment."""
 
@@ -45,23 +35,28 @@ class Metrics:
     reservations: Sequence[tuple[str, str, int]]
 
 
-def read(database: db.Database, now: float,
-         down_after_s: float) -> Metrics:
+def read(database: db.Database, now: float, down_after_s: float) -> Metrics:
     """The figures as they are now."""
+
     def work(session: ty.Any) -> Metrics:
         return Metrics(
-            hosts=[HostFigures(
-                name=host.name, up=host.state is hosts.State.UP,
-                last_batch=host.last_batch,
-                last_report_at=host.last_report_at,
-                instances=host.instances,
-                capacity_mcpu=(
-                    None if host.info is None
-                    else host.info.capacity_mcpu),
-                admitted_mcpu=(
-                    None if host.info is None
-                    else host.info.admitted_mcpu))
-                for host in hosts.every(session, now, down_after_s)],
-            reservations=reservations.count_by_host_and_state(session))
+            hosts=[
+                HostFigures(
+                    name=host.name,
+                    up=host.state is hosts.State.UP,
+                    last_batch=host.last_batch,
+                    last_report_at=host.last_report_at,
+                    instances=host.instances,
+                    capacity_mcpu=(
+                        None if host.info is None else host.info.capacity_mcpu
+                    ),
+                    admitted_mcpu=(
+                        None if host.info is None else host.info.admitted_mcpu
+                    ),
+                )
+                for host in hosts.every(session, now, down_after_s)
+            ],
+            reservations=reservations.count_by_host_and_state(session),
+        )
 
     return database.read(work)

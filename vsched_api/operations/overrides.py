@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What operators want instead of what flavors say, as agents ask for it."""
 
@@ -33,6 +23,7 @@ def of_host(database: db.Database, host: str) -> messages.Overrides:
 
     :returns: generation 0 and none for a host never heard of.
     """
+
     def work(session: ty.Any) -> messages.Overrides:
         row = hosts.by_name(session, host)
         if row is None:
@@ -41,22 +32,38 @@ def of_host(database: db.Database, host: str) -> messages.Overrides:
         # the two reads, the agent gets it with an older number and merely
         # asks again.
         generation, host_id = row.overrides_generation, row.id
-        return messages.Overrides(generation=generation, overrides=tuple(
-            messages.Override(
-                instance_uuid=row.instance_uuid, generation=row.generation,
-                runtime_us=row.runtime_us, period_us=row.period_us,
-                mode=row.mode, backend=row.backend)
-            for row in queries.of_host(session, host_id)), balloons=tuple(
-            contract.BalloonOrder(
-                instance_uuid=row.instance_uuid, generation=row.generation,
-                target_vcpus=row.target_vcpus, frozen=row.frozen)
-            for row in balloons.orders_of_host(session, host_id)))
+        return messages.Overrides(
+            generation=generation,
+            overrides=tuple(
+                messages.Override(
+                    instance_uuid=row.instance_uuid,
+                    generation=row.generation,
+                    runtime_us=row.runtime_us,
+                    period_us=row.period_us,
+                    mode=row.mode,
+                    backend=row.backend,
+                    specs=row.specs or {},
+                    request_id=row.request_id,
+                )
+                for row in queries.of_host(session, host_id)
+            ),
+            balloons=tuple(
+                contract.BalloonOrder(
+                    instance_uuid=row.instance_uuid,
+                    generation=row.generation,
+                    target_vcpus=row.target_vcpus,
+                    frozen=row.frozen,
+                )
+                for row in balloons.orders_of_host(session, host_id)
+            ),
+        )
 
     return database.read(work)
 
 
-def mark_hosts(session: ty.Any, instance_uuid: str,
-               generation: int) -> list[str]:
+def mark_hosts(
+    session: ty.Any, instance_uuid: str, generation: int
+) -> list[str]:
     """Have the agents concerned ask anew, inside a transaction.
 
     :param generation: of what changed for the instance.
@@ -66,5 +73,6 @@ def mark_hosts(session: ty.Any, instance_uuid: str,
     # Hosts that it has left too: should it come back to one, the number of
     # its override must be above whatever that host answered before.
     hosts.set_overrides_generation(
-        session, {row.host_id for row in rows}, generation)
+        session, {row.host_id for row in rows}, generation
+    )
     return sorted(row.host.name for row in rows if row.present)

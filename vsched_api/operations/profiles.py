@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Profiles: what hosts found of the CPU time they give, and of what their
 work for the I/O of instances costs."""
@@ -29,16 +19,20 @@ from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
+from vsched_lib.model import error
 from vsched_lib.presentation import error_csv
-from vsched_lib.presentation import error_plots
 from vsched_lib.presentation import overhead_csv
 
 Code = contract_errors.Code
 
 
-def measure(database: db.Database, announcer: announcements.Announcer,
-            host: str, parameters: Mapping[str, ty.Any],
-            now: float) -> jobs.Job:
+def measure(
+    database: db.Database,
+    announcer: announcements.Announcer,
+    host: str,
+    parameters: Mapping[str, ty.Any],
+    now: float,
+) -> jobs.Job:
     """Have a host measure its error profile.
 
     :param parameters: what of it; see the schema.
@@ -49,11 +43,45 @@ def measure(database: db.Database, announcer: announcements.Announcer,
     if parameters.get('quick') and 'seconds' in parameters:
         raise errors.Invalid(
             'seconds: a quick run has a length of its own; leave out '
-            'seconds or quick')
+            'seconds or quick'
+        )
+    _check_length(parameters)
     return jobs.create(
-        database, announcer, host, messages.JobKind.PROFILE_ERROR,
-        {name: _whole(value) if name in _WHOLE else value
-         for name, value in parameters.items()}, now)
+        database,
+        announcer,
+        host,
+        messages.JobKind.PROFILE_ERROR,
+        {
+            name: _whole(value) if name in _WHOLE else value
+            for name, value in parameters.items()
+        },
+        now,
+    )
+
+
+#: The longest run that is ordered, in seconds.
+MAX_RUN_S = 86_400
+
+
+def _check_length(parameters: Mapping[str, ty.Any]) -> None:
+    """Raise unless a run ends within :data:`MAX_RUN_S`.
+
+    :raises errors.Invalid: when it would not, were its points measured one
+        after the other.
+    """
+    points = len(parameters.get('backends', ('deadline',)))
+    points *= len(parameters.get('periods_us', (0,)))
+    points *= len(parameters.get('shares_pct', error.PAPER_SHARES_PPM))
+    if parameters.get('contend', 1):
+        # Once without hogs and once beside them.
+        points *= 2
+    windows = parameters.get('seconds', error.LONG_WINDOWS)
+    if points * (windows + 1) > MAX_RUN_S:
+        raise errors.Invalid(
+            'seconds: %d points of %d s take longer than a day; name fewer '
+            'shares_pct, periods_us or backends, or less seconds'
+            % (points, windows)
+        )
 
 
 _WHOLE = ('periods_us', 'seconds', 'contend')
@@ -64,10 +92,13 @@ def _whole(value: ty.Any) -> ty.Any:
     return list(map(int, value)) if isinstance(value, list) else int(value)
 
 
-def measure_overhead(database: db.Database,
-                     announcer: announcements.Announcer, host: str,
-                     parameters: Mapping[str, ty.Any],
-                     now: float) -> jobs.Job:
+def measure_overhead(
+    database: db.Database,
+    announcer: announcements.Announcer,
+    host: str,
+    parameters: Mapping[str, ty.Any],
+    now: float,
+) -> jobs.Job:
     """Have a host measure what its work for I/O costs.
 
     :param parameters: what of it; see the schema.
@@ -75,12 +106,21 @@ def measure_overhead(database: db.Database,
     :raises errors.Conflict: when it is to measure one already.
     """
     return jobs.create(
-        database, announcer, host, messages.JobKind.PROFILE_OVERHEAD,
-        dict(parameters), now)
+        database,
+        announcer,
+        host,
+        messages.JobKind.PROFILE_OVERHEAD,
+        dict(parameters),
+        now,
+    )
 
 
-def newest(database: db.Database, host: str, source: str | None = None,
-           version: int | None = None) -> list[profiles.ErrorProfile]:
+def newest(
+    database: db.Database,
+    host: str,
+    source: str | None = None,
+    version: int | None = None,
+) -> list[profiles.ErrorProfile]:
     """The newest error profile of each source.
 
     :param source: only of this one.
@@ -88,37 +128,54 @@ def newest(database: db.Database, host: str, source: str | None = None,
     :raises errors.NotFound: when no agent ever reported from the host, or
         when a version is asked for that is not kept.
     """
+
     def work(session: ty.Any) -> list[profiles.ErrorProfile]:
-        rows = _newest(
-            session, models.ErrorProfile, host, source, version)
+        rows = _newest(session, models.ErrorProfile, host, source, version)
         points = queries.points(session, [row.id for row in rows])
         return [from_row(row, points[row.id]) for row in rows]
 
     return database.read(work)
 
 
-def newest_overhead(database: db.Database, host: str,
-                    source: str | None = None, version: int | None = None,
-                    ) -> list[profiles.OverheadProfile]:
+def newest_overhead(
+    database: db.Database,
+    host: str,
+    source: str | None = None,
+    version: int | None = None,
+) -> list[profiles.OverheadProfile]:
     """The newest overhead profile of each source, as :func:`newest`."""
-    return database.read(lambda session: [
-        _overhead(row) for row in _newest(
-            session, models.OverheadProfile, host, source, version)])
+    return database.read(
+        lambda session: [
+            _overhead(row)
+            for row in _newest(
+                session, models.OverheadProfile, host, source, version
+            )
+        ]
+    )
 
 
-def _newest(session: ty.Any, kind: type[queries.Kind], host: str,
-            source: str | None, version: int | None,
-            ) -> Sequence[queries.Kind]:
+def _newest(
+    session: ty.Any,
+    kind: type[queries.Kind],
+    host: str,
+    source: str | None,
+    version: int | None,
+) -> Sequence[queries.Kind]:
     rows = queries.newest(
-        session, kind, _host_id(session, host), source, version)
+        session, kind, _host_id(session, host), source, version
+    )
     if version is not None and not rows:
         raise _none(kind, host, source, version)
     return rows
 
 
-def page(database: db.Database, host: str, limit: int,
-         marker: str | None = None, source: str | None = None,
-         ) -> list[profiles.ErrorProfile]:
+def page(
+    database: db.Database,
+    host: str,
+    limit: int,
+    marker: str | None = None,
+    source: str | None = None,
+) -> list[profiles.ErrorProfile]:
     """All error profiles of a host that are kept, newest first.
 
     :param marker: UUID of the last profile of the page before.
@@ -126,22 +183,42 @@ def page(database: db.Database, host: str, limit: int,
     :raises errors.NotFound: when no agent ever reported from the host.
     :raises errors.Invalid: when the marker is not one of its profiles.
     """
-    return database.read(lambda session: [
-        from_row(row) for row in _page(
-            session, models.ErrorProfile, host, limit, marker, source)])
+    return database.read(
+        lambda session: [
+            from_row(row)
+            for row in _page(
+                session, models.ErrorProfile, host, limit, marker, source
+            )
+        ]
+    )
 
 
-def page_overhead(database: db.Database, host: str, limit: int,
-                  marker: str | None = None, source: str | None = None,
-                  ) -> list[profiles.OverheadProfile]:
+def page_overhead(
+    database: db.Database,
+    host: str,
+    limit: int,
+    marker: str | None = None,
+    source: str | None = None,
+) -> list[profiles.OverheadProfile]:
     """All overhead profiles of a host that are kept, as :func:`page`."""
-    return database.read(lambda session: [
-        dataclasses.replace(_overhead(row), points=()) for row in _page(
-            session, models.OverheadProfile, host, limit, marker, source)])
+    return database.read(
+        lambda session: [
+            dataclasses.replace(_overhead(row), points=())
+            for row in _page(
+                session, models.OverheadProfile, host, limit, marker, source
+            )
+        ]
+    )
 
 
-def _page(session: ty.Any, kind: type[queries.Kind], host: str, limit: int,
-          marker: str | None, source: str | None) -> Sequence[queries.Kind]:
+def _page(
+    session: ty.Any,
+    kind: type[queries.Kind],
+    host: str,
+    limit: int,
+    marker: str | None,
+    source: str | None,
+) -> Sequence[queries.Kind]:
     host_id = _host_id(session, host)
     after = None
     if marker is not None:
@@ -151,8 +228,9 @@ def _page(session: ty.Any, kind: type[queries.Kind], host: str, limit: int,
     return queries.page(session, kind, host_id, limit, after, source)
 
 
-def csv(database: db.Database, host: str, source: str,
-        version: int | None = None) -> str:
+def csv(
+    database: db.Database, host: str, source: str, version: int | None = None
+) -> str:
     """The newest error profile of a source as a table, one row a point.
 
     :raises errors.NotFound: when there is none, or no such host.
@@ -160,8 +238,9 @@ def csv(database: db.Database, host: str, source: str,
     return error_csv.render(_one(database, host, source, version))
 
 
-def overhead_table(database: db.Database, host: str, source: str,
-                   version: int | None = None) -> str:
+def overhead_table(
+    database: db.Database, host: str, source: str, version: int | None = None
+) -> str:
     """The newest overhead profile of a source as a table, a row a point.
 
     :raises errors.NotFound: when there is none, or no such host.
@@ -172,28 +251,9 @@ def overhead_table(database: db.Database, host: str, source: str,
     return overhead_csv.render(found[0])
 
 
-def plot(database: db.Database, host: str, figure: str, form: str,
-         source: str, version: int | None = None) -> bytes:
-    """A picture of the newest profile of a source.
-
-    :param figure: one of ``error_plots.FIGURES``.
-    :param form: one of ``error_plots.FORMS``.
-    :raises errors.NotFound: when there is no such figure, no profile or no
-        such host.
-    :raises errors.NotInstalled: when there is nothing to draw with.
-    """
-    if figure not in error_plots.FIGURES:
-        raise errors.NotFound('figure: there is none of that name; there '
-                              'are %s' % ', '.join(error_plots.FIGURES))
-    profile = _one(database, host, source, version)
-    try:
-        return error_plots.render(profile, figure, form, host=host)
-    except error_plots.Unavailable as problem:
-        raise errors.NotInstalled(str(problem)) from None
-
-
-def _one(database: db.Database, host: str, source: str,
-         version: int | None) -> profiles.ErrorProfile:
+def _one(
+    database: db.Database, host: str, source: str, version: int | None
+) -> profiles.ErrorProfile:
     found = newest(database, host, source, version)
     if not found:
         raise _none(models.ErrorProfile, host, source, version)
@@ -205,35 +265,51 @@ def _host_id(session: ty.Any, host: str) -> int:
     if row is None:
         raise errors.NotFound(
             'no agent reported from a host named %s' % host,
-            Code.HOST_NOT_FOUND)
+            Code.HOST_NOT_FOUND,
+        )
     return row.id
 
 
-def _none(kind: type[models.Base], host: str, source: str | None,
-          version: int | None) -> errors.NotFound:
-    return errors.NotFound('host %s has no %s profile%s%s' % (
-        host, 'error' if kind is models.ErrorProfile else 'overhead',
-        '' if source is None else ' of source %s' % source,
-        '' if version is None else ' of version %d' % version),
-        Code.PROFILE_NOT_FOUND)
+def _none(
+    kind: type[models.Base], host: str, source: str | None, version: int | None
+) -> errors.NotFound:
+    return errors.NotFound(
+        'host %s has no %s profile%s%s'
+        % (
+            host,
+            'error' if kind is models.ErrorProfile else 'overhead',
+            '' if source is None else ' of source %s' % source,
+            '' if version is None else ' of version %d' % version,
+        ),
+        Code.PROFILE_NOT_FOUND,
+    )
 
 
-def from_row(row: models.ErrorProfile,
-             points: Sequence[models.ErrorPoint] = (),
-             ) -> profiles.ErrorProfile:
+def from_row(
+    row: models.ErrorProfile, points: Sequence[models.ErrorPoint] = ()
+) -> profiles.ErrorProfile:
     """A profile as it was told, or all of it but its points."""
-    return profiles.ErrorProfile.from_dict({
-        **_values(profiles.ErrorProfile, row, 'points'),
-        'points': [_values(profiles.ErrorPoint, point) for point in points]})
+    return profiles.ErrorProfile.from_dict(
+        {
+            **_values(profiles.ErrorProfile, row, 'points'),
+            'points': [
+                _values(profiles.ErrorPoint, point) for point in points
+            ],
+        }
+    )
 
 
 def _overhead(row: models.OverheadProfile) -> profiles.OverheadProfile:
     return profiles.OverheadProfile.from_dict(
-        _values(profiles.OverheadProfile, row))
+        _values(profiles.OverheadProfile, row)
+    )
 
 
-def _values(kind: type[wire.Message], row: models.Base,
-            *but: str) -> dict[str, ty.Any]:
-    return {field.name: getattr(row, field.name)
-            for field in dataclasses.fields(kind)  # type: ignore[arg-type]
-            if field.name not in but}
+def _values(
+    kind: type[wire.Message], row: models.Base, *but: str
+) -> dict[str, ty.Any]:
+    return {
+        field.name: getattr(row, field.name)
+        for field in dataclasses.fields(kind)  # type: ignore[arg-type]
+        if field.name not in but
+    }

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Store what agents report, each batch exactly once.
 
@@ -32,6 +22,7 @@ nothing is answered, and the agent keeps the batch.
 """
 
 from collections.abc import Collection
+import dataclasses
 import typing as ty
 import uuid
 
@@ -51,11 +42,13 @@ from vsched_api.db.queries import profiles
 from vsched_api.db.queries import reservations
 from vsched_api.db.queries import usage
 from vsched_api.db import session as db
+from vsched_api.operations import clocks
 from vsched_api.operations import gathering
 from vsched_api.operations import inspection
 from vsched_api.operations import jobs
+from vsched_api.operations import numbering
+from vsched_api.operations import plausibility
 from vsched_api.operations import snapshot
-from vsched_api.operations import storable
 from vsched_lib.contract import balloons as contract
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -66,38 +59,55 @@ LOG = logging.getLogger(__name__)
 # Makes the events of the collector itself recognisable as repeats.
 _EVENTS = uuid.UUID('8c7b4a52-3a0e-4be3-9c6b-0f9a4f0f6a11')
 _SECONDS_PER_DAY = 86_400
+_SECONDS_PER_HOUR = 3_600
 
-#: What schedulers are told of errors holds with, unless it is set.
-CONFIDENCE = 0.8
+_TWO_JOURNALS = (
+    'a report came from a journal that another one had followed: either a '
+    'journal was restored from a copy, or two agents report as this host'
+)
 
 
-def store(database: db.Database, report: messages.Report, now: float,
-          together: gathering.Gathering | None = None,
-          confidence: float = CONFIDENCE) -> messages.ReportReply:
+def store(
+    database: db.Database,
+    report: messages.Report,
+    now: float,
+    together: gathering.Gathering | None = None,
+    skew_warning_s: float = clocks.WARN_S,
+    max_cpus: int = plausibility.MAX_CPUS,
+) -> messages.ReportReply:
     """Store a batch, unless it is stored already.
 
     :param now: the collector's clock, in seconds since the epoch.
     :param together: where batches that carry samples only are stored with
         others; without it each is stored by itself.
-    :param confidence: that what schedulers are told of errors holds with.
+    :param skew_warning_s: by how much a host's clock must differ from this
+        one for an event.
+    :param max_cpus: the most CPUs that a host may have.
     :raises vsched_api.db.errors.DatabaseUnavailable: when it is not known
         to be stored.
     """
     try:
-        batch = inspection.rows(report)
+        batch = inspection.rows(report, now)
         if together is not None and batch.plain:
             reply = together.store(batch, now)
             if reply is not None:
                 return reply
-        return database.write(lambda session: _store(
-            session, batch, now, confidence))
-    except (wire.MalformedMessage,
-            db_errors.UnstorableValue) as problem:
+        if not batch.plain:
+            # Wait for the host's row before counters are taken: whoever
+            # holds them keeps all other hosts waiting.
+            database.write(lambda session: hosts.lock(session, batch.host))
+        return database.write(
+            lambda session: _store(
+                session, batch, now, skew_warning_s, max_cpus
+            )
+        )
+    except (wire.MalformedMessage, db_errors.UnstorableValue) as problem:
         return reject(database, report.to_dict(), problem, now)
 
 
-def reject(database: db.Database, raw: object, problem: Exception,
-           now: float) -> messages.ReportReply:
+def reject(
+    database: db.Database, raw: object, problem: Exception, now: float
+) -> messages.ReportReply:
     """Answer a batch that can never be stored, and say so in an event.
 
     :param raw: the report as it came.
@@ -106,103 +116,221 @@ def reject(database: db.Database, raw: object, problem: Exception,
     :raises vsched_api.db.errors.DatabaseUnavailable: when the event is not
         known to be stored.
     """
-    host, number = _whose(raw, problem)
-    detail = storable.sentence(
-        'Batch %d was not stored: %s' % (number, problem))
+    try:
+        origin = messages.ReportOrigin.from_dict(raw)
+    except wire.MalformedMessage:
+        raise wire.MalformedMessage(str(problem)) from None
+    host, number = origin.host, origin.batch
+    detail = wire.clean('Batch %d was not stored: %s' % (number, problem))
     LOG.error('Host %s: %s', host, detail)
-    # One event a day for each problem: a full report may well carry it
-    # again, and again.
+    # One event a day for each field: a full report may well carry the
+    # problem again, with another value.
+    field = str(problem).partition(':')[0]
     event = {
-        'uuid': str(uuid.uuid5(_EVENTS, ascii('%s %s %d' % (
-            host, problem, now // _SECONDS_PER_DAY)))),
-        'at': now, 'code': errors.Code.REPORT_REJECTED.value,
-        'severity': messages.Severity.ERROR.value, 'detail': detail,
-        'instance_uuid': None, 'figures': {'batch': number}}
+        'uuid': str(
+            uuid.uuid5(
+                _EVENTS,
+                ascii('%s %s %d' % (host, field, now // _SECONDS_PER_DAY)),
+            )
+        ),
+        'at': now,
+        'code': errors.Code.REPORT_REJECTED.value,
+        'severity': messages.Severity.ERROR.value,
+        'detail': detail,
+        'instance_uuid': None,
+        'figures': {'batch': number},
+    }
 
     def work(session: ty.Any) -> messages.ReportReply:
         row = hosts.lock(session, host) or hosts.add(session, host)
-        duplicate = number <= row.last_batch
-        if not duplicate:
-            row.last_batch = number
-            row.received_at = now
-            events.add(session, [{'host_id': row.id, **event}])
-        return messages.ReportReply(
-            duplicate=duplicate, resync=not duplicate,
-            overrides_generation=row.overrides_generation,
-            jobs_generation=row.jobs_generation)
+        place = _place(session, row, origin.epoch, number, origin.after, now)
+        reply = numbering.reply(row, origin.epoch, place)
+        if not place.new:
+            return reply
+        row.received_at = now
+        events.add(session, [{'host_id': row.id, **event}])
+        return dataclasses.replace(reply, resync=True)
 
     return database.write(work)
 
 
-def _whose(raw: object, problem: Exception) -> tuple[str, int]:
-    if isinstance(raw, dict):
-        host, number = raw.get('host'), raw.get('batch')
-        if (isinstance(host, str) and isinstance(number, int) and
-                not isinstance(number, bool) and 0 <= number < 2**63):
-            return storable.host_name(host), number
-    raise wire.MalformedMessage(str(problem))
+def _place(
+    session: ty.Any,
+    host: models.Host,
+    epoch: str | None,
+    number: int,
+    after: int | None,
+    now: float,
+) -> numbering.Place:
+    """Find a batch's place; note in the host's row that it gets stored."""
+    place = numbering.of(host, host.replaced_epochs, epoch, number, after)
+    if place.new:
+        numbering.advance(host, epoch, number, place)
+    elif place.state is messages.EpochState.REPLACED:
+        _notify(
+            session,
+            host,
+            now,
+            errors.Code.JOURNAL_REPLACED,
+            messages.Severity.WARNING,
+            _TWO_JOURNALS,
+            {'batch': number, 'epoch': epoch},
+        )
+    return place
 
 
-def _store(session: ty.Any, batch: inspection.Batch, now: float,
-           confidence: float) -> messages.ReportReply:
+def _notify(
+    session: ty.Any,
+    host: models.Host,
+    now: float,
+    code: errors.Code,
+    severity: messages.Severity,
+    detail: str,
+    figures: inspection.Row,
+) -> None:
+    """Store and log an event of the collector itself, once an hour."""
+    if events.add(
+        session,
+        [
+            {
+                'host_id': host.id,
+                'uuid': str(
+                    uuid.uuid5(
+                        _EVENTS,
+                        ascii(
+                            '%s %s %d'
+                            % (host.name, code.value, now // _SECONDS_PER_HOUR)
+                        ),
+                    )
+                ),
+                'at': now,
+                'code': code.value,
+                'severity': severity.value,
+                'detail': detail,
+                'instance_uuid': None,
+                'figures': figures,
+            }
+        ],
+    ):
+        LOG.warning('Host %s: %s', host.name, detail)
+
+
+def _store(
+    session: ty.Any,
+    batch: inspection.Batch,
+    now: float,
+    skew_warning_s: float,
+    max_cpus: int,
+) -> messages.ReportReply:
     generation = 0
     if batch.instances is not None:
         generation = counters.next_override_generation(session)
     version = None
-    if (batch.info is not None or batch.profiles or
-            batch.overhead_profiles):
+    if batch.info is not None or batch.profiles or batch.overhead_profiles:
         version = counters.next_snapshot_versions(session, now)
     host = hosts.lock(session, batch.host) or hosts.add(session, batch.host)
-    if batch.number <= host.last_batch:
-        return messages.ReportReply(
-            duplicate=True, overrides_generation=host.overrides_generation,
-            jobs_generation=host.jobs_generation)
-    missed = batch.number != host.last_batch + 1
-    host.last_batch = batch.number
+    place = _place(session, host, batch.epoch, batch.number, batch.after, now)
+    if not place.new:
+        return numbering.reply(host, batch.epoch, place)
+    if place.anew:
+        _notify(
+            session,
+            host,
+            now,
+            errors.Code.JOURNAL_NEW,
+            messages.Severity.INFO,
+            'the agent numbers its reports anew, '
+            'from %d: its journal is new or was restored' % batch.number,
+            {'batch': batch.number, 'epoch': batch.epoch},
+        )
+    if batch.skew_s is not None and clocks.worth_an_event(
+        host.clock_skew_s, batch.skew_s, skew_warning_s
+    ):
+        wrong = abs(batch.skew_s) > skew_warning_s
+        _notify(
+            session,
+            host,
+            now,
+            errors.Code.CLOCK_SKEWED if wrong else errors.Code.CLOCK_RIGHT,
+            messages.Severity.WARNING if wrong else messages.Severity.INFO,
+            clocks.describe(batch.skew_s),
+            {
+                'clock_skew_s': round(batch.skew_s, 3),
+                'clock_skew_warning_s': skew_warning_s,
+            },
+        )
+    host.clock_skew_s = batch.skew_s
     host.reported_at = batch.at
     host.received_at = now
     if batch.info is not None:
-        host.info = batch.info
+        host.info, problems = plausibility.bound(batch.info, max_cpus)
+        if problems:
+            _notify(
+                session,
+                host,
+                now,
+                errors.Code.HOST_IMPLAUSIBLE,
+                messages.Severity.WARNING,
+                'the agent tells what is not believed: ' + '; '.join(problems),
+                {
+                    name: batch.info[name]
+                    for name in ('cpus', 'capacity_mcpu', 'admitted_mcpu')
+                },
+            )
     # Most batches carry samples and no more: they need no look at these.
-    rows = instances.of_host(session, host.id) if (
-        batch.instances is not None or batch.reservations or
-        batch.balloons or batch.all_balloons) else {}
+    rows = (
+        instances.of_host(session, host.id)
+        if (
+            batch.instances is not None
+            or batch.reservations
+            or batch.balloons
+            or batch.all_balloons
+        )
+        else {}
+    )
     if batch.instances is not None:
         host.listed_at = now
         # An agent's clock that is ahead must not keep its host in front.
-        moved = _list(session, host, rows, batch.instances,
-                      min(batch.at, now))
+        moved = _list(session, host, rows, batch.instances, min(batch.at, now))
         if overrides.exist(session, moved) or (
-                balloons.orders_exist(session, moved)):
+            balloons.orders_exist(session, moved)
+        ):
             host.overrides_generation = generation
-    _reservations(session, host, rows, batch.reservations,
-                  min(batch.at, now))
+    _reservations(session, host, rows, batch.reservations, min(batch.at, now))
     _balloons(session, host, rows, batch)
     balloon_changes.put(session, host.id, batch.balloon_changes, now)
-    usage.add(session, {(host.id, batch.number): batch.usage})
-    host_time.add(session, {(host.id, batch.number): batch.host_time})
-    events.add(session, [
-        {'host_id': host.id, **event} for event in batch.events])
+    usage.add(session, {(host.id, place.number): batch.usage})
+    host_time.add(session, {(host.id, place.number): batch.host_time})
+    events.add(
+        session, [{'host_id': host.id, **event} for event in batch.events]
+    )
     jobs.record(session, host.id, batch.jobs, now)
+    profiles.add(session, models.ErrorProfile, host.id, batch.profiles)
     profiles.add(
-        session, models.ErrorProfile, host.id, batch.profiles)
-    profiles.add(
-        session, models.OverheadProfile, host.id, batch.overhead_profiles)
+        session, models.OverheadProfile, host.id, batch.overhead_profiles
+    )
     if version is not None:
-        snapshot.update(session, host, version, confidence,
-                        measured=bool(batch.profiles or
-                                      batch.overhead_profiles))
-    full = batch.info is not None and batch.instances is not None
-    return messages.ReportReply(
-        duplicate=False, overrides_generation=host.overrides_generation,
-        jobs_generation=host.jobs_generation,
-        resync=not full and (
-            missed or host.info is None or host.listed_at is None))
+        snapshot.update(
+            session,
+            host,
+            version,
+            measured=bool(batch.profiles or batch.overhead_profiles),
+        )
+    return numbering.reply(
+        host,
+        batch.epoch,
+        place,
+        full=batch.info is not None and batch.instances is not None,
+    )
 
 
-def _list(session: ty.Any, host: models.Host,
-          rows: dict[str, models.Instance],
-          listed: dict[str, inspection.Row], at: float) -> Collection[str]:
+def _list(
+    session: ty.Any,
+    host: models.Host,
+    rows: dict[str, models.Instance],
+    listed: dict[str, inspection.Row],
+    at: float,
+) -> Collection[str]:
     """Make a host's rows say what its list says.
 
     :param rows: what the host listed before; new ones are added.
@@ -240,42 +368,69 @@ def _tell(row: models.Instance, values: inspection.Row) -> None:
         setattr(row, name, values[name])
 
 
-def _reservations(session: ty.Any, host: models.Host,
-                  rows: dict[str, models.Instance],
-                  reports: dict[str, inspection.Row], at: float) -> None:
+def _reservations(
+    session: ty.Any,
+    host: models.Host,
+    rows: dict[str, models.Instance],
+    reports: dict[str, inspection.Row],
+    at: float,
+) -> None:
     for instance_uuid, values in reports.items():
         if instance_uuid not in rows:
             # Told of before it was listed, or after. Only a list says that
             # an instance is there.
             rows[instance_uuid] = models.Instance(
-                host_id=host.id, uuid=instance_uuid, name='',
-                vcpus=values['vcpus'], present=False, arrived_at=at,
-                left_at=at)
+                host_id=host.id,
+                uuid=instance_uuid,
+                name='',
+                vcpus=values['vcpus'],
+                present=False,
+                arrived_at=at,
+                left_at=at,
+            )
             session.add(rows[instance_uuid])
     session.flush()
     if reports:
-        reservations.put(session, {
-            rows[instance_uuid].id: values
-            for instance_uuid, values in reports.items()})
+        reservations.put(
+            session,
+            {
+                rows[instance_uuid].id: values
+                for instance_uuid, values in reports.items()
+            },
+        )
 
 
-def _balloons(session: ty.Any, host: models.Host,
-              rows: dict[str, models.Instance],
-              batch: inspection.Batch) -> None:
+def _balloons(
+    session: ty.Any,
+    host: models.Host,
+    rows: dict[str, models.Instance],
+    batch: inspection.Batch,
+) -> None:
     # What is told of one that has left says nothing any more.
-    told = {rows[instance_uuid].id: values
-            for instance_uuid, values in batch.balloons.items()
-            if instance_uuid in rows and rows[instance_uuid].present}
+    told = {
+        rows[instance_uuid].id: values
+        for instance_uuid, values in batch.balloons.items()
+        if instance_uuid in rows and rows[instance_uuid].present
+    }
     if batch.all_balloons:
-        balloons.delete(session, [
-            row.id for row in rows.values() if row.id not in told])
+        balloons.delete(
+            session, [row.id for row in rows.values() if row.id not in told]
+        )
     if told:
         balloons.put(session, told)
-    full = {instance_uuid for instance_uuid, values in batch.balloons.items()
-            if values['state'] == contract.BalloonState.FULL}
+    full = {
+        instance_uuid
+        for instance_uuid, values in batch.balloons.items()
+        if values['state'] == contract.BalloonState.FULL
+    }
     if full:
         # As after a restore without an agent; what this batch tells of them
         # is stored afterwards.
         balloon_changes.close(
-            session, host.id, full, batch.at, contract.Outcome.UNDONE.value,
-            'all vCPUs are back; nobody told why')
+            session,
+            host.id,
+            full,
+            batch.at,
+            contract.Outcome.UNDONE.value,
+            'all vCPUs are back; nobody told why',
+        )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Delete what is older than operators want to keep.
 
@@ -34,6 +24,7 @@ from vsched_api.db.queries import profiles
 from vsched_api.db.queries import usage_buckets
 from vsched_api.db.queries import usage_folds
 from vsched_api.db import session as db
+from vsched_api.operations import host_deletion
 from vsched_api.operations import rollups
 
 LOG = logging.getLogger(__name__)
@@ -45,8 +36,12 @@ _SECONDS_PER_DAY = 86_400
 _ROWS_PER_PROFILE = 100
 
 
-def purge(database: db.Database, conf: cfg.ConfigOpts, now: float,
-          stopped: Callable[[], bool] = lambda: False) -> dict[str, int]:
+def purge(
+    database: db.Database,
+    conf: cfg.ConfigOpts,
+    now: float,
+    stopped: Callable[[], bool] = lambda: False,
+) -> dict[str, int]:
     """Delete everything that is too old.
 
     :param conf: has the options of :mod:`vsched_api.conf.collector`.
@@ -62,39 +57,61 @@ def purge(database: db.Database, conf: cfg.ConfigOpts, now: float,
     rollups.fold(database, options.usage_fold_chunk_rows, stopped)
     chunks: dict[str, Callable[[ty.Any, int], int]] = {
         'usage': lambda session, limit: usage_folds.delete_before(
-            session, models.UsageSecond, samples_before, limit),
+            session, models.UsageSecond, samples_before, limit
+        ),
         'host_time': lambda session, limit: usage_folds.delete_before(
-            session, models.HostTimeSample, samples_before, limit),
+            session, models.HostTimeSample, samples_before, limit
+        ),
         **_buckets(options, now),
         'events': lambda session, limit: events.delete_before(
-            session, now - options.event_retention_days * _SECONDS_PER_DAY,
-            limit),
+            session,
+            now - options.event_retention_days * _SECONDS_PER_DAY,
+            limit,
+        ),
         'balloon_changes': (
             lambda session, limit: balloon_changes.delete_before(
                 session,
                 now - options.event_retention_days * _SECONDS_PER_DAY,
-                limit)),
+                limit,
+            )
+        ),
         'instances': lambda session, limit: _instances(
-            session, gone_before, limit),
+            session, gone_before, limit
+        ),
         'jobs': lambda session, limit: jobs.delete_finished(
-            session, now - options.job_retention_days * _SECONDS_PER_DAY,
-            limit),
+            session, now - options.job_retention_days * _SECONDS_PER_DAY, limit
+        ),
     }
-    counts = {}
+    counts = {
+        'hosts': host_deletion.delete_absent(database, conf, now),
+        'rows_of_hosts': host_deletion.purge(
+            database, now, options.purge_chunk_rows, stopped
+        ),
+    }
     for name, delete in chunks.items():
-        counts[name] = _all(database, delete, options.purge_chunk_rows,
-                            stopped)
-    for name, kind in (('profiles', models.ErrorProfile),
-                       ('overhead_profiles', models.OverheadProfile)):
         counts[name] = _all(
-            database, functools.partial(
-                _surplus, kind, options.keep_profiles),
-            max(1, options.purge_chunk_rows // _ROWS_PER_PROFILE), stopped)
+            database, delete, options.purge_chunk_rows, stopped
+        )
+    for name, kind in (
+        ('profiles', models.ErrorProfile),
+        ('overhead_profiles', models.OverheadProfile),
+    ):
+        counts[name] = _all(
+            database,
+            functools.partial(_surplus, kind, options.keep_profiles),
+            max(1, options.purge_chunk_rows // _ROWS_PER_PROFILE),
+            stopped,
+        )
     counts['overrides'], counts['balloon_orders'] = database.write(
-        lambda session: _overrides(session, gone_before))
+        lambda session: _overrides(session, gone_before)
+    )
     if any(counts.values()):
-        LOG.info('Deleted as too old: %s', ', '.join(
-            '%d %s' % (count, name) for name, count in counts.items()))
+        LOG.info(
+            'Deleted as too old: %s',
+            ', '.join(
+                '%d %s' % (count, name) for name, count in counts.items()
+            ),
+        )
     return counts
 
 
@@ -102,26 +119,36 @@ def _surplus(kind: ty.Any, keep: int, session: ty.Any, limit: int) -> int:
     return profiles.delete_surplus(session, kind, keep, limit)
 
 
-def _buckets(options: ty.Any,
-             now: float) -> dict[str, Callable[[ty.Any, int], int]]:
-    def chunk(kind: usage_buckets.Kind, length_s: int,
-              days: int) -> Callable[[ty.Any, int], int]:
+def _buckets(
+    options: ty.Any, now: float
+) -> dict[str, Callable[[ty.Any, int], int]]:
+    def chunk(
+        kind: usage_buckets.Kind, length_s: int, days: int
+    ) -> Callable[[ty.Any, int], int]:
         return lambda session, limit: usage_buckets.delete_before(
-            session, kind, length_s, now - days * _SECONDS_PER_DAY, limit)
+            session, kind, length_s, now - days * _SECONDS_PER_DAY, limit
+        )
 
     return {
         '%s_%s' % (whose, name): chunk(kind, length_s, days)
         for name, length_s, days in (
-            ('minutes', rollups.MINUTE_S,
-             options.usage_minute_retention_days),
-            ('hours', rollups.HOUR_S, options.usage_hour_retention_days))
-        for whose, kind in (('usage', models.UsageBucket),
-                            ('host_usage', models.HostUsageBucket),
-                            ('host_time', models.HostTimeBucket))}
+            ('minutes', rollups.MINUTE_S, options.usage_minute_retention_days),
+            ('hours', rollups.HOUR_S, options.usage_hour_retention_days),
+        )
+        for whose, kind in (
+            ('usage', models.UsageBucket),
+            ('host_usage', models.HostUsageBucket),
+            ('host_time', models.HostTimeBucket),
+        )
+    }
 
 
-def _all(database: db.Database, delete: Callable[[ty.Any, int], int],
-         chunk_rows: int, stopped: Callable[[], bool]) -> int:
+def _all(
+    database: db.Database,
+    delete: Callable[[ty.Any, int], int],
+    chunk_rows: int,
+    stopped: Callable[[], bool],
+) -> int:
     total = 0
     while not stopped():
         count = database.write(lambda session: delete(session, chunk_rows))
@@ -139,5 +166,7 @@ def _instances(session: ty.Any, before: float, limit: int) -> int:
 
 def _overrides(session: ty.Any, before: float) -> tuple[int, int]:
     counters.next_override_generation(session)
-    return (overrides.delete_orphans(session, before),
-            balloons.delete_orphaned_orders(session, before))
+    return (
+        overrides.delete_orphans(session, before),
+        balloons.delete_orphaned_orders(session, before),
+    )

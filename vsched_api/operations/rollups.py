@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Fold samples into sums by minute and by hour.
 
@@ -54,8 +44,11 @@ _Sums = usage_buckets.Sums
 _TimeSums = usage_buckets.TimeSums
 
 
-def fold(database: db.Database, chunk_rows: int,
-         stopped: Callable[[], bool] = lambda: False) -> int:
+def fold(
+    database: db.Database,
+    chunk_rows: int,
+    stopped: Callable[[], bool] = lambda: False,
+) -> int:
     """Fold every sample that is stored and not folded yet.
 
     :param chunk_rows: how many samples one transaction folds at most,
@@ -71,18 +64,22 @@ def fold(database: db.Database, chunk_rows: int,
             if stopped():
                 return total
             count, more = database.write(
-                functools.partial(_fold, host_id=host_id, limit=chunk_rows))
+                functools.partial(_fold, host_id=host_id, limit=chunk_rows)
+            )
             total += count
     return total
 
 
-def _fold(session: ty.Any, host_id: int,
-          limit: int) -> tuple[int, bool]:
+def _fold(session: ty.Any, host_id: int, limit: int) -> tuple[int, bool]:
     done, last = usage_folds.lock(session, host_id)
-    upto, more = _whole_batches([
-        usage_folds.sizes(session, kind, host_id, done, last, limit)
-        for kind in (models.UsageSecond, models.HostTimeSample)],
-        last, limit)
+    upto, more = _whole_batches(
+        [
+            usage_folds.sizes(session, kind, host_id, done, last, limit)
+            for kind in (models.UsageSecond, models.HostTimeSample)
+        ],
+        last,
+        limit,
+    )
     samples = usage.of_batches(session, host_id, done, upto)
     added = _sum(samples)
     cpus = _sum_cpus(host_time.of_batches(session, host_id, done, upto))
@@ -90,25 +87,37 @@ def _fold(session: ty.Any, host_id: int,
         ends = {at for at, length, _ in added if length == length_s}
         if ends:
             _put(session, host_id, length_s, ends, added)
-        _put_cpus(session, host_id, length_s, {
-            at: sums for (at, length), sums in cpus.items()
-            if length == length_s})
+        _put_cpus(
+            session,
+            host_id,
+            length_s,
+            {
+                at: sums
+                for (at, length), sums in cpus.items()
+                if length == length_s
+            },
+        )
     usage_folds.put(session, host_id, upto)
     return sum(len(one.samples) for one in samples), more
 
 
-def _whole_batches(sizes: Sequence[Mapping[int, int]], last: int,
-                   limit: int) -> tuple[int, bool]:
+def _whole_batches(
+    sizes: Sequence[Mapping[int, int]], last: int, limit: int
+) -> tuple[int, bool]:
     """Up to which batch one transaction folds.
 
     :param sizes: of the next batches, by their kinds of samples; where
         there are as many as ``limit``, there may be more.
     :returns: with whether any is left after it.
     """
-    known = min((max(some) for some in sizes if len(some) >= limit),
-                default=last)
-    batches = sorted(batch for batch in {
-        batch for some in sizes for batch in some} if batch <= known)
+    known = min(
+        (max(some) for some in sizes if len(some) >= limit), default=last
+    )
+    batches = sorted(
+        batch
+        for batch in {batch for some in sizes for batch in some}
+        if batch <= known
+    )
     upto, total = None, 0
     for batch in batches:
         total += sum(some.get(batch, 0) for some in sizes)
@@ -118,8 +127,7 @@ def _whole_batches(sizes: Sequence[Mapping[int, int]], last: int,
     return known, known < last
 
 
-def _sum(seconds: Iterable[usage.Stored],
-         ) -> dict[usage_buckets.Key, _Sums]:
+def _sum(seconds: Iterable[usage.Stored]) -> dict[usage_buckets.Key, _Sums]:
     # Ten thousand samples pass here in a second: those of a minute and an
     # instance are added column by column, and hours are made of minutes.
     minutes: dict[tuple[int, str], list[packing.Sample]] = {}
@@ -135,40 +143,62 @@ def _sum(seconds: Iterable[usage.Stored],
     for (minute, instance_uuid), those in minutes.items():
         one = _sums(those)
         found[float(minute * MINUTE_S), MINUTE_S, instance_uuid] = one
-        hour = (float(math.ceil(minute * MINUTE_S / HOUR_S) * HOUR_S),
-                HOUR_S, instance_uuid)
+        hour = (
+            float(math.ceil(minute * MINUTE_S / HOUR_S) * HOUR_S),
+            HOUR_S,
+            instance_uuid,
+        )
         found[hour] = _add(found[hour], one) if hour in found else one
     return found
 
 
 def _sums(samples: Sequence[packing.Sample]) -> _Sums:
     _, ends, intervals, guests, waits, promises, *others = zip(
-        *samples, strict=True)
-    kept = [(promised_us, guest_us) for promised_us, guest_us
-            in zip(promises, guests, strict=True) if promised_us is not None]
-    return _Sums._make((
-        len(samples), _first(ends, intervals), max(ends),
-        *(_bounded(sum(column)) for column in (intervals, guests, waits)),
-        _bounded(sum(one[0] for one in kept)) if kept else None,
-        _bounded(sum(one[1] for one in kept)),
-        *(_bounded(sum(column)) for column in others)))
+        *samples, strict=True
+    )
+    kept = [
+        (promised_us, guest_us)
+        for promised_us, guest_us in zip(promises, guests, strict=True)
+        if promised_us is not None
+    ]
+    return _Sums._make(
+        (
+            len(samples),
+            _first(ends, intervals),
+            max(ends),
+            *(_bounded(sum(column)) for column in (intervals, guests, waits)),
+            _bounded(sum(one[0] for one in kept)) if kept else None,
+            _bounded(sum(one[1] for one in kept)),
+            *(_bounded(sum(column)) for column in others),
+        )
+    )
 
 
 def _first(ends: Iterable[float], intervals_us: Iterable[int]) -> float:
     """When the first interval began."""
-    return max(0.0, min(
-        at - interval_us / 1e6
-        for at, interval_us in zip(ends, intervals_us, strict=True)))
+    return max(
+        0.0,
+        min(
+            at - interval_us / 1e6
+            for at, interval_us in zip(ends, intervals_us, strict=True)
+        ),
+    )
 
 
-def _sum_cpus(samples: Iterable[host_time.New],
-              ) -> dict[tuple[float, int], _TimeSums]:
+def _sum_cpus(
+    samples: Iterable[host_time.New],
+) -> dict[tuple[float, int], _TimeSums]:
     found: dict[tuple[float, int], _TimeSums] = {}
     for one in samples:
         at, interval_us, cpus, *rest = one
         sums = _TimeSums(
-            1, max(0.0, at - interval_us / 1e6), at, interval_us,
-            _bounded(cpus * interval_us), *rest)
+            1,
+            max(0.0, at - interval_us / 1e6),
+            at,
+            interval_us,
+            _bounded(cpus * interval_us),
+            *rest,
+        )
         for length_s in LENGTHS_S:
             key = float(math.ceil(at / length_s) * length_s), length_s
             found[key] = _add(found[key], sums) if key in found else sums
@@ -179,13 +209,21 @@ _Any = ty.TypeVar('_Any', _Sums, _TimeSums)
 
 
 def _add(one: _Any, other: _Any) -> _Any:
-    return type(one)._make((
-        one.samples + other.samples, min(one.first_at, other.first_at),
-        max(one.last_at, other.last_at), *(
-            (a if b is None else b) if a is None or b is None
-            else a + b if a + b < usage_buckets.MAX_SUM
-            else usage_buckets.MAX_SUM
-            for a, b in zip(one[3:], other[3:], strict=True))))
+    return type(one)._make(
+        (
+            one.samples + other.samples,
+            min(one.first_at, other.first_at),
+            max(one.last_at, other.last_at),
+            *(
+                (a if b is None else b)
+                if a is None or b is None
+                else a + b
+                if a + b < usage_buckets.MAX_SUM
+                else usage_buckets.MAX_SUM
+                for a, b in zip(one[3:], other[3:], strict=True)
+            ),
+        )
+    )
 
 
 def _bounded(value: int) -> int:
@@ -194,22 +232,35 @@ def _bounded(value: int) -> int:
     return min(value, usage_buckets.MAX_SUM)
 
 
-def _put(session: ty.Any, host_id: int, length_s: int,
-         ends: Collection[float],
-         added: Mapping[usage_buckets.Key, _Sums]) -> None:
+def _put(
+    session: ty.Any,
+    host_id: int,
+    length_s: int,
+    ends: Collection[float],
+    added: Mapping[usage_buckets.Key, _Sums],
+) -> None:
     known = usage_buckets.of_host(session, host_id, length_s, ends)
     rows = []
     for key, sums in added.items():
         at, length, instance_uuid = key
         if length != length_s:
             continue
-        known[key] = (_add(known[key], sums) if key in known else sums)
-        rows.append({'host_id': host_id, 'length_s': length_s, 'at': at,
-                     'instance_uuid': instance_uuid,
-                     **known[key]._asdict()})
+        known[key] = _add(known[key], sums) if key in known else sums
+        rows.append(
+            {
+                'host_id': host_id,
+                'length_s': length_s,
+                'at': at,
+                'instance_uuid': instance_uuid,
+                **known[key]._asdict(),
+            }
+        )
     # In one order, so that no two wait for each other.
-    usage_buckets.put(session, models.UsageBucket, sorted(
-        rows, key=lambda row: (row['at'], row['instance_uuid'])))
+    usage_buckets.put(
+        session,
+        models.UsageBucket,
+        sorted(rows, key=lambda row: (row['at'], row['instance_uuid'])),
+    )
     hosts: dict[float, tuple[int, _Sums]] = {}
     for (at, _, _), sums in known.items():
         if at in hosts:
@@ -217,18 +268,41 @@ def _put(session: ty.Any, host_id: int, length_s: int,
             hosts[at] = count + 1, _add(so_far, sums)
         else:
             hosts[at] = 1, sums
-    usage_buckets.put(session, models.HostUsageBucket, [
-        {'host_id': host_id, 'length_s': length_s, 'at': at,
-         'instances': count, **sums._asdict()}
-        for at, (count, sums) in sorted(hosts.items())])
+    usage_buckets.put(
+        session,
+        models.HostUsageBucket,
+        [
+            {
+                'host_id': host_id,
+                'length_s': length_s,
+                'at': at,
+                'instances': count,
+                **sums._asdict(),
+            }
+            for at, (count, sums) in sorted(hosts.items())
+        ],
+    )
 
 
-def _put_cpus(session: ty.Any, host_id: int, length_s: int,
-              added: Mapping[float, _TimeSums]) -> None:
+def _put_cpus(
+    session: ty.Any,
+    host_id: int,
+    length_s: int,
+    added: Mapping[float, _TimeSums],
+) -> None:
     if not added:
         return
     known = usage_buckets.of_cpus(session, host_id, length_s, added)
-    usage_buckets.put(session, models.HostTimeBucket, [
-        {'host_id': host_id, 'length_s': length_s, 'at': at,
-         **(_add(known[at], sums) if at in known else sums)._asdict()}
-        for at, sums in sorted(added.items())])
+    usage_buckets.put(
+        session,
+        models.HostTimeBucket,
+        [
+            {
+                'host_id': host_id,
+                'length_s': length_s,
+                'at': at,
+                **(_add(known[at], sums) if at in known else sums)._asdict(),
+            }
+            for at, sums in sorted(added.items())
+        ],
+    )

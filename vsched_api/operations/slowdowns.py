@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Learn what neighbours cost each other from what instances waited for.
 
@@ -51,24 +41,35 @@ def learn(database: db.Database, now: float, fold_interval_s: int) -> int:
 
     def work(session: ty.Any) -> int:
         taken = counters.advance_slowdowns(session, before)
-        first = max(taken + LENGTH_S,
-                    before - (MOST_MINUTES - 1) * LENGTH_S)
+        first = max(taken + LENGTH_S, before - (MOST_MINUTES - 1) * LENGTH_S)
         found = queries.every(session)
-        known = interference.Interference({
-            **interference.Interference().estimates, **found})
+        known = interference.Interference(
+            {**interference.Interference().estimates, **found}
+        )
         every_nth = queries.count_hosts(session) // MOST_HOSTS + 1
         count = 0
         for at in range(first, before + 1, LENGTH_S):
             for _, used in itertools.groupby(
-                    queries.used(session, LENGTH_S, float(at), every_nth,
-                                 at // LENGTH_S % every_nth),
-                    operator.attrgetter('host_id')):
+                queries.used(
+                    session,
+                    LENGTH_S,
+                    float(at),
+                    every_nth,
+                    at // LENGTH_S % every_nth,
+                ),
+                operator.attrgetter('host_id'),
+            ):
                 known, more = _after(known, list(used))
                 count += more
         # A prior is no measurement: what it is, is the release's to say.
-        queries.put(session, {
-            pair: one for pair, one in known.estimates.items()
-            if one != found.get(pair) and one != _PRIOR.get(pair)})
+        queries.put(
+            session,
+            {
+                pair: one
+                for pair, one in known.estimates.items()
+                if one != found.get(pair) and one != _PRIOR.get(pair)
+            },
+        )
         return count
 
     return database.write(work)
@@ -77,24 +78,25 @@ def learn(database: db.Database, now: float, fold_interval_s: int) -> int:
 _PRIOR = interference.Interference().estimates
 
 
-def _after(known: interference.Interference,
-           used: abc.Sequence[queries.Used],
-           ) -> tuple[interference.Interference, int]:
+def _after(
+    known: interference.Interference, used: abc.Sequence[queries.Used]
+) -> tuple[interference.Interference, int]:
     """What is known after one minute of one host."""
     classes: dict[str, int] = {}
     for one in used:
         if one.workload_class in interference.CLASSES:
-            classes[one.workload_class] = classes.get(
-                one.workload_class, 0) + 1
+            classes[one.workload_class] = (
+                classes.get(one.workload_class, 0) + 1
+            )
     count = 0
     for one in used:
         victim = one.workload_class
         if victim not in classes or one.guest_us < LEAST_GUEST_US:
             continue
-        neighbours = {name: number - (name == victim)
-                      for name, number in classes.items()}
+        neighbours = {
+            name: number - (name == victim) for name, number in classes.items()
+        }
         if any(neighbours.values()):
             count += 1
-            known = known.after(
-                victim, neighbours, one.wait_us / one.guest_us)
+            known = known.after(victim, neighbours, one.wait_us / one.guest_us)
     return known, count

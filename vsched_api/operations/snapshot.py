@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What schedulers are told of all hosts, and of what changed.
 
@@ -41,10 +31,12 @@ from vsched_api.db.queries import snapshot as queries
 from vsched_api.db import session as db
 from vsched_api.operations import hosts
 from vsched_api.operations import profiles
+from vsched_api.operations import stored
 from vsched_lib.contract import certification
 from vsched_lib.contract import messages
 from vsched_lib.contract import profiles as contract
 from vsched_lib.contract import snapshot
+from vsched_lib.contract import wire
 
 LOG = logging.getLogger(__name__)
 
@@ -56,40 +48,48 @@ _ZIP_FROM_BYTES = 1_000
 #: anew, in seconds: a database may be restored under a running service.
 _KEPT_S = 60.0
 _CHUNK_CHANGED = 1_000
+# With which errors are certified where the agent does not tell.
+_CONFIDENCE = 0.8
 _quoted = json.JSONEncoder().encode
 # Numbers shrink to a quarter at any level; the lowest takes least time.
 _ZIP_LEVEL = 1
 
 
-def update(session: ty.Any, host: models.Host, version: int,
-           confidence: float, measured: bool = False) -> bool:
+def update(
+    session: ty.Any, host: models.Host, version: int, measured: bool = False
+) -> bool:
     """Tell of a host what is known of it now, if that is something new.
 
     :param host: locked, with the counter of versions before it.
     :param version: for this host only.
-    :param confidence: that its certificates are to hold with if its agent
-        does not tell.
     :param measured: it may have a new profile.
     :returns: whether there was something new.
     """
     info = hosts.known_info(host)
     if info is None:
         return False
-    if info.policy is not None:
-        confidence = info.policy.confidence
+    confidence = _CONFIDENCE if info.policy is None else info.policy.confidence
     row = queries.of_host(session, host.id)
     values: dict[str, ty.Any] = {
-        'name': host.name, 'removed': False,
+        'name': host.name,
+        'removed': False,
         'admitted_mcpu': info.admitted_mcpu,
-        'facts': _text(snapshot.facts(info).to_dict())}
+        'facts': _text(snapshot.facts(info).to_dict()),
+    }
     known = None if row is None else row.measured
-    if measured or row is None or known is None or _ERRORS not in known or (
-            row.confidence != confidence):
+    if (
+        measured
+        or row is None
+        or known is None
+        or _ERRORS not in known
+        or (row.confidence != confidence)
+    ):
         certificates, errors = _certificates(session, host.id, confidence)
         prices, io = _prices(session, host.id)
         known = {_ERRORS: errors, _IO: io}
-        values.update(confidence=confidence, certificates=certificates,
-                      measured=known)
+        values.update(
+            confidence=confidence, certificates=certificates, measured=known
+        )
     elif row.prices_ns is None and _true_of(known[_IO], info):
         # As when the host is back at the kernel that it was measured with.
         prices, _ = _prices(session, host.id)
@@ -102,8 +102,9 @@ def update(session: ty.Any, host: models.Host, version: int,
     values['certified'] = _true_of(errors, info)
     values['prices_ns'] = prices if _true_of(known[_IO], info) else None
     if row is None:
-        session.add(models.SnapshotHost(
-            host_id=host.id, version=version, **values))
+        session.add(
+            models.SnapshotHost(host_id=host.id, version=version, **values)
+        )
     elif all(getattr(row, name) == value for name, value in values.items()):
         return False
     else:
@@ -124,44 +125,70 @@ _Facts = dict[str, ty.Any]
 def _true_of(facts: _Facts | None, info: messages.HostInfo) -> bool:
     """Whether a host is still the one that was measured."""
     return facts is not None and all(
-        getattr(info, name) == value for name, value in facts.items())
+        getattr(info, name) == value for name, value in facts.items()
+    )
 
 
 def _facts(row: ty.Any) -> _Facts:
     return {name: getattr(row, name) for name in certification.FACTS}
 
 
-def _certificates(session: ty.Any, host_id: int,
-                  confidence: float) -> tuple[str, _Facts | None]:
+def _certificates(
+    session: ty.Any, host_id: int, confidence: float
+) -> tuple[str, _Facts | None]:
     rows = profile_queries.newest(
-        session, models.ErrorProfile, host_id,
-        contract.ProfileSource.BENCHMARK.value)
+        session,
+        models.ErrorProfile,
+        host_id,
+        contract.ProfileSource.BENCHMARK.value,
+    )
     if not rows:
         return '[]', None
-    row, = rows
+    (row,) = rows
     points = profile_queries.points(session, [row.id])[row.id]
-    return _text([one.to_dict() for one in snapshot.certify(
-        profiles.from_row(row, points), confidence)]), {
-            **_facts(row), **certification.features(row.features)}
+    try:
+        profile = profiles.from_row(row, points)
+    except wire.MalformedMessage as problem:
+        LOG.error('Error profile %s cannot be read: %s', row.uuid, problem)
+        return '[]', None
+    return _text(
+        [one.to_dict() for one in snapshot.certify(profile, confidence)]
+    ), {**_facts(row), **certification.features(row.features)}
 
 
-def _prices(session: ty.Any,
-            host_id: int) -> tuple[str | None, _Facts | None]:
+def _prices(session: ty.Any, host_id: int) -> tuple[str | None, _Facts | None]:
     rows = profile_queries.newest(
-        session, models.OverheadProfile, host_id,
-        contract.ProfileSource.BENCHMARK.value)
+        session,
+        models.OverheadProfile,
+        host_id,
+        contract.ProfileSource.BENCHMARK.value,
+    )
     if not rows or not rows[0].good:
         return None, None
-    return _text({price['term']: price['cost_ns']
-                  for price in rows[0].prices}), _facts(rows[0])
+    try:
+        prices = [
+            contract.OverheadPrice.from_dict(price) for price in rows[0].prices
+        ]
+    except wire.MalformedMessage as problem:
+        LOG.error(
+            'Overhead profile %s cannot be read: %s', rows[0].uuid, problem
+        )
+        return None, None
+    return _text({price.term: price.cost_ns for price in prices}), _facts(
+        rows[0]
+    )
 
 
 def _text(value: ty.Any) -> str:
     return json.dumps(value, separators=(',', ':'))
 
 
-def tend(database: db.Database, conf: cfg.ConfigOpts, now: float,
-         stopped: Callable[[], bool] = lambda: False) -> tuple[int, int]:
+def tend(
+    database: db.Database,
+    conf: cfg.ConfigOpts,
+    now: float,
+    stopped: Callable[[], bool] = lambda: False,
+) -> tuple[int, int]:
     """Tell of hosts that are missing, and no longer of silent ones.
 
     :param conf: has the options of :mod:`vsched_api.conf.snapshot`.
@@ -172,34 +199,40 @@ def tend(database: db.Database, conf: cfg.ConfigOpts, now: float,
     before = now - options.silent_days * _SECONDS_PER_DAY
     added = removed = last = 0
     while not stopped():
-        found = database.read(functools.partial(
-            queries.missing, confidence=options.confidence, after=before,
-            beyond=last, limit=_CHUNK_HOSTS))
+        found = database.read(
+            functools.partial(
+                queries.missing, after=before, beyond=last, limit=_CHUNK_HOSTS
+            )
+        )
         if not found:
             break
         last = found[-1][0]
-        added += database.write(functools.partial(
-            _add, names=[name for _, name in found],
-            confidence=options.confidence, now=now))
+        added += database.write(
+            functools.partial(_add, names=[name for _, name in found], now=now)
+        )
     while not stopped():
         count = database.write(lambda session: _remove(session, before, now))
         removed += count
         if count < _CHUNK_HOSTS:
             break
     if added or removed:
-        LOG.info('Schedulers are told of %d more hosts, and of %d silent '
-                 'ones no longer', added, removed)
+        LOG.info(
+            'Schedulers are told of %d more hosts, and of %d silent '
+            'ones no longer',
+            added,
+            removed,
+        )
     return added, removed
 
 
-def _add(session: ty.Any, names: Sequence[str], confidence: float,
-         now: float) -> int:
+def _add(session: ty.Any, names: Sequence[str], now: float) -> int:
     version = counters.next_snapshot_versions(session, now, len(names))
     count = 0
     for number, name in enumerate(names):
         host = host_queries.lock(session, name)
         count += host is not None and update(
-            session, host, version - number, confidence, measured=True)
+            session, host, version - number, measured=True
+        )
     return count
 
 
@@ -239,10 +272,16 @@ class Snapshots:
         self._full: Answer | None = None
         self._hosts: dict[str, str] = {}
         self._read_at, self._read_version = -math.inf, 0
+        # The version of each host that was read last, and whether it could.
+        self._readable: dict[str, tuple[int, bool]] = {}
         self._making = threading.Lock()
 
-    def get(self, now: float, since: int | None = None,
-            known_tag: str | None = None) -> Answer | None:
+    def get(
+        self,
+        now: float,
+        since: int | None = None,
+        known_tag: str | None = None,
+    ) -> Answer | None:
         """All hosts, or what changed.
 
         :param since: the version that is there; None, or one that was never
@@ -250,89 +289,156 @@ class Snapshots:
         :param known_tag: of the answer that is there.
         :returns: None when that is as new as this one would be.
         """
-        version, down, slowdowns = self._database.read(lambda session: (
-            queries.newest_version(session),
-            queries.down(session, now - self._down_after_s),
-            slowdown_queries.every(session)))
+        version, down, slowdowns = self._database.read(
+            lambda session: (
+                queries.newest_version(session),
+                queries.down(session, now - self._down_after_s),
+                slowdown_queries.every(session),
+            )
+        )
         if since is not None and since > version:
             since = None
         head = {
-            'max_margin_ppm': round(self._options.max_margin_pct * 10_000),
-            'max_overhead_ppm': round(
-                self._options.max_overhead_pct * 10_000),
             'down': list(down),
             'slowdowns': [
-                {'victim': victim, 'neighbour': neighbour,
-                 'slowdown': round(one.slowdown, 3),
-                 'samples': round(one.samples)}
-                for (victim, neighbour), one in slowdowns.items()]}
-        tag = '%d-%s' % (version, hashlib.sha256(
-            _text(head).encode('ascii')).hexdigest()[:16])
+                {
+                    'victim': victim,
+                    'neighbour': neighbour,
+                    'slowdown': round(one.slowdown, 3),
+                    'samples': round(one.samples),
+                }
+                for (victim, neighbour), one in slowdowns.items()
+            ],
+        }
+        tag = '%d-%s' % (
+            version,
+            hashlib.sha256(_text(head).encode('ascii')).hexdigest()[:16],
+        )
         if tag == known_tag and (since is None or since == version):
             return None
         if since is None:
             return self._all(version, tag, head, now)
         return self._changes(version, since, tag, head)
 
-    def _all(self, version: int, tag: str, head: dict[str, ty.Any],
-             now: float) -> Answer:
+    def _all(
+        self, version: int, tag: str, head: dict[str, ty.Any], now: float
+    ) -> Answer:
         with self._making:
             if self._full is None or self._full.tag != tag:
                 # What changed after the version was read is sent again
                 # with the first changes: no harm.
                 self._read(version, now)
-                self._full = _answer(tag, self._hosts.values(), {
-                    'version': version, 'full': True, 'more': False, **head,
-                    'removed': []})
+                self._full = _answer(
+                    tag,
+                    self._hosts.values(),
+                    {
+                        'version': version,
+                        'full': True,
+                        'more': False,
+                        **head,
+                        'removed': [],
+                    },
+                )
             return self._full
 
     def _read(self, version: int, now: float) -> None:
         """Have all hosts as they are sent, as of a version or later."""
         if version < self._read_version or not (
-                0 <= now - self._read_at < _KEPT_S):
+            0 <= now - self._read_at < _KEPT_S
+        ):
             rows = self._database.read(queries.present)
-            self._hosts = {row.name: _host(row) for row in rows}
+            self._hosts = {
+                row.name: _host(row) for row in rows if self._can_read(row)
+            }
             self._read_at, self._read_version = now, version
         while self._read_version < version:
-            rows = self._database.read(lambda session: queries.changed(
-                session, self._read_version, _CHUNK_CHANGED))
+            rows = self._database.read(
+                lambda session: queries.changed(
+                    session, self._read_version, _CHUNK_CHANGED
+                )
+            )
             for row in rows:
                 # In the order of their changes, as they are read.
                 self._hosts.pop(row.name, None)
-                if not row.removed:
+                if not row.removed and self._can_read(row):
                     self._hosts[row.name] = _host(row)
             if len(rows) < _CHUNK_CHANGED:
                 self._read_version = version
             if rows:
-                self._read_version = max(
-                    self._read_version, rows[-1].version)
+                self._read_version = max(self._read_version, rows[-1].version)
 
-    def _changes(self, version: int, since: int, tag: str,
-                 head: dict[str, ty.Any]) -> Answer:
+    def _changes(
+        self, version: int, since: int, tag: str, head: dict[str, ty.Any]
+    ) -> Answer:
         most = self._options.delta_hosts
         rows = self._database.read(
-            lambda session: queries.changed(session, since, most + 1))
+            lambda session: queries.changed(session, since, most + 1)
+        )
         more = len(rows) > most
         rows = rows[:most]
         if rows and (more or rows[-1].version > version):
             version = rows[-1].version
-        return _answer(tag, [_host(row) for row in rows if not row.removed], {
-            'version': version, 'full': False, 'more': more, **head,
-            'removed': [row.name for row in rows if row.removed]})
+        # A host that was deleted and reports again is in two rows, the one
+        # that holds now is the later one.
+        told = {
+            row.name: row if not row.removed and self._can_read(row) else None
+            for row in rows
+        }
+        return _answer(
+            tag,
+            [_host(row) for row in told.values() if row is not None],
+            {
+                'version': version,
+                'full': False,
+                'more': more,
+                **head,
+                'removed': [name for name, row in told.items() if row is None],
+            },
+        )
+
+    def _can_read(self, row: queries.Row) -> bool:
+        """Whether schedulers can read a host; one must not spoil them all."""
+        known = self._readable.get(row.name)
+        if known is None or known[0] != row.version:
+            try:
+                stored.read(row)
+                known = row.version, True
+            except wire.MalformedMessage as problem:
+                LOG.error(
+                    'Schedulers are not told of host %s: what is '
+                    'stored of it cannot be read: %s',
+                    row.name,
+                    problem,
+                )
+                known = row.version, False
+            self._readable[row.name] = known
+        return known[1]
 
 
-def _answer(tag: str, hosts: Iterable[str],
-            head: dict[str, ty.Any]) -> Answer:
+def _answer(tag: str, hosts: Iterable[str], head: dict[str, ty.Any]) -> Answer:
     body = b'%s,"hosts":[%s]}' % (
         _text(head)[:-1].encode('ascii'),
-        ','.join(hosts).encode('ascii'))
-    return Answer(tag, body, gzip.compress(body, _ZIP_LEVEL, mtime=0)
-                  if len(body) >= _ZIP_FROM_BYTES else None)
+        ','.join(hosts).encode('ascii'),
+    )
+    return Answer(
+        tag,
+        body,
+        gzip.compress(body, _ZIP_LEVEL, mtime=0)
+        if len(body) >= _ZIP_FROM_BYTES
+        else None,
+    )
 
 
 def _host(row: queries.Row) -> str:
-    return ('{"name":%s,"version":%d,"admitted_mcpu":%d,"facts":%s,'
-            '"certificates":%s,"prices_ns":%s}' % (
-                _quoted(row.name), row.version, row.admitted_mcpu, row.facts,
-                row.certificates if row.certified else '[]',
-                row.prices_ns or 'null'))
+    return (
+        '{"name":%s,"version":%d,"admitted_mcpu":%d,"facts":%s,'
+        '"certificates":%s,"prices_ns":%s}'
+        % (
+            _quoted(row.name),
+            row.version,
+            row.admitted_mcpu,
+            row.facts,
+            row.certificates if row.certified else '[]',
+            row.prices_ns or 'null',
+        )
+    )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """How much CPU time instances got, and what hosts did with theirs."""
 
@@ -42,8 +32,10 @@ class Subject(enum.StrEnum):
     HOSTS = 'hosts'
 
 
-_LENGTHS_S = {Resolution.MINUTE: rollups.MINUTE_S,
-              Resolution.HOUR: rollups.HOUR_S}
+_LENGTHS_S = {
+    Resolution.MINUTE: rollups.MINUTE_S,
+    Resolution.HOUR: rollups.HOUR_S,
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +50,10 @@ class Work:
     net_tx_packets: int = 0
     disk_read_requests: int = 0
     disk_write_requests: int = 0
+
+
+#: Its fields: columns of series, so that new ones go to the end.
+WORK = tuple(field.name for field in dataclasses.fields(Work))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -176,9 +172,14 @@ class HostSample:
     own_us: int
 
 
-def buckets(database: db.Database, resolution: Resolution, limit: int,
-            marker: int | None = None, newest_first: bool = False,
-            **filters: ty.Any) -> list[Bucket]:
+def buckets(
+    database: db.Database,
+    resolution: Resolution,
+    limit: int,
+    marker: int | None = None,
+    newest_first: bool = False,
+    **filters: ty.Any,
+) -> list[Bucket]:
     """Sums in the order of time: of one instance, or else of hosts.
 
     :param resolution: not raw.
@@ -189,14 +190,25 @@ def buckets(database: db.Database, resolution: Resolution, limit: int,
         range ends before it starts.
     """
     kind: bucket_queries.Kind = (
-        models.HostUsageBucket if filters.get('instance_uuid') is None
-        else models.UsageBucket)
-    return [_bucket(found) for found in _buckets(
-        database, kind, resolution, limit, marker, newest_first, filters)]
+        models.HostUsageBucket
+        if filters.get('instance_uuid') is None
+        else models.UsageBucket
+    )
+    return [
+        _bucket(found)
+        for found in _buckets(
+            database, kind, resolution, limit, marker, newest_first, filters
+        )
+    ]
 
 
-def page(database: db.Database, limit: int, marker: int | None = None,
-         newest_first: bool = False, **filters: ty.Any) -> list[Sample]:
+def page(
+    database: db.Database,
+    limit: int,
+    marker: int | None = None,
+    newest_first: bool = False,
+    **filters: ty.Any,
+) -> list[Sample]:
     """Samples in the order of time.
 
     :param marker: number of the last sample of the page before.
@@ -204,13 +216,22 @@ def page(database: db.Database, limit: int, marker: int | None = None,
     :raises errors.Invalid: when the marker is not a stored sample, or the
         range ends before it starts.
     """
-    return [_sample(found) for found in _samples(
-        database, queries, limit, marker, newest_first, filters)]
+    return [
+        _sample(found)
+        for found in _samples(
+            database, queries, limit, marker, newest_first, filters
+        )
+    ]
 
 
-def of_hosts(database: db.Database, resolution: Resolution, limit: int,
-             marker: int | None = None, newest_first: bool = False,
-             **filters: ty.Any) -> list[HostSample]:
+def of_hosts(
+    database: db.Database,
+    resolution: Resolution,
+    limit: int,
+    marker: int | None = None,
+    newest_first: bool = False,
+    **filters: ty.Any,
+) -> list[HostSample]:
     """What the CPUs of hosts did, in the order of time.
 
     :param marker: number of the last item of the page before.
@@ -220,19 +241,39 @@ def of_hosts(database: db.Database, resolution: Resolution, limit: int,
         range ends before it starts, or an instance is asked for.
     """
     if filters.pop('instance_uuid', None) is not None:
-        raise errors.Invalid('instance_uuid: what hosts did is not told by '
-                             'instance; leave it out, or ask of=instances')
+        raise errors.Invalid(
+            'instance_uuid: what hosts did is not told by '
+            'instance; leave it out, or ask of=instances'
+        )
     if resolution is Resolution.RAW:
-        return [_host_sample(found) for found in _samples(
-            database, host_time, limit, marker, newest_first, filters)]
-    return [_host_bucket(found) for found in _buckets(
-        database, models.HostTimeBucket, resolution, limit, marker,
-        newest_first, filters)]
+        return [
+            _host_sample(found)
+            for found in _samples(
+                database, host_time, limit, marker, newest_first, filters
+            )
+        ]
+    return [
+        _host_bucket(found)
+        for found in _buckets(
+            database,
+            models.HostTimeBucket,
+            resolution,
+            limit,
+            marker,
+            newest_first,
+            filters,
+        )
+    ]
 
 
-def _samples(database: db.Database, kind: ty.Any, limit: int,
-             marker: int | None, newest_first: bool,
-             filters: dict[str, ty.Any]) -> ty.Sequence[ty.Any]:
+def _samples(
+    database: db.Database,
+    kind: ty.Any,
+    limit: int,
+    marker: int | None,
+    newest_first: bool,
+    filters: dict[str, ty.Any],
+) -> ty.Sequence[ty.Any]:
     _check_range(filters)
 
     def work(session: ty.Any) -> ty.Any:
@@ -246,10 +287,15 @@ def _samples(database: db.Database, kind: ty.Any, limit: int,
     return ty.cast(ty.Sequence[ty.Any], database.read(work))
 
 
-def _buckets(database: db.Database, kind: bucket_queries.Kind,
-             resolution: Resolution, limit: int, marker: int | None,
-             newest_first: bool, filters: dict[str, ty.Any],
-             ) -> ty.Sequence[bucket_queries.Found]:
+def _buckets(
+    database: db.Database,
+    kind: bucket_queries.Kind,
+    resolution: Resolution,
+    limit: int,
+    marker: int | None,
+    newest_first: bool,
+    filters: dict[str, ty.Any],
+) -> ty.Sequence[bucket_queries.Found]:
     _check_range(filters)
     length_s = _LENGTHS_S[resolution]
 
@@ -257,12 +303,13 @@ def _buckets(database: db.Database, kind: bucket_queries.Kind,
         after = None
         if marker is not None:
             after = bucket_queries.position(
-                session, kind, marker, length_s,
-                filters.get('instance_uuid'))
+                session, kind, marker, length_s, filters.get('instance_uuid')
+            )
             if after is None:
                 raise errors.Invalid('marker: nothing of this series has it')
         return bucket_queries.page(
-            session, kind, length_s, limit, after, newest_first, **filters)
+            session, kind, length_s, limit, after, newest_first, **filters
+        )
 
     return database.read(work)
 
@@ -285,45 +332,74 @@ def _mcpu(used_us: int | None, interval_us: int) -> int | None:
     return round(Fraction(used_us * model.MCPU_PER_CPU, interval_us))
 
 
-_WORK = tuple(field.name for field in dataclasses.fields(Work))
-_TIMES = ('interval_us', 'idle_us', 'steal_us', 'irq_us', 'guest_us',
-          'direct_us', 'shared_us', 'own_us')
+_TIMES = (
+    'interval_us',
+    'idle_us',
+    'steal_us',
+    'irq_us',
+    'guest_us',
+    'direct_us',
+    'shared_us',
+    'own_us',
+)
 
 
 def _sample(found: queries.Found) -> Sample:
     one = found.sample
     return Sample(
-        number=found.number, at=one.at, host=found.host,
-        instance_uuid=one.instance_uuid, interval_us=one.interval_us,
-        guest_us=one.guest_us, wait_us=one.wait_us,
+        number=found.number,
+        at=one.at,
+        host=found.host,
+        instance_uuid=one.instance_uuid,
+        interval_us=one.interval_us,
+        guest_us=one.guest_us,
+        wait_us=one.wait_us,
         promised_us=one.promised_us,
-        **{name: getattr(one, name) for name in _WORK})
+        **{name: getattr(one, name) for name in WORK},
+    )
 
 
 def _bucket(found: bucket_queries.Found) -> Bucket:
     row: ty.Any = found.bucket
     return Bucket(
-        number=row.id, at=row.at, host=found.host,
+        number=row.id,
+        at=row.at,
+        host=found.host,
         instance_uuid=getattr(row, 'instance_uuid', None),
-        samples=row.samples, instances=getattr(row, 'instances', 1),
-        first_at=row.first_at, last_at=row.last_at,
-        interval_us=row.interval_us, guest_us=row.guest_us,
-        wait_us=row.wait_us, promised_us=row.promised_us,
+        samples=row.samples,
+        instances=getattr(row, 'instances', 1),
+        first_at=row.first_at,
+        last_at=row.last_at,
+        interval_us=row.interval_us,
+        guest_us=row.guest_us,
+        wait_us=row.wait_us,
+        promised_us=row.promised_us,
         promised_guest_us=row.promised_guest_us,
-        **{name: getattr(row, name) for name in _WORK})
+        **{name: getattr(row, name) for name in WORK},
+    )
 
 
 def _host_sample(found: host_time.Found) -> HostSample:
     row = found.sample
     return HostSample(
-        number=row.id, at=row.at, host=found.host, cpus=row.cpus,
+        number=row.id,
+        at=row.at,
+        host=found.host,
+        cpus=row.cpus,
         cpu_us=row.cpus * row.interval_us,
-        **{name: getattr(row, name) for name in _TIMES})
+        **{name: getattr(row, name) for name in _TIMES},
+    )
 
 
 def _host_bucket(found: bucket_queries.Found) -> HostSample:
     row: ty.Any = found.bucket
     return HostSample(
-        number=row.id, at=row.at, host=found.host, samples=row.samples,
-        first_at=row.first_at, last_at=row.last_at, cpu_us=row.cpu_us,
-        **{name: getattr(row, name) for name in _TIMES})
+        number=row.id,
+        at=row.at,
+        host=found.host,
+        samples=row.samples,
+        first_at=row.first_at,
+        last_at=row.last_at,
+        cpu_us=row.cpu_us,
+        **{name: getattr(row, name) for name in _TIMES},
+    )

@@ -1,17 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Who may do what: one module for each noun, one rule for each operation."""
 
+import os
+
+from oslo_config import cfg
+from oslo_policy import opts
 from oslo_policy import policy
 
 from vsched_api.policies import balloons
@@ -29,9 +23,47 @@ from vsched_api.policies import snapshot
 from vsched_api.policies import usage
 from vsched_api.policies import versions
 
-_MODULES = (base, versions, health, metrics, hosts, profiles, instances,
-            reservations, balloons, jobs, events, usage, snapshot,
-            evaluations)
+_MODULES = (
+    base,
+    versions,
+    health,
+    metrics,
+    hosts,
+    profiles,
+    instances,
+    reservations,
+    balloons,
+    jobs,
+    events,
+    usage,
+    snapshot,
+    evaluations,
+)
+
+
+def get_enforcer() -> policy.Enforcer:
+    """The enforcer of the REST service, for oslo.policy's commands.
+
+    Options are read from where the service reads them.
+    """
+    named = os.environ.get('OS_VSCHED_CONFIG_FILES')
+    conf = cfg.ConfigOpts()
+    conf(
+        [],
+        project='vsched',
+        prog='vsched-api',
+        default_config_files=named.split(':') if named else None,
+    )
+    enforcer = policy.Enforcer(conf)
+    enforcer.register_defaults(list_rules())
+    # oslopolicy-validator opens the file that the global options name.
+    tool = cfg.CONF  # noqa: TID251
+    opts.set_defaults(tool)
+    name = conf.oslo_policy.policy_file
+    tool.set_override(
+        'policy_file', conf.find_file(name) or name, 'oslo_policy'
+    )
+    return enforcer
 
 
 def list_rules() -> list[policy.RuleDefault]:

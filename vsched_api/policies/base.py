@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rules that the others are made of.
 
@@ -19,7 +9,6 @@ projects whose instances they are: nothing here is for an ordinary user.
 from oslo_policy import policy
 
 ADMIN = 'rule:vsched:admin'
-ADMIN_OR_SERVICE = 'rule:vsched:admin_or_service'
 READER = 'rule:vsched:reader'
 ANYONE = '@'
 
@@ -29,27 +18,43 @@ SCOPES = ['system', 'project']
 
 RULES = [
     policy.RuleDefault(
-        'vsched:admin', 'role:admin',
-        description='Who may change what instances are promised.'),
+        'vsched:admin',
+        'role:admin',
+        description='Who may change what instances are promised.',
+    ),
     policy.RuleDefault(
-        'vsched:admin_or_service', 'rule:vsched:admin or role:service',
-        description='Operators, and other services such as a scheduler.'),
+        'vsched:admin_or_service',
+        'rule:vsched:admin or role:service',
+        description='Operators, and other services such as a scheduler.',
+    ),
     policy.RuleDefault(
         'vsched:reader',
-        'rule:vsched:admin_or_service or '
-        '(role:reader and system_scope:all)',
-        description='Who may see everything and change nothing.'),
+        'rule:vsched:admin_or_service or (role:reader and system_scope:all)',
+        description='Who may see everything and change nothing.',
+    ),
 ]
 
 
-def documented(name: str, check: str, description: str,
-               *operations: tuple[str, str]) -> policy.DocumentedRuleDefault:
+def documented(
+    name: str, check: str, description: str, *operations: tuple[str, str]
+) -> policy.DocumentedRuleDefault:
     """A rule for one operation.
 
     :param operations: (method, path) pairs.
     """
     return policy.DocumentedRuleDefault(
-        name=name, check_str=check, description=description,
-        operations=[{'method': method, 'path': path}
-                    for method, path in operations],
-        scope_types=None if check == ANYONE else SCOPES)
+        name=name,
+        check_str=check,
+        description=description,
+        operations=[
+            {'method': method, 'path': path} for method, path in operations
+        ],
+        scope_types=None if check == ANYONE else SCOPES,
+    )
+
+
+def part(name: str, check: str, description: str) -> policy.RuleDefault:
+    """A rule for a part of the answers to other operations."""
+    return policy.RuleDefault(
+        name=name, check_str=check, description=description, scope_types=SCOPES
+    )

@@ -1,28 +1,26 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Who may see hosts."""
+"""Who may see hosts, and delete them."""
 
 from vsched_api.policies import base
 
 LIST = 'vsched:hosts:list'
 SHOW = 'vsched:hosts:show'
 AUDIT = 'vsched:hosts:audit'
+DELETE = 'vsched:hosts:delete'
 
 RULES = [
     base.documented(LIST, base.READER, 'List hosts.', ('GET', '/v1/hosts')),
-    base.documented(SHOW, base.READER, 'Show a host.',
-                    ('GET', '/v1/hosts/{name}')),
-    base.documented(AUDIT, base.READER,
-                    'Compare what placement, database and kernel say of a '
-                    'host.', ('GET', '/v1/hosts/{name}/audit')),
+    base.documented(
+        SHOW, base.READER, 'Show a host.', ('GET', '/v1/hosts/{name}')
+    ),
+    base.documented(
+        AUDIT,
+        base.READER,
+        'Compare what placement, database and kernel say of a host.',
+        ('GET', '/v1/hosts/{name}/audit'),
+    ),
+    base.documented(
+        DELETE, base.ADMIN, 'Delete a host.', ('DELETE', '/v1/hosts/{name}')
+    ),
 ]

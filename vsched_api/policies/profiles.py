@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Who may see what hosts measured of themselves, and have them do it."""
 
@@ -25,22 +15,40 @@ _ERROR = '/v1/hosts/{name}/profiles/error'
 _OVERHEAD = '/v1/hosts/{name}/profiles/overhead'
 
 RULES = [
-    base.documented(SHOW, base.READER,
-                    'Show the error profiles of a host.',
-                    ('GET', _ERROR), ('GET', _ERROR + '/plots/{figure}')),
-    base.documented(LIST, base.READER,
-                    'List every error profile that is kept of a host.',
-                    ('GET', _ERROR + '/versions')),
-    base.documented(CREATE, base.ADMIN,
-                    'Have a host measure how wrong its CPU allocation is.',
-                    ('POST', _ERROR)),
-    base.documented(SHOW_OVERHEAD, base.READER,
-                    'Show the overhead profiles of a host.',
-                    ('GET', _OVERHEAD)),
-    base.documented(LIST_OVERHEAD, base.READER,
-                    'List every overhead profile that is kept of a host.',
-                    ('GET', _OVERHEAD + '/versions')),
-    base.documented(CREATE_OVERHEAD, base.ADMIN,
-                    'Have a host measure what its work for I/O costs.',
-                    ('POST', _OVERHEAD)),
+    base.documented(
+        SHOW,
+        base.READER,
+        'Show the error profiles of a host.',
+        ('GET', _ERROR),
+    ),
+    base.documented(
+        LIST,
+        base.READER,
+        'List every error profile that is kept of a host.',
+        ('GET', _ERROR + '/versions'),
+    ),
+    base.documented(
+        CREATE,
+        base.ADMIN,
+        'Have a host measure how wrong its CPU allocation is.',
+        ('POST', _ERROR),
+    ),
+    base.documented(
+        SHOW_OVERHEAD,
+        base.READER,
+        'Show the overhead profiles of a host.',
+        ('GET', _OVERHEAD),
+    ),
+    base.documented(
+        LIST_OVERHEAD,
+        base.READER,
+        'List every overhead profile that is kept of a host.',
+        ('GET', _OVERHEAD + '/versions'),
+    ),
+    base.documented(
+        CREATE_OVERHEAD,
+        base.ADMIN,
+        'Have a host measure what its work for I/O costs.',
+        ('POST', _OVERHEAD),
+    ),
 ]

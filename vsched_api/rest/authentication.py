@@ -1,25 +1,19 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Who a request is from."""
 
 import typing as ty
 
 import flask
+from oslo_config import cfg
 from oslo_context import context
 
 from vsched_api.rest import services
 
 _NOBODY = 'noauth'
+
+#: Where the environment of a request says why its token was not checked.
+ENVIRON_PROBLEM = 'vsched.identity_problem'
 
 
 def identify() -> None:
@@ -30,18 +24,24 @@ def identify() -> None:
     """
     environ = flask.request.environ
     flask.g.authenticated = True
+    flask.g.identity_problem = None
     if services.current().conf.api.auth_strategy == 'noauth':
         flask.g.context = context.RequestContext(
-            user_id=_NOBODY, project_id=_NOBODY, is_admin=True,
+            user_id=_NOBODY,
+            project_id=_NOBODY,
+            is_admin=True,
             roles=['admin', 'member', 'reader'],
-            request_id=environ.get('openstack.request_id'))
+            request_id=environ.get('openstack.request_id'),
+        )
         return
+    flask.g.identity_problem = environ.get(ENVIRON_PROBLEM)
     flask.g.authenticated = (
-        environ.get('HTTP_X_IDENTITY_STATUS') == 'Confirmed')
+        environ.get('HTTP_X_IDENTITY_STATUS') == 'Confirmed'
+    )
     flask.g.context = context.RequestContext.from_environ(environ)
 
 
-def middleware(app: ty.Any, conf: ty.Any) -> ty.Any:
+def middleware(app: ty.Any, conf: cfg.ConfigOpts) -> ty.Any:
     """Wrap a WSGI application so that tokens are checked.
 
     The decision is left to the policies: versions and health are for
@@ -51,6 +51,6 @@ def middleware(app: ty.Any, conf: ty.Any) -> ty.Any:
         return app
     # Only here: importing it takes as long as all the rest together, and
     # the embedded service never needs it.
-    from keystonemiddleware import auth_token
-    return auth_token.AuthProtocol(app, {
-        'oslo_config_config': conf, 'delay_auth_decision': True})
+    from vsched_api.rest import tokens
+
+    return tokens.make(app, conf, ENVIRON_PROBLEM)

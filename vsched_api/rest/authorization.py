@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Whether it may, and proof that this was asked."""
 
@@ -27,17 +17,29 @@ def enforce(rule: str) -> None:
 
     Every handler calls this before anything else.
 
+    :raises errors.IdentityUnavailable: when its token cannot be checked now.
     :raises errors.Unauthenticated: when it would need to say who it is.
     :raises errors.Forbidden: when that one may not.
     """
-    allowed = services.current().enforcer.authorize(
-        rule, {}, flask.g.context)
+    allowed = services.current().enforcer.authorize(rule, {}, flask.g.context)
     flask.g.enforced = True
     if allowed:
         return
+    if flask.g.identity_problem is not None:
+        raise errors.IdentityUnavailable(flask.g.identity_problem)
     if not flask.g.authenticated:
         raise errors.Unauthenticated('a valid token is needed')
     raise errors.Forbidden('policy %s does not allow it' % rule)
+
+
+def allows(rule: str) -> bool:
+    """Whether the request may do what a rule is about.
+
+    For parts of an answer; :func:`enforce` decides about all of it.
+    """
+    return bool(
+        services.current().enforcer.authorize(rule, {}, flask.g.context)
+    )
 
 
 def expect_enforcement() -> None:
@@ -48,9 +50,14 @@ def expect_enforcement() -> None:
 def require_enforcement(answer: flask.Response) -> flask.Response:
     """Hold back the answer of a handler that never asked."""
     if flask.g.get('expected') and not flask.g.get('enforced'):
-        LOG.error('%s %s: its handler enforces no policy',
-                  flask.request.method, flask.request.path)
+        LOG.error(
+            '%s %s: its handler enforces no policy',
+            flask.request.method,
+            flask.request.path,
+        )
         return errors.response(
-            500, contract_errors.Code.INTERNAL,
-            ['the request was handled without asking whether it may'])
+            500,
+            contract_errors.Code.INTERNAL,
+            ['the request was handled without asking whether it may'],
+        )
     return answer

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Times as requests and answers say them."""
 
@@ -19,12 +9,16 @@ def iso(seconds: float | None) -> str | None:
     """ISO 8601 in UTC, to the microsecond.
 
     :param seconds: since the epoch.
+    :returns: None for a time that has no such form either: one bad row must
+        not fail a whole page.
     """
     if seconds is None:
         return None
-    return datetime.datetime.fromtimestamp(
-        seconds, datetime.UTC).isoformat(
-            timespec='microseconds').replace('+00:00', 'Z')
+    try:
+        moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+    return moment.isoformat(timespec='microseconds').replace('+00:00', 'Z')
 
 
 def seconds(text: str) -> float:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a request gets when it fails.
 
@@ -69,6 +59,12 @@ class Unauthenticated(errors.VschedError):
     code = Code.UNAUTHENTICATED
 
 
+class IdentityUnavailable(errors.VschedError):
+    """The token cannot be checked: keystone does not answer."""
+
+    code = Code.IDENTITY_UNAVAILABLE
+
+
 class Forbidden(errors.VschedError):
     """A policy does not let this one do it."""
 
@@ -82,8 +78,10 @@ _STATUS: dict[type[errors.VschedError], int] = {
     Forbidden: 403,
     operation_errors.NotFound: 404,
     operation_errors.Conflict: 409,
+    operation_errors.Outdated: 409,
     operation_errors.NotInstalled: 501,
     operation_errors.Away: 503,
+    IdentityUnavailable: 503,
     db_errors.DatabaseUnavailable: 503,
 }
 
@@ -97,38 +95,85 @@ def register(app: flask.Flask) -> None:
     app.register_error_handler(Exception, _unexpected)
 
 
-def response(status: int, code: str, details: Sequence[str],
-             **more: ty.Any) -> flask.Response:
+def response(
+    status: int, code: str, details: Sequence[str], **more: ty.Any
+) -> flask.Response:
     """An error.
 
     :param details: one sentence for each problem.
     :param more: further keys of each entry.
     """
-    answer = flask.jsonify({'errors': [{
-        'status': status, 'title': http.HTTPStatus(status).phrase,
-        'detail': detail, 'code': code,
-        'request_id': flask.request.environ.get(ENVIRON_REQUEST_ID),
-        **more} for detail in details]})
+    answer = flask.jsonify(
+        document(
+            status,
+            code,
+            details,
+            flask.request.environ.get(ENVIRON_REQUEST_ID),
+            **more,
+        )
+    )
     answer.status_code = status
     return answer
 
 
+def document(
+    status: int,
+    code: str,
+    details: Sequence[str],
+    request_id: str | None,
+    **more: ty.Any,
+) -> dict[str, ty.Any]:
+    """The body of an error, ready for JSON.
+
+    :param details: one sentence for each problem.
+    :param more: further keys of each entry.
+    """
+    return {
+        'errors': [
+            {
+                'status': status,
+                'title': title(status),
+                'detail': detail,
+                'code': code,
+                'request_id': request_id,
+                **more,
+            }
+            for detail in details
+        ]
+    }
+
+
+def title(status: int) -> str:
+    """The standard's words for a status."""
+    return http.HTTPStatus(status).phrase
+
+
 def _named(error: errors.VschedError) -> flask.Response:
-    status = next(status for kind, status in _STATUS.items()
-                  if isinstance(error, kind))
+    status = next(
+        status for kind, status in _STATUS.items() if isinstance(error, kind)
+    )
+    if isinstance(error, operation_errors.Outdated) and (
+        'If-Match' in flask.request.headers
+    ):
+        status = http.HTTPStatus.PRECONDITION_FAILED
     answer = response(
-        status, error.code, getattr(error, 'problems', (error.detail,)))
+        status, error.code, getattr(error, 'problems', (error.detail,))
+    )
     if status == http.HTTPStatus.SERVICE_UNAVAILABLE:
         answer.headers['Retry-After'] = str(
-            services.current().conf.api.retry_after_s)
+            services.current().conf.api.retry_after_s
+        )
     return answer
 
 
 def _unstorable(error: db_errors.UnstorableValue) -> flask.Response:
-    LOG.warning('A request got to the database with a value that it does '
-                'not take: %s', error)
-    return response(400, Code.BAD_REQUEST,
-                    ['a value is not one that can be stored'])
+    LOG.warning(
+        'A request got to the database with a value that it does not take: %s',
+        error,
+    )
+    return response(
+        400, Code.BAD_REQUEST, ['a value is not one that can be stored']
+    )
 
 
 def _http(error: http_exceptions.HTTPException) -> ty.Any:
@@ -136,8 +181,10 @@ def _http(error: http_exceptions.HTTPException) -> ty.Any:
         # A redirect, which werkzeug raises as well.
         return error
     answer = response(
-        error.code, _HTTP_CODES.get(error.code, Code.UNDEFINED),
-        [error.description or error.name])
+        error.code,
+        _HTTP_CODES.get(error.code, Code.UNDEFINED),
+        [error.description or error.name],
+    )
     for name, value in error.get_headers():
         if name not in ('Content-Type', 'Content-Length'):
             answer.headers[name] = value
@@ -145,7 +192,14 @@ def _http(error: http_exceptions.HTTPException) -> ty.Any:
 
 
 def _unexpected(error: Exception) -> flask.Response:
-    LOG.error('%s %s failed', flask.request.method, flask.request.path,
-              exc_info=error)
-    return response(500, Code.INTERNAL, [
-        'the request failed for a reason that is in the log of the service'])
+    LOG.error(
+        '%s %s failed',
+        flask.request.method,
+        flask.request.path,
+        exc_info=error,
+    )
+    return response(
+        500,
+        Code.INTERNAL,
+        ['the request failed for a reason that is in the log of the service'],
+    )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``/v1/evaluations``: where instances would fit, and why not elsewhere."""
 
@@ -38,29 +28,44 @@ def create() -> dict[str, ty.Any]:
     own = services.current()
     instances = int(wanted.get('instances', 1))
     if 'demand_mcpu' in wanted:
-        if 'extra_specs' in wanted or 'vcpus' in wanted:
+        if not wanted.keys().isdisjoint(('extra_specs', 'vcpus', 'override')):
             raise errors.Invalid(
-                'demand_mcpu: leave it out, or extra_specs and vcpus')
+                'demand_mcpu: leave it out, or extra_specs, vcpus and override'
+            )
         found = own.evaluations.demand(
-            int(wanted['demand_mcpu']), instances, own.now(),
-            wanted.get('hosts'))
+            int(wanted['demand_mcpu']),
+            instances,
+            own.now(),
+            wanted.get('hosts'),
+        )
     elif 'extra_specs' in wanted:
         found = own.evaluations.flavor(
-            wanted['extra_specs'], int(wanted.get('vcpus', 1)), instances,
-            own.now(), wanted.get('hosts'))
+            wanted['extra_specs'],
+            int(wanted.get('vcpus', 1)),
+            instances,
+            own.now(),
+            wanted.get('hosts'),
+            wanted.get('override'),
+        )
     else:
         raise errors.Invalid(
-            'extra_specs: it, or demand_mcpu, says what to look for')
+            'extra_specs: it, or demand_mcpu, says what to look for'
+        )
     size = int(pagination.limit(wanted))
-    return {'evaluation': {
-        'instances': instances,
-        'hosts_total': len(found.hosts),
-        'hosts_fit': sum(one.verdict.fits for one in found.hosts),
-        'room': found.room,
-        'all_fit': sum(found.placed.values()) == instances,
-        'placed': [{'host': name, 'instances': count}
-                   for name, count in found.placed.items()],
-        'hosts': [_view(one) for one in found.hosts[:size]]}}
+    return {
+        'evaluation': {
+            'instances': instances,
+            'hosts_total': len(found.hosts),
+            'hosts_fit': sum(one.verdict.fits for one in found.hosts),
+            'room': found.room,
+            'all_fit': sum(found.placed.values()) == instances,
+            'placed': [
+                {'host': name, 'instances': count}
+                for name, count in found.placed.items()
+            ],
+            'hosts': [_view(one) for one in found.hosts[:size]],
+        }
+    }
 
 
 def _view(host: evaluations.Host) -> dict[str, ty.Any]:
@@ -81,6 +86,7 @@ def _view(host: evaluations.Host) -> dict[str, ty.Any]:
         'free_mcpu': verdict.free_mcpu,
         'capacity_mcpu': verdict.capacity_mcpu,
         'problems': [
-            {'cause': one.cause, 'detail': one.detail,
-             'unknown': one.unknown} for one in verdict.problems],
+            {'cause': one.cause, 'detail': one.detail, 'unknown': one.unknown}
+            for one in verdict.problems
+        ],
     }

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``/v1/events``: what happened, newest first."""
 
@@ -35,16 +25,19 @@ def index() -> dict[str, ty.Any]:
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)
     query.pop('limit', None)
-    found = events.page(
-        services.current().database, size + 1, **query)
+    found = events.page(services.current().database, size + 1, **query)
     page, links = pagination.split(found, size, lambda event: event.uuid)
     return {'events': [_view(event) for event in page], 'links': links}
 
 
 def _view(event: events.Event) -> dict[str, ty.Any]:
     return {
-        'uuid': event.uuid, 'at': clock.iso(event.at), 'host': event.host,
-        'instance_uuid': event.instance_uuid, 'code': event.code,
-        'severity': event.severity, 'detail': event.detail,
+        'uuid': event.uuid,
+        'at': clock.iso(event.at),
+        'host': event.host,
+        'instance_uuid': event.instance_uuid,
+        'code': event.code,
+        'severity': event.severity,
+        'detail': event.detail,
         'figures': event.figures,
     }

@@ -1,19 +1,20 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Whether the service works."""
+"""Whether the service can do its work now.
+
+Whether the process serves at all, ``/healthcheck``, is oslo.middleware's to
+say, see :mod:`vsched_api.app`. That asks the database only where
+``[healthcheck] backends`` names :class:`DatabaseHealthcheck`.
+"""
+
+import typing as ty
 
 import flask
+from oslo_config import cfg
+from oslo_middleware.healthcheck import pluginbase
 
+from vsched_api.db import errors as db_errors
+from vsched_api.db import session as db
 from vsched_api.operations import health
 from vsched_api.policies import health as policies
 from vsched_api.rest import authorization
@@ -24,7 +25,31 @@ from vsched_api.schemas import fields
 BLUEPRINT = flask.Blueprint('health', __name__)
 
 
-@BLUEPRINT.get('/healthcheck')
+class DatabaseHealthcheck(pluginbase.HealthcheckBaseExtension):
+    """oslo.middleware's check of the database: ``vsched_database``.
+
+    It has a connection of its own, which is opened when it is first asked.
+
+    :param oslo_conf: has the options of :mod:`vsched_api.conf`.
+    :param conf: what a Paste file says; vsched uses none.
+    """
+
+    def __init__(
+        self, oslo_conf: cfg.ConfigOpts, conf: dict[str, ty.Any]
+    ) -> None:
+        super().__init__(oslo_conf, conf)
+        self._database = db.Database(oslo_conf)
+
+    def healthcheck(self, server_port: int) -> pluginbase.HealthcheckResult:
+        """Say whether the database answers and has our tables."""
+        try:
+            health.check(self._database)
+        except db_errors.DatabaseUnavailable as problem:
+            return pluginbase.HealthcheckResult(False, problem.detail)
+        return pluginbase.HealthcheckResult(True, 'OK')
+
+
+@BLUEPRINT.get('/readiness')
 def show() -> dict[str, str]:
     """200 when the database answers; otherwise 503 and why."""
     authorization.enforce(policies.SHOW)

@@ -1,23 +1,15 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``/v1/hosts``: hosts, as their agents tell of them."""
 
 import dataclasses
+import http
 import typing as ty
 
 import flask
 
 from vsched_api.operations import audits
+from vsched_api.operations import host_deletion
 from vsched_api.operations import hosts
 from vsched_api.policies import hosts as policies
 from vsched_api.rest import authorization
@@ -39,8 +31,12 @@ def index() -> dict[str, ty.Any]:
     size = pagination.limit(query)
     own = services.current()
     found = hosts.page(
-        own.database, size + 1, query.get('marker'), own.now(),
-        own.conf.api.host_down_after_s)
+        own.database,
+        size + 1,
+        query.get('marker'),
+        own.now(),
+        own.conf.api.host_down_after_s,
+    )
     page, links = pagination.split(found, size, lambda host: host.name)
     return {'hosts': [_view(host) for host in page], 'links': links}
 
@@ -51,9 +47,32 @@ def show(name: str) -> dict[str, ty.Any]:
     authorization.enforce(policies.SHOW)
     validation.query(fields.NOTHING)
     own = services.current()
-    return {'host': _view(hosts.get(
-        own.database, validation.name('name', name), own.now(),
-        own.conf.api.host_down_after_s))}
+    return {
+        'host': _view(
+            hosts.get(
+                own.database,
+                validation.name('name', name),
+                own.now(),
+                own.conf.api.host_down_after_s,
+            )
+        )
+    }
+
+
+@BLUEPRINT.delete('/v1/hosts/<name>')
+def delete(name: str) -> tuple[str, int]:
+    """Delete a host that does not report any more."""
+    authorization.enforce(policies.DELETE)
+    query = validation.query(schemas.DELETE_QUERY)
+    own = services.current()
+    host_deletion.delete(
+        own.database,
+        validation.name('name', name),
+        own.now(),
+        own.conf.api.host_down_after_s,
+        bool(query.get('force')),
+    )
+    return '', http.HTTPStatus.NO_CONTENT
 
 
 @BLUEPRINT.get('/v1/hosts/<name>/audit')
@@ -62,12 +81,20 @@ def audit(name: str) -> dict[str, ty.Any]:
     authorization.enforce(policies.AUDIT)
     validation.query(fields.NOTHING)
     own = services.current()
-    host = hosts.get(own.database, validation.name('name', name), own.now(),
-                     own.conf.api.host_down_after_s)
-    found = audits.ask(own.conf, own.database, host)
-    return {'audit': {
-        'host': host.name, 'agrees': not found,
-        'differences': [dataclasses.asdict(one) for one in found]}}
+    host = hosts.get(
+        own.database,
+        validation.name('name', name),
+        own.now(),
+        own.conf.api.host_down_after_s,
+    )
+    found = audits.ask(own.conf, own.database, host, own.now())
+    return {
+        'audit': {
+            'host': host.name,
+            'agrees': not found,
+            'differences': [dataclasses.asdict(one) for one in found],
+        }
+    }
 
 
 def _view(host: hosts.Host) -> dict[str, ty.Any]:
@@ -76,20 +103,43 @@ def _view(host: hosts.Host) -> dict[str, ty.Any]:
         'name': host.name,
         'state': host.state,
         'last_report_at': clock.iso(host.last_report_at),
+        'clock_skew_s': host.clock_skew_s,
         'last_batch': host.last_batch,
         'overrides_generation': host.overrides_generation,
         'instances': host.instances,
+        'problem': host.problem,
         'links': pagination.self_link('hosts', host.name),
     }
-    for name in ('agent_version', 'kernel', 'boot_id', 'hypervisor', 'cpus',
-                 'tick_us', 'capacity_mcpu', 'admitted_mcpu',
-                 'reserve_mcpu'):
+    for name in (
+        'agent_version',
+        'kernel',
+        'boot_id',
+        'hypervisor',
+        'cpus',
+        'tick_us',
+        'capacity_mcpu',
+        'admitted_mcpu',
+        'reserve_mcpu',
+    ):
         view[name] = None if info is None else getattr(info, name)
-    view['backends'] = [] if info is None else [
-        {'name': one.name, 'usable': one.usable,
-         'reasons': list(one.reasons)} for one in info.backends]
-    view['placement'] = (None if info is None or info.placement is None
-                         else info.placement.to_dict())
-    view['policy'] = (None if info is None or info.policy is None
-                      else info.policy.to_dict())
+    view['backends'] = (
+        []
+        if info is None
+        else [
+            {
+                'name': one.name,
+                'usable': one.usable,
+                'reasons': list(one.reasons),
+            }
+            for one in info.backends
+        ]
+    )
+    view['placement'] = (
+        None
+        if info is None or info.placement is None
+        else info.placement.to_dict()
+    )
+    view['policy'] = (
+        None if info is None or info.policy is None else info.policy.to_dict()
+    )
     return view

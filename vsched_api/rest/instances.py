@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``/v1/instances``: which instances run where."""
 
@@ -35,8 +25,12 @@ def index() -> dict[str, ty.Any]:
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)
     found = instances.page(
-        services.current().database, size + 1, query.get('marker'),
-        query.get('host'), query.get('present'))
+        services.current().database,
+        size + 1,
+        query.get('marker'),
+        query.get('host'),
+        query.get('present'),
+    )
     page, links = pagination.split(found, size, lambda one: one.uuid)
     return {'instances': [_view(one) for one in page], 'links': links}
 
@@ -46,14 +40,22 @@ def show(instance_uuid: str) -> dict[str, ty.Any]:
     """One instance."""
     authorization.enforce(policies.SHOW)
     validation.query(fields.NOTHING)
-    return {'instance': _view(instances.get(
-        services.current().database,
-        validation.instance_uuid(instance_uuid)))}
+    return {
+        'instance': _view(
+            instances.get(
+                services.current().database,
+                validation.instance_uuid(instance_uuid),
+            )
+        )
+    }
 
 
 def _view(one: instances.Instance) -> dict[str, ty.Any]:
     return {
-        'instance_uuid': one.uuid, 'name': one.name, 'host': one.host,
-        'vcpus': one.vcpus, 'present': one.present,
+        'instance_uuid': one.uuid,
+        'name': one.name,
+        'host': one.host,
+        'vcpus': one.vcpus,
+        'present': one.present,
         'links': pagination.self_link('instances', one.uuid),
     }

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``/v1/jobs``: what hosts are asked to do, and how far they have got."""
 
@@ -29,8 +19,10 @@ from vsched_lib.contract import messages
 
 BLUEPRINT = flask.Blueprint('jobs', __name__)
 
-_CHANGES = {messages.JobWanted.RUN: jobs.resume,
-            messages.JobWanted.CANCEL: jobs.cancel}
+_CHANGES = {
+    messages.JobWanted.RUN: jobs.resume,
+    messages.JobWanted.CANCEL: jobs.cancel,
+}
 
 
 @BLUEPRINT.get('/v1/jobs')
@@ -40,9 +32,13 @@ def index() -> dict[str, ty.Any]:
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)
     found = jobs.page(
-        services.current().database, size + 1, query.get('marker'),
-        host=query.get('host'), states=query.get('state', ()),
-        kinds=query.get('kind', ()))
+        services.current().database,
+        size + 1,
+        query.get('marker'),
+        host=query.get('host'),
+        states=query.get('state', ()),
+        kinds=query.get('kind', ()),
+    )
     page, links = pagination.split(found, size, lambda job: job.uuid)
     return {'jobs': [view(job) for job in page], 'links': links}
 
@@ -52,9 +48,14 @@ def show(job_uuid: str) -> dict[str, ty.Any]:
     """One job."""
     authorization.enforce(policies.SHOW)
     validation.query(fields.NOTHING)
-    return {'job': view(jobs.get(
-        services.current().database,
-        validation.uuid('job_uuid', job_uuid)))}
+    return {
+        'job': view(
+            jobs.get(
+                services.current().database,
+                validation.uuid('job_uuid', job_uuid),
+            )
+        )
+    }
 
 
 @BLUEPRINT.patch('/v1/jobs/<job_uuid>')
@@ -65,8 +66,11 @@ def update(job_uuid: str) -> ty.Any:
     uuid = validation.uuid('job_uuid', job_uuid)
     wanted = messages.JobWanted(validation.body(schemas.UPDATE)['wanted'])
     own = services.current()
-    return {'job': view(_CHANGES[wanted](
-        own.database, own.announcer, uuid, own.now()))}, 202
+    return {
+        'job': view(
+            _CHANGES[wanted](own.database, own.announcer, uuid, own.now())
+        )
+    }, 202
 
 
 def view(job: jobs.Job) -> dict[str, ty.Any]:

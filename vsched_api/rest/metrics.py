@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``/metrics``: figures of all hosts in the form of Prometheus."""
 
@@ -36,15 +26,20 @@ def show() -> flask.Response:
     validation.query(fields.NOTHING)
     own = services.current()
     figures = registry.CollectorRegistry(auto_describe=False)
-    figures.register(_Figures(metrics.read(
-        own.database, own.now(), own.conf.api.host_down_after_s)))
+    figures.register(
+        _Figures(
+            metrics.read(
+                own.database, own.now(), own.conf.api.host_down_after_s
+            )
+        )
+    )
     return flask.Response(
         prometheus_client.generate_latest(figures),
-        content_type=prometheus_client.CONTENT_TYPE_LATEST)
+        content_type=prometheus_client.CONTENT_TYPE_LATEST,
+    )
 
 
 class _Figures(registry.Collector):
-
     def __init__(self, found: metrics.Metrics) -> None:
         self._found = found
 
@@ -52,29 +47,38 @@ class _Figures(registry.Collector):
         """Every figure of every host."""
         per_host = {
             name: core.GaugeMetricFamily(
-                'vsched_host_' + name, text, labels=['host'])
+                'vsched_host_' + name, text, labels=['host']
+            )
             for name, text in (
                 ('up', 'Whether the agent reports.'),
                 ('last_batch', 'Number of the last batch stored.'),
-                ('last_report_timestamp_seconds',
-                 'When the last batch was stored.'),
+                (
+                    'last_report_timestamp_seconds',
+                    'When the last batch was stored.',
+                ),
                 ('instances', 'Instances the host lists.'),
                 ('capacity_mcpu', 'What reservations may use in total.'),
-                ('admitted_mcpu', 'What applied reservations use.'))}
+                ('admitted_mcpu', 'What applied reservations use.'),
+            )
+        }
         for host in self._found.hosts:
             figures = {
-                'up': int(host.up), 'last_batch': host.last_batch,
+                'up': int(host.up),
+                'last_batch': host.last_batch,
                 'last_report_timestamp_seconds': host.last_report_at,
                 'instances': host.instances,
                 'capacity_mcpu': host.capacity_mcpu,
-                'admitted_mcpu': host.admitted_mcpu}
+                'admitted_mcpu': host.admitted_mcpu,
+            }
             for name, value in figures.items():
                 if value is not None:
                     per_host[name].add_metric([host.name], value)
         yield from per_host.values()
         states = core.GaugeMetricFamily(
-            'vsched_reservations', 'Reservations in each state.',
-            labels=['host', 'state'])
+            'vsched_reservations',
+            'Reservations in each state.',
+            labels=['host', 'state'],
+        )
         for host_name, state, count in self._found.reservations:
             states.add_metric([host_name, state], count)
         yield states

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Which version of the API a request wants.
 
@@ -34,7 +24,8 @@ def negotiate() -> flask.Response | None:
     """Keep the version in ``flask.g.version``, or refuse the request."""
     flask.g.version = MIN_VERSION
     wanted = microversion_parse.get_version(
-        dict(flask.request.headers), SERVICE_TYPE)
+        dict(flask.request.headers), SERVICE_TYPE
+    )
     if wanted is None:
         return None
     if wanted == _LATEST:
@@ -44,16 +35,24 @@ def negotiate() -> flask.Response | None:
         version = microversion_parse.parse_version_string(wanted)
     except TypeError:
         return errors.response(
-            400, contract_errors.Code.BAD_REQUEST,
-            ['%s: %s is not a version' % (HEADER, ascii(wanted[:64]))])
+            400,
+            contract_errors.Code.BAD_REQUEST,
+            ['%s: %s is not a version' % (HEADER, ascii(wanted[:64]))],
+        )
     if not version.matches(
-            microversion_parse.parse_version_string(MIN_VERSION),
-            microversion_parse.parse_version_string(MAX_VERSION)):
+        microversion_parse.parse_version_string(MIN_VERSION),
+        microversion_parse.parse_version_string(MAX_VERSION),
+    ):
         return errors.response(
-            406, contract_errors.Code.NOT_ACCEPTABLE,
-            ['%s: %s is not one of %s to %s' % (
-                HEADER, version, MIN_VERSION, MAX_VERSION)],
-            min_version=MIN_VERSION, max_version=MAX_VERSION)
+            406,
+            contract_errors.Code.NOT_ACCEPTABLE,
+            [
+                '%s: %s is not one of %s to %s'
+                % (HEADER, version, MIN_VERSION, MAX_VERSION)
+            ],
+            min_version=MIN_VERSION,
+            max_version=MAX_VERSION,
+        )
     flask.g.version = str(version)
     return None
 
@@ -61,6 +60,8 @@ def negotiate() -> flask.Response | None:
 def announce(answer: flask.Response) -> flask.Response:
     """Say which version the answer is of, and that others may differ."""
     answer.headers[HEADER] = '%s %s' % (
-        SERVICE_TYPE, flask.g.get('version', MIN_VERSION))
+        SERVICE_TYPE,
+        flask.g.get('version', MIN_VERSION),
+    )
     answer.vary.add(HEADER)
     return answer

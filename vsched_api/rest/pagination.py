@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Pages of lists, and the links between them.
 
@@ -20,6 +10,7 @@ between two pages neither repeat nor hide others.
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import re
 import typing as ty
 import urllib.parse
 
@@ -31,6 +22,13 @@ T = ty.TypeVar('T')
 
 Links = list[dict[str, str]]
 
+# A Host header: a name or an address, and perhaps a port.
+_HOST = re.compile(
+    r'(?:\[(?P<v6>[0-9a-f:.]{2,45})\]|(?P<name>[a-z0-9.-]{1,253}))'
+    r'(?::[0-9]{1,5})?\Z',
+    re.ASCII | re.IGNORECASE,
+)
+
 
 def limit(query: Mapping[str, ty.Any]) -> int:
     """How many items the page may hold."""
@@ -38,33 +36,83 @@ def limit(query: Mapping[str, ty.Any]) -> int:
     return min(query.get('limit', highest), highest)
 
 
-def split(items: Sequence[T], size: int,
-          marker: Callable[[T], ty.Any]) -> tuple[Sequence[T], Links]:
+def split(
+    items: Sequence[T], size: int, marker: Callable[[T], ty.Any]
+) -> tuple[Sequence[T], Links]:
     """The page, and its links.
 
     :param items: one more than ``size`` when there is a next page.
     :param marker: what names an item in a query.
     """
-    links = [{'rel': 'self', 'href': href(
-        flask.request.path, flask.request.query_string.decode('latin-1'))}]
+    links = [
+        {
+            'rel': 'self',
+            'href': href(
+                flask.request.path,
+                flask.request.query_string.decode('latin-1'),
+            ),
+        }
+    ]
     page = items[:size]
     if len(items) > size:
-        pairs = [(name, text)
-                 for name, texts in flask.request.args.lists()
-                 for text in texts if name != 'marker']
+        pairs = [
+            (name, text)
+            for name, texts in flask.request.args.lists()
+            for text in texts
+            if name != 'marker'
+        ]
         pairs.append(('marker', str(marker(page[-1]))))
-        links.append({'rel': 'next', 'href': href(
-            flask.request.path, urllib.parse.urlencode(pairs))})
+        links.append(
+            {
+                'rel': 'next',
+                'href': href(
+                    flask.request.path, urllib.parse.urlencode(pairs)
+                ),
+            }
+        )
     return page, links
 
 
 def href(path: str, query: str = '') -> str:
-    """A link into this API."""
-    start = services.current().conf.api.public_endpoint
-    if start is None:
-        start = flask.request.root_url
-    return start.rstrip('/') + urllib.parse.quote(path) + (
-        '?' + query if query else '')
+    """A link into this API: a URL, or a path where the host is unknown."""
+    return (
+        _start().rstrip('/')
+        + urllib.parse.quote(path)
+        + ('?' + query if query else '')
+    )
+
+
+def _start() -> str:
+    own = services.current()
+    if own.conf.api.public_endpoint is not None:
+        return ty.cast(str, own.conf.api.public_endpoint)
+    request = flask.request
+    # Whoever sends a request chooses its Host header, and caches and clients
+    # would follow it.
+    if _proxied(own.conf) or _trusted(
+        request.host, own.conf.api.trusted_hosts
+    ):
+        return request.root_url
+    return request.root_path
+
+
+def _proxied(conf: ty.Any) -> bool:
+    return (
+        conf.oslo_middleware.enable_proxy_headers_parsing
+        and 'HTTP_X_FORWARDED_HOST' in flask.request.environ
+    )
+
+
+def _trusted(host: str, trusted: Sequence[str]) -> bool:
+    found = _HOST.match(host)
+    if found is None:
+        return False
+    name = (found['v6'] or found['name']).lower()
+    return any(
+        name == one.lower()
+        or (one.startswith('.') and name.endswith(one.lower()))
+        for one in trusted
+    )
 
 
 def self_link(*parts: str) -> Links:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``/v1/hosts/{name}/profiles``: what hosts have measured of themselves.
 
@@ -43,8 +33,6 @@ BLUEPRINT = flask.Blueprint('profiles', __name__)
 
 _ERROR = '/v1/hosts/<name>/profiles/error'
 _OVERHEAD = '/v1/hosts/<name>/profiles/overhead'
-
-_TYPES = {'svg': 'image/svg+xml', 'png': 'image/png'}
 
 View = dict[str, ty.Any]
 
@@ -94,19 +82,6 @@ def index(name: str) -> View:
     return _index(_ERRORS, name)
 
 
-@BLUEPRINT.get(_ERROR + '/plots/<figure>')
-def plot(name: str, figure: str) -> flask.Response:
-    """A picture of the newest error profile of one source."""
-    authorization.enforce(policies.SHOW)
-    query = validation.query(schemas.PLOT_QUERY)
-    form = query.get('format', 'svg')
-    return flask.Response(
-        profiles.plot(services.current().database,
-                      validation.name('name', name), figure, form,
-                      _source(query), query.get('version')),
-        mimetype=_TYPES[form])
-
-
 @BLUEPRINT.post(_OVERHEAD)
 def create_overhead(name: str) -> ty.Any:
     """Have a host measure its overhead profile."""
@@ -130,9 +105,15 @@ def _create(kind: _Kind, name: str) -> ty.Any:
     validation.query(fields.NOTHING)
     host = validation.name('name', name)
     own = services.current()
-    view = jobs.view(kind.measure(
-        own.database, own.announcer, host, validation.body(kind.body),
-        own.now()))
+    view = jobs.view(
+        kind.measure(
+            own.database,
+            own.announcer,
+            host,
+            validation.body(kind.body),
+            own.now(),
+        )
+    )
     return {'job': view}, 202, {'Location': view['links'][0]['href']}
 
 
@@ -144,11 +125,16 @@ def _show(kind: _Kind, name: str) -> ty.Any:
     if query.get('format') == 'csv':
         return flask.Response(
             kind.csv(database, host, _source(query), query.get('version')),
-            mimetype='text/csv')
-    return {kind.listed: [
-        {**kind.view(host, one), **kind.detail(one)}
-        for one in kind.newest(
-            database, host, query.get('source'), query.get('version'))]}
+            mimetype='text/csv',
+        )
+    return {
+        kind.listed: [
+            {**kind.view(host, one), **kind.detail(one)}
+            for one in kind.newest(
+                database, host, query.get('source'), query.get('version')
+            )
+        ]
+    }
 
 
 def _index(kind: _Kind, name: str) -> View:
@@ -157,11 +143,17 @@ def _index(kind: _Kind, name: str) -> View:
     host = validation.name('name', name)
     size = pagination.limit(query)
     found = kind.page(
-        services.current().database, host, size + 1, query.get('marker'),
-        query.get('source'))
+        services.current().database,
+        host,
+        size + 1,
+        query.get('marker'),
+        query.get('source'),
+    )
     page, links = pagination.split(found, size, lambda one: one.uuid)
-    return {kind.listed: [kind.view(host, one) for one in page],
-            'links': links}
+    return {
+        kind.listed: [kind.view(host, one) for one in page],
+        'links': links,
+    }
 
 
 def _source(query: dict[str, ty.Any]) -> str:
@@ -170,8 +162,9 @@ def _source(query: dict[str, ty.Any]) -> str:
 
 def _view(host: str, kind: str, one: contract.Profile) -> View:
     address = pagination.href(
-        '/v1/hosts/%s/profiles/%s' % (host, kind), urllib.parse.urlencode(
-            {'source': one.source, 'version': one.version}))
+        '/v1/hosts/%s/profiles/%s' % (host, kind),
+        urllib.parse.urlencode({'source': one.source, 'version': one.version}),
+    )
     return {
         'uuid': one.uuid,
         'host': host,
@@ -193,22 +186,35 @@ def _view(host: str, kind: str, one: contract.Profile) -> View:
 
 def _point(point: contract.ErrorPoint) -> View:
     found = point.statistics
-    return {**point.to_dict(), 'bounds': [
-        {'confidence_pct': confidence_pct,
-         'lower_ppm': found.lower_ppm(confidence_pct / 100),
-         'size_ppm': found.size_ppm(confidence_pct / 100)}
-        for confidence_pct in error_csv.CONFIDENCES_PCT]}
+    return {
+        **point.to_dict(),
+        'bounds': [
+            {
+                'confidence_pct': confidence_pct,
+                'lower_ppm': found.lower_ppm(confidence_pct / 100),
+                'size_ppm': found.size_ppm(confidence_pct / 100),
+            }
+            for confidence_pct in error_csv.CONFIDENCES_PCT
+        ],
+    }
 
 
 def _error_detail(one: contract.ErrorProfile) -> View:
-    return {'edges_ppm': list(error.EDGES_PPM),
-            'quantile_parts_ppm': list(error.QUANTILES_PPM),
-            'points': [_point(point) for point in one.points]}
+    return {
+        'edges_ppm': list(error.EDGES_PPM),
+        'quantile_parts_ppm': list(error.QUANTILES_PPM),
+        'points': [_point(point) for point in one.points],
+    }
 
 
 def _overhead_summary(one: contract.OverheadProfile) -> View:
-    return {'good': one.good, 'r2': one.r2, 'residual_ns': one.residual_ns,
-            'n': one.n, 'prices': [price.to_dict() for price in one.prices]}
+    return {
+        'good': one.good,
+        'r2': one.r2,
+        'residual_ns': one.residual_ns,
+        'n': one.n,
+        'prices': [price.to_dict() for price in one.prices],
+    }
 
 
 def _overhead_detail(one: contract.OverheadProfile) -> View:
@@ -216,17 +222,31 @@ def _overhead_detail(one: contract.OverheadProfile) -> View:
 
 
 _ERRORS = _Kind(
-    name='error', listed='error_profiles',
-    create_policy=policies.CREATE, show_policy=policies.SHOW,
-    list_policy=policies.LIST, body=schemas.CREATE,
-    measure=profiles.measure, newest=profiles.newest, page=profiles.page,
-    csv=profiles.csv, summary=lambda one: {}, detail=_error_detail)
+    name='error',
+    listed='error_profiles',
+    create_policy=policies.CREATE,
+    show_policy=policies.SHOW,
+    list_policy=policies.LIST,
+    body=schemas.CREATE,
+    measure=profiles.measure,
+    newest=profiles.newest,
+    page=profiles.page,
+    csv=profiles.csv,
+    summary=lambda one: {},
+    detail=_error_detail,
+)
 
 _OVERHEADS = _Kind(
-    name='overhead', listed='overhead_profiles',
+    name='overhead',
+    listed='overhead_profiles',
     create_policy=policies.CREATE_OVERHEAD,
     show_policy=policies.SHOW_OVERHEAD,
-    list_policy=policies.LIST_OVERHEAD, body=schemas.CREATE_OVERHEAD,
-    measure=profiles.measure_overhead, newest=profiles.newest_overhead,
-    page=profiles.page_overhead, csv=profiles.overhead_table,
-    summary=_overhead_summary, detail=_overhead_detail)
+    list_policy=policies.LIST_OVERHEAD,
+    body=schemas.CREATE_OVERHEAD,
+    measure=profiles.measure_overhead,
+    newest=profiles.newest_overhead,
+    page=profiles.page_overhead,
+    csv=profiles.overhead_table,
+    summary=_overhead_summary,
+    detail=_overhead_detail,
+)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``/v1/reservations``: what instances are promised, and changing it.
 
@@ -16,6 +6,7 @@ A change is accepted once it is stored: 202, and the reservation is pending
 until its agent has answered.
 """
 
+from decimal import Decimal
 import typing as ty
 
 import flask
@@ -23,12 +14,14 @@ import flask
 from vsched_api.operations import reservations
 from vsched_api.policies import reservations as policies
 from vsched_api.rest import authorization
+from vsched_api.rest import authors
 from vsched_api.rest import clock
 from vsched_api.rest import pagination
 from vsched_api.rest import services
 from vsched_api.rest import validation
 from vsched_api.schemas import fields
 from vsched_api.schemas import reservations as schemas
+from vsched_lib.contract import extra_specs
 
 BLUEPRINT = flask.Blueprint('reservations', __name__)
 
@@ -40,23 +33,31 @@ def index() -> dict[str, ty.Any]:
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)
     found = reservations.page(
-        services.current().database, size + 1, query.get('marker'),
-        host=query.get('host'), instance_uuid=query.get('instance_uuid'),
-        states=query.get('state', ()), sources=query.get('source', ()),
-        backend=query.get('backend'))
-    page, links = pagination.split(
-        found, size, lambda one: one.instance_uuid)
+        services.current().database,
+        size + 1,
+        query.get('marker'),
+        host=query.get('host'),
+        instance_uuid=query.get('instance_uuid'),
+        states=query.get('state', ()),
+        sources=query.get('source', ()),
+        backend=query.get('backend'),
+    )
+    page, links = pagination.split(found, size, lambda one: one.instance_uuid)
     return {'reservations': [_view(one) for one in page], 'links': links}
 
 
 @BLUEPRINT.get('/v1/reservations/<instance_uuid>')
-def show(instance_uuid: str) -> dict[str, ty.Any]:
+def show(instance_uuid: str) -> ty.Any:
     """One instance's reservation."""
     authorization.enforce(policies.SHOW)
     validation.query(fields.NOTHING)
-    return {'reservation': _view(reservations.get(
-        services.current().database,
-        validation.instance_uuid(instance_uuid)))}
+    return _answer(
+        reservations.get(
+            services.current().database,
+            validation.instance_uuid(instance_uuid),
+        ),
+        200,
+    )
 
 
 @BLUEPRINT.post('/v1/reservations')
@@ -66,11 +67,21 @@ def create() -> ty.Any:
     validation.query(fields.NOTHING)
     wanted = validation.body(schemas.CREATE)
     own = services.current()
-    view = _view(reservations.create(
-        own.database, own.announcer, wanted.pop('instance_uuid'), wanted,
-        own.now()))
-    return {'reservation': view}, 202, {
-        'Location': view['links'][0]['href']}
+    made = reservations.create(
+        own.database,
+        own.announcer,
+        wanted.pop('instance_uuid'),
+        wanted,
+        own.now(),
+        authors.current(),
+    )
+    return _answer(
+        made,
+        202,
+        Location=pagination.self_link('reservations', made.instance_uuid)[0][
+            'href'
+        ],
+    )
 
 
 @BLUEPRINT.patch('/v1/reservations/<instance_uuid>')
@@ -80,10 +91,20 @@ def update(instance_uuid: str) -> ty.Any:
     validation.query(fields.NOTHING)
     uuid = validation.instance_uuid(instance_uuid)
     own = services.current()
-    changed = reservations.change(
-        own.database, own.announcer, uuid, validation.body(schemas.UPDATE),
-        own.now())
-    return {'reservation': _view(changed)}, 202
+    changes = validation.body(schemas.UPDATE)
+    expected = authors.expected(changes)
+    return _answer(
+        reservations.change(
+            own.database,
+            own.announcer,
+            uuid,
+            changes,
+            own.now(),
+            authors.current(),
+            expected,
+        ),
+        202,
+    )
 
 
 @BLUEPRINT.delete('/v1/reservations/<instance_uuid>')
@@ -93,23 +114,56 @@ def delete(instance_uuid: str) -> ty.Any:
     204 when nothing is left of the reservation: no agent had answered yet.
     """
     authorization.enforce(policies.DELETE)
-    validation.query(fields.NOTHING)
+    expected = authors.expected(validation.query(schemas.DELETE_QUERY))
     own = services.current()
     left = reservations.withdraw(
-        own.database, own.announcer,
-        validation.instance_uuid(instance_uuid))
+        own.database,
+        own.announcer,
+        validation.instance_uuid(instance_uuid),
+        own.now(),
+        authors.current(),
+        expected,
+    )
     if left is None:
         return '', 204
-    return {'reservation': _view(left)}, 202
+    return _answer(left, 202)
+
+
+def _answer(
+    one: reservations.Reservation, status: int, **headers: str
+) -> ty.Any:
+    return (
+        {'reservation': _view(one)},
+        status,
+        {**authors.tag(one.generation), **headers},
+    )
 
 
 def _io(one: reservations.Reservation) -> dict[str, ty.Any] | None:
     if one.io is None:
         return None
     # As reported by an agent, which may be newer.
-    return {name: one.io.get(name) for name in (
-        'charging', 'threads', 'runtime_us', 'period_us',
-        'guest_runtime_us', 'charged_mcpu', 'debt_us', 'code', 'detail')}
+    return {
+        name: one.io.get(name)
+        for name in (
+            'charging',
+            'threads',
+            'runtime_us',
+            'period_us',
+            'guest_runtime_us',
+            'charged_mcpu',
+            'debt_us',
+            'code',
+            'detail',
+        )
+    }
+
+
+def _value(key: str, text: str | None) -> ty.Any:
+    if text is None:
+        return None
+    value = extra_specs.TABLE[key].parse(text)
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def _view(one: reservations.Reservation) -> dict[str, ty.Any]:
@@ -135,6 +189,11 @@ def _view(one: reservations.Reservation) -> dict[str, ty.Any]:
         'mode': one.mode,
         'backend': one.backend,
         'bandwidth_mcpu': one.bandwidth_mcpu,
+        **{
+            key: _value(key, one.specs.get(key))
+            for key in extra_specs.OVERRIDABLE
+        },
+        'override': authors.view(one, policies.SHOW_AUTHOR),
         'enforced': enforced,
         'io': _io(one),
         'since': clock.iso(one.since),

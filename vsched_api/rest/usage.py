@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``/v1/usage``: how much CPU time instances got, and what hosts did."""
 
@@ -31,26 +21,60 @@ from vsched_api.schemas import usage as schemas
 
 BLUEPRINT = flask.Blueprint('usage', __name__)
 
-#: What a host did for instances.
-WORK = ('direct_us', 'direct_wait_us', 'shared_us', 'wakeups',
-        'net_rx_packets', 'net_tx_packets', 'disk_read_requests',
-        'disk_write_requests')
-
 #: The columns of samples, and those of their sums. New ones go to the end.
-SAMPLE = ('instance_uuid', 'host', 'at', 'interval_us', 'guest_us',
-          'wait_us', 'promised_us', 'guest_mcpu', 'promised_mcpu',
-          'error_ppm', *WORK)
-BUCKET = ('instance_uuid', 'host', 'at', 'samples', 'instances', 'first_at',
-          'last_at', 'interval_us', 'guest_us', 'wait_us', 'promised_us',
-          'promised_guest_us', 'guest_mcpu', 'promised_mcpu', 'error_ppm',
-          *WORK)
+SAMPLE = (
+    'instance_uuid',
+    'host',
+    'at',
+    'interval_us',
+    'guest_us',
+    'wait_us',
+    'promised_us',
+    'guest_mcpu',
+    'promised_mcpu',
+    'error_ppm',
+    *usage.WORK,
+)
+BUCKET = (
+    'instance_uuid',
+    'host',
+    'at',
+    'samples',
+    'instances',
+    'first_at',
+    'last_at',
+    'interval_us',
+    'guest_us',
+    'wait_us',
+    'promised_us',
+    'promised_guest_us',
+    'guest_mcpu',
+    'promised_mcpu',
+    'error_ppm',
+    *usage.WORK,
+)
 
 #: Those of what the CPUs of a host did.
-TIMES = ('cpu_us', 'idle_us', 'steal_us', 'irq_us', 'guest_us', 'direct_us',
-         'shared_us', 'own_us')
+TIMES = (
+    'cpu_us',
+    'idle_us',
+    'steal_us',
+    'irq_us',
+    'guest_us',
+    'direct_us',
+    'shared_us',
+    'own_us',
+)
 HOST_SAMPLE = ('host', 'at', 'interval_us', 'cpus', *TIMES)
-HOST_BUCKET = ('host', 'at', 'samples', 'first_at', 'last_at',
-               'interval_us', *TIMES)
+HOST_BUCKET = (
+    'host',
+    'at',
+    'samples',
+    'first_at',
+    'last_at',
+    'interval_us',
+    *TIMES,
+)
 
 _COLUMNS = {
     # By the subject, and whether it is summed up.
@@ -82,27 +106,37 @@ def index() -> flask.Response:
     views = [_view(one, names) for one in page]
     if as_csv:
         answer = flask.Response(
-            _csv(views, names), mimetype='text/csv', headers={
-                'Link': ', '.join('<%(href)s>; rel="%(rel)s"' % link
-                                  for link in links)})
+            _csv(views, names),
+            mimetype='text/csv',
+            headers={
+                'Link': ', '.join(
+                    '<%(href)s>; rel="%(rel)s"' % link for link in links
+                )
+            },
+        )
     else:
         answer = flask.jsonify({'usage': views, 'links': links})
     answer.vary.add('Accept')
     return answer
 
 
-def _found(subject: usage.Subject, resolution: usage.Resolution, limit: int,
-           newest_first: bool, query: Mapping[str, ty.Any],
-           ) -> Sequence[_Found]:
+def _found(
+    subject: usage.Subject,
+    resolution: usage.Resolution,
+    limit: int,
+    newest_first: bool,
+    query: Mapping[str, ty.Any],
+) -> Sequence[_Found]:
     database = services.current().database
     if subject is usage.Subject.HOSTS:
         return usage.of_hosts(
-            database, resolution, limit, newest_first=newest_first, **query)
+            database, resolution, limit, newest_first=newest_first, **query
+        )
     if resolution is usage.Resolution.RAW:
-        return usage.page(
-            database, limit, newest_first=newest_first, **query)
+        return usage.page(database, limit, newest_first=newest_first, **query)
     return usage.buckets(
-        database, resolution, limit, newest_first=newest_first, **query)
+        database, resolution, limit, newest_first=newest_first, **query
+    )
 
 
 def _number(one: _Found) -> int:
@@ -112,18 +146,23 @@ def _number(one: _Found) -> int:
 def _wants_csv(form: str | None) -> bool:
     if form is not None:
         return form == 'csv'
-    return flask.request.accept_mimetypes.best_match(
-        ('application/json', 'text/csv')) == 'text/csv'
+    return (
+        flask.request.accept_mimetypes.best_match(
+            ('application/json', 'text/csv')
+        )
+        == 'text/csv'
+    )
 
 
-def _view(one: _Found,
-          names: Sequence[str]) -> dict[str, ty.Any]:
-    return {name: clock.iso(value) if name in _TIMES else value
-            for name in names for value in (getattr(one, name),)}
+def _view(one: _Found, names: Sequence[str]) -> dict[str, ty.Any]:
+    return {
+        name: clock.iso(value) if name in _TIMES else value
+        for name in names
+        for value in (getattr(one, name),)
+    }
 
 
-def _csv(views: Sequence[Mapping[str, ty.Any]],
-         names: Sequence[str]) -> str:
+def _csv(views: Sequence[Mapping[str, ty.Any]], names: Sequence[str]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator='\n')
     writer.writeheader()

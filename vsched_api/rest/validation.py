@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Check what a request says against a schema, naming the field."""
 
@@ -34,8 +24,9 @@ _MAX_QUOTE_CHARS = 200
 
 _FORMATS = jsonschema.FormatChecker(formats=())
 _INTEGER = re.compile(r'-?[0-9]{1,18}\Z', re.ASCII)
-_UUID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z',
-                   re.ASCII | re.IGNORECASE)
+_UUID = re.compile(
+    r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z', re.ASCII | re.IGNORECASE
+)
 
 
 @_FORMATS.checks('uuid')
@@ -78,19 +69,24 @@ def body(schema: Schema) -> dict[str, ty.Any]:
     """
     if flask.request.mimetype != 'application/json':
         raise http_exceptions.UnsupportedMediaType(
-            'the body must be application/json')
+            'the body must be application/json'
+        )
     content = flask.request.get_data(cache=False)
     # A body that does not tell its length is cut at the limit, not refused.
     if flask.request.content_length is None and len(content) >= (
-            flask.request.max_content_length or math.inf):
+        flask.request.max_content_length or math.inf
+    ):
         raise http_exceptions.RequestEntityTooLarge
     try:
         found = json.loads(
-            content.decode('utf-8'), parse_constant=_no_constant,
-            object_pairs_hook=_unique)
+            content.decode('utf-8'),
+            parse_constant=_no_constant,
+            object_pairs_hook=_unique,
+        )
     except (ValueError, RecursionError) as problem:
         raise errors.InvalidRequest(
-            ['body: not JSON: %s' % _clip(str(problem))]) from None
+            ['body: not JSON: %s' % _clip(str(problem))]
+        ) from None
     _check(schema, found, [])
     return _normal(schema, found)
 
@@ -103,7 +99,8 @@ def uuid(field: str, text: str) -> str:
     """
     if _UUID.match(text) is None:
         raise errors.InvalidRequest(
-            ['%s: %s is not a UUID' % (field, _quote(text))])
+            ['%s: %s is not a UUID' % (field, _quote(text))]
+        )
     return text.lower()
 
 
@@ -133,8 +130,10 @@ def _unique(pairs: list[tuple[str, ty.Any]]) -> dict[str, ty.Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError('%s is given more than once' % next(
-            _quote(name) for name in names if names.count(name) > 1))
+        raise ValueError(
+            '%s is given more than once'
+            % next(_quote(name) for name in names if names.count(name) > 1)
+        )
     return found
 
 
@@ -148,7 +147,8 @@ def _typed(kind: ty.Any, text: str) -> ty.Any:
 
 def _check(schema: Schema, found: ty.Any, problems: list[str]) -> None:
     validator = jsonschema.Draft202012Validator(
-        schema, format_checker=_FORMATS)
+        schema, format_checker=_FORMATS
+    )
     for error in validator.iter_errors(found):
         problems.extend(_describe(error))
     if problems:
@@ -157,26 +157,42 @@ def _check(schema: Schema, found: ty.Any, problems: list[str]) -> None:
 
 def _describe(error: ty.Any) -> list[str]:
     path = '.'.join(
-        part for part in error.absolute_path if isinstance(part, str))
+        part for part in error.absolute_path if isinstance(part, str)
+    )
     if error.validator == 'additionalProperties':
         known = error.schema['properties']
-        return ['%s: not known; known: %s' % (
-            _quote(name), ', '.join(known) or 'none')
-            for name in error.instance if name not in known]
+        return [
+            '%s: not known; known: %s'
+            % (_quote(name), ', '.join(known) or 'none')
+            for name in error.instance
+            if name not in known
+        ]
     if error.validator == 'required':
         # One error each; the missing one is only named in its message.
-        return ['%s: required' % name for name in error.validator_value
-                if name not in error.instance and repr(name) in error.message]
-    if error.validator == 'minProperties':
-        return ['body: at least one of %s is needed' % ', '.join(
-            error.schema['properties'])]
+        return [
+            '%s: required' % name
+            for name in error.validator_value
+            if name not in error.instance and repr(name) in error.message
+        ]
+    if error.validator == 'anyOf':
+        return [
+            'body: at least one of %s is needed'
+            % ', '.join(one['required'][0] for one in error.validator_value)
+        ]
     if error.validator == 'format':
-        return ['%s: %s is not a %s' % (
-            path, _quote(error.instance), _FORMAT_WORDS[
-                error.validator_value])]
+        return [
+            '%s: %s is not a %s'
+            % (
+                path,
+                _quote(error.instance),
+                _FORMAT_WORDS[error.validator_value],
+            )
+        ]
     if error.validator == 'pattern':
-        return ['%s: %s has characters that no name has' % (
-            path, _quote(error.instance))]
+        return [
+            '%s: %s has characters that no name has'
+            % (path, _quote(error.instance))
+        ]
     return ['%s: %s' % (path or 'body', _clip(error.message))]
 
 
@@ -196,11 +212,14 @@ def _quote(value: str) -> str:
 
 
 _NORMAL: dict[str, Callable[[str], ty.Any]] = {
-    'uuid': str.lower, 'date-time': clock.seconds}
+    'uuid': str.lower,
+    'date-time': clock.seconds,
+}
 
 
 def _normal(schema: Schema, found: dict[str, ty.Any]) -> dict[str, ty.Any]:
     return {
         name: _NORMAL[form](value) if form in _NORMAL else value
         for name, value in found.items()
-        for form in [schema['properties'][name].get('format')]}
+        for form in [schema['properties'][name].get('format')]
+    }

@@ -1,41 +1,41 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What requests about reservations may say."""
 
 from vsched_api.schemas import fields
+from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
 
-LIST_QUERY = fields.closed({
-    'limit': fields.LIMIT,
-    'marker': fields.UUID,
-    'host': fields.NAME,
-    'instance_uuid': fields.UUID,
-    'state': fields.any_of(messages.State),
-    'source': fields.any_of(messages.Source),
-    'backend': fields.BACKEND,
-})
+LIST_QUERY = fields.closed(
+    {
+        'limit': fields.LIMIT,
+        'marker': fields.UUID,
+        'host': fields.NAME,
+        'instance_uuid': fields.UUID,
+        'state': fields.any_of(messages.State),
+        'source': fields.any_of(messages.Source),
+        'backend': fields.BACKEND,
+    }
+)
 
-_WANTED = {
+#: What an override may set.
+WANTED = {
     'runtime_us': fields.MICROSECONDS,
     'period_us': fields.MICROSECONDS,
     'mode': fields.MODE,
     # null: whichever is the best that the host has.
-    'backend': {'type': ['string', 'null'],
-                'enum': [*fields.BACKEND['enum'], None]},
+    'backend': fields.extra_spec('backend'),
+    **{key: fields.extra_spec(key) for key in extra_specs.OVERRIDABLE},
 }
 
 CREATE = fields.closed(
-    {'instance_uuid': fields.UUID, **_WANTED},
-    required=['instance_uuid', 'runtime_us'])
+    {'instance_uuid': fields.UUID, **WANTED},
+    required=['instance_uuid', 'runtime_us'],
+)
 
-UPDATE = fields.closed(_WANTED, minProperties=1)
+UPDATE = fields.closed(
+    {**WANTED, 'generation': fields.GENERATION},
+    anyOf=[{'required': [name]} for name in WANTED],
+)
+
+DELETE_QUERY = fields.closed({'generation': fields.GENERATION})

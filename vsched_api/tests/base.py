@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What most tests of this package start from."""
 
@@ -26,78 +16,127 @@ from vsched_api.tests import databases
 from vsched_lib.contract import messages
 from vsched_lib.contract import placement as names
 from vsched_lib.contract import policy as policies
+from vsched_lib.contract import wire
 
 HOST = 'node1'
 NOW = 1_800_000_000.0
 
-BOTH_BACKENDS = (messages.BackendInfo('deadline', True),
-                 messages.BackendInfo('cfs', True))
+BOTH_BACKENDS = (
+    messages.BackendInfo('deadline', True),
+    messages.BackendInfo('cfs', True),
+)
 
 
 def host_info(**changes: ty.Any) -> messages.HostInfo:
     """What a host may tell of itself."""
     values: dict[str, ty.Any] = {
-        'agent_version': '0.1.0', 'kernel': '6.1.0', 'boot_id': 'b',
-        'hypervisor': 'qemu', 'cpus': 2, 'tick_us': 4000,
-        'capacity_mcpu': 1800, 'admitted_mcpu': 600, 'reserve_mcpu': 0,
-        'backends': BOTH_BACKENDS, 'placement': names.PlacementInfo(
-            names.PlacementState.SYNCED, '',
-            '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b4f', 1800, 600),
-        'policy': policies.HostPolicy(0.8, 250_000, 500_000, False)}
+        'agent_version': '0.1.0',
+        'kernel': '6.1.0',
+        'boot_id': 'b',
+        'hypervisor': 'qemu',
+        'cpus': 2,
+        'tick_us': 4000,
+        'capacity_mcpu': 1800,
+        'admitted_mcpu': 600,
+        'reserve_mcpu': 0,
+        'backends': BOTH_BACKENDS,
+        'placement': names.PlacementInfo(
+            names.PlacementState.SYNCED,
+            '',
+            '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b4f',
+            1800,
+            600,
+        ),
+        'policy': policies.HostPolicy(0.8, 250_000, 500_000, False),
+    }
     return messages.HostInfo(**{**values, **changes})
 
 
-def reservation(instance_uuid: str,
-                **changes: ty.Any) -> messages.ReservationReport:
+def reservation(
+    instance_uuid: str, **changes: ty.Any
+) -> messages.ReservationReport:
     """60 % of a CPU, from the flavor, applied."""
     values: dict[str, ty.Any] = {
         'source': messages.Source.METADATA,
-        'state': messages.State.APPLIED, 'vcpus': 1, 'since': NOW,
-        'runtime_us': 12_000, 'period_us': 20_000, 'mode': 'capped',
-        'enforced_backend': 'deadline', 'enforced_runtime_us': 12_000,
-        'enforced_period_us': 20_000, 'attested_at': NOW}
-    return messages.ReservationReport(
-        instance_uuid, **{**values, **changes})
+        'state': messages.State.APPLIED,
+        'vcpus': 1,
+        'since': NOW,
+        'runtime_us': 12_000,
+        'period_us': 20_000,
+        'mode': 'capped',
+        'enforced_backend': 'deadline',
+        'enforced_runtime_us': 12_000,
+        'enforced_period_us': 20_000,
+        'attested_at': NOW,
+    }
+    return messages.ReservationReport(instance_uuid, **{**values, **changes})
 
 
-def sample(instance_uuid: str, at: float = NOW,
-           **changes: ty.Any) -> messages.UsageSample:
+def sample(
+    instance_uuid: str, at: float = NOW, **changes: ty.Any
+) -> messages.UsageSample:
     """A second in which an instance got 0.6 CPUs."""
     values: dict[str, ty.Any] = {
-        'interval_us': 1_000_000, 'guest_us': 600_000, 'wait_us': 0,
-        'promised_us': 600_000}
+        'interval_us': 1_000_000,
+        'guest_us': 600_000,
+        'wait_us': 0,
+        'promised_us': 600_000,
+    }
     return messages.UsageSample(instance_uuid, at, **{**values, **changes})
 
 
 def host_usage(at: float = NOW, **changes: ty.Any) -> messages.HostUsage:
     """A second of a host with two CPUs."""
     values: dict[str, ty.Any] = {
-        'interval_us': 1_000_000, 'cpus': 2, 'idle_us': 1_000_000,
-        'steal_us': 100_000, 'irq_us': 20_000, 'guest_us': 600_000,
-        'direct_us': 150_000, 'shared_us': 50_000, 'own_us': 100_000}
+        'interval_us': 1_000_000,
+        'cpus': 2,
+        'idle_us': 1_000_000,
+        'steal_us': 100_000,
+        'irq_us': 20_000,
+        'guest_us': 600_000,
+        'direct_us': 150_000,
+        'shared_us': 50_000,
+        'own_us': 100_000,
+    }
     return messages.HostUsage(at, **{**values, **changes})
 
 
 def event(at: float = NOW, **changes: ty.Any) -> messages.Event:
     """Something that happened."""
     values: dict[str, ty.Any] = {
-        'uuid': str(uuid.uuid4()), 'code': 'vsched.agent.started',
-        'severity': messages.Severity.INFO, 'detail': 'the agent started'}
+        'uuid': str(uuid.uuid4()),
+        'code': 'vsched.agent.started',
+        'severity': messages.Severity.INFO,
+        'detail': 'the agent started',
+    }
     return messages.Event(at=at, **{**values, **changes})
+
+
+def deliver(
+    collector: endpoint.Collector, report: messages.Report
+) -> messages.ReportReply:
+    """Give a collector a report as the bus brings it, whatever it says."""
+    raw = report.to_dict()
+    try:
+        return collector.on_report(messages.Report.from_dict(raw))
+    except wire.MalformedMessage as problem:
+        return collector.on_malformed_report(raw, problem)
 
 
 class Agent:
     """Numbers and sends the reports of one host."""
 
-    def __init__(self, collector: endpoint.Collector,
-                 host: str = HOST) -> None:
+    def __init__(
+        self, collector: endpoint.Collector, host: str = HOST
+    ) -> None:
         self.host = host
         self._collector = collector
         self._numbers = itertools.count(1)
         self.at = NOW
 
-    def send(self, *instances: str, listed: bool = True,
-             **parts: ty.Any) -> messages.ReportReply:
+    def send(
+        self, *instances: str, listed: bool = True, **parts: ty.Any
+    ) -> messages.ReportReply:
         """Send the next batch.
 
         :param instances: the whole list, unless ``listed`` is false.
@@ -105,15 +144,18 @@ class Agent:
         if listed:
             parts['instances'] = tuple(
                 messages.InstanceInfo(one, 'vm-' + one[:4], 1)
-                for one in instances)
-        return self._collector.on_report(messages.Report(
-            self.host, next(self._numbers), self.at, **parts))
+                for one in instances
+            )
+        return deliver(
+            self._collector,
+            messages.Report(self.host, next(self._numbers), self.at, **parts),
+        )
 
-    def first(self, *instances: str,
-              **parts: ty.Any) -> messages.ReportReply:
+    def first(self, *instances: str, **parts: ty.Any) -> messages.ReportReply:
         """Send a full report, with a reservation for each instance."""
-        parts.setdefault('reservations', tuple(
-            reservation(one) for one in instances))
+        parts.setdefault(
+            'reservations', tuple(reservation(one) for one in instances)
+        )
         return self.send(*instances, host_info=host_info(), **parts)
 
 
@@ -150,8 +192,7 @@ class TestCase(base.BaseTestCase):
     def client(self, transport: ty.Any = None) -> flask.testing.FlaskClient:
         """A client of an application of its own."""
         made = app.create_app(self.conf, transport, now=lambda: self.now)
-        self.addCleanup(
-            made.extensions['vsched'].database.dispose)
+        self.addCleanup(made.extensions['vsched'].database.dispose)
         return made.test_client()
 
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A database of its own for a test, on each of the three kinds."""
 
@@ -31,17 +21,23 @@ from vsched_lib.tests import requirements
 #: How an administrator reaches the servers.
 POSTGRESQL = os.environ.get(
     'VSCHED_TEST_POSTGRESQL_URL',
-    'postgresql+psycopg2://postgres@127.0.0.1:5432/postgres')
+    'postgresql+psycopg2://postgres@127.0.0.1:5432/postgres',
+)
 MARIADB = os.environ.get(
-    'VSCHED_TEST_MARIADB_URL', 'mysql+pymysql://root@127.0.0.1:3306/')
+    'VSCHED_TEST_MARIADB_URL', 'mysql+pymysql://root@127.0.0.1:3306/'
+)
 
 
 def configuration(url: str, *args: str) -> cfg.ConfigOpts:
     """Options of a service that uses that database, without keystone."""
     conf = cfg.ConfigOpts()
     vsched_api.conf.register_opts(conf)
-    conf(args=list(args), project='vsched-test', default_config_files=[],
-         default_config_dirs=[])
+    conf(
+        args=list(args),
+        project='vsched-test',
+        default_config_files=[],
+        default_config_dirs=[],
+    )
     conf.set_override('connection', url, 'database')
     conf.set_override('auth_strategy', 'noauth', 'api')
     return conf
@@ -76,7 +72,8 @@ class SQLite:
                 engine = sa.create_engine(url)
                 with engine.connect() as connection:
                     connection.exec_driver_sql(
-                        'PRAGMA journal_mode=DELETE').fetchall()
+                        'PRAGMA journal_mode=DELETE'
+                    ).fetchall()
                 engine.dispose()
                 with open(path, 'rb') as file:
                     content = file.read()
@@ -134,8 +131,11 @@ class _Server:
 
     @classmethod
     def _url(cls, name: str) -> str:
-        return sa.make_url(cls.administrator).set(
-            database=name).render_as_string(hide_password=False)
+        return (
+            sa.make_url(cls.administrator)
+            .set(database=name)
+            .render_as_string(hide_password=False)
+        )
 
     @classmethod
     def execute(cls, *statements: str) -> list[sa.Row[ty.Any]]:
@@ -144,8 +144,10 @@ class _Server:
         :returns: what the last statement gives, if it gives rows.
         """
         engine = sa.create_engine(
-            cls.administrator, isolation_level='AUTOCOMMIT',
-            connect_args={'connect_timeout': 5})
+            cls.administrator,
+            isolation_level='AUTOCOMMIT',
+            connect_args={'connect_timeout': 5},
+        )
         try:
             with engine.connect() as connection:
                 for statement in statements:
@@ -184,18 +186,24 @@ class MariaDB(_Server):
         with cls._lock:
             if not cls._statements:
                 cls._statements = cls._describe(template)
-        cls.execute('CREATE DATABASE %s' % name, 'USE %s' % name,
-                    'SET foreign_key_checks = 0', *cls._statements)
+        cls.execute(
+            'CREATE DATABASE %s' % name,
+            'USE %s' % name,
+            'SET foreign_key_checks = 0',
+            *cls._statements,
+        )
 
     @classmethod
     def _describe(cls, template: str) -> list[str]:
         creates, inserts = [], []
-        for table, in cls.execute('SHOW TABLES FROM %s' % template):
-            create, = cls.execute(
-                'SHOW CREATE TABLE %s.%s' % (template, table))
+        for (table,) in cls.execute('SHOW TABLES FROM %s' % template):
+            (create,) = cls.execute(
+                'SHOW CREATE TABLE %s.%s' % (template, table)
+            )
             creates.append(create[1])
-            inserts.append('INSERT INTO %s SELECT * FROM %s.%s' % (
-                table, template, table))
+            inserts.append(
+                'INSERT INTO %s SELECT * FROM %s.%s' % (table, template, table)
+            )
         return creates + inserts
 
 

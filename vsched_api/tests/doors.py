@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A way to a server that can be shut, as if the server had died."""
 
@@ -36,7 +26,8 @@ class Door:
         listener = socket.create_server(('127.0.0.1', self.port))
         self._listener = listener
         threading.Thread(
-            target=self._accept, args=(listener,), daemon=True).start()
+            target=self._accept, args=(listener,), daemon=True
+        ).start()
 
     def shut(self) -> None:
         """End every connection and refuse new ones."""
@@ -70,7 +61,8 @@ class Door:
                 self._ends += [near, far]
             for pair in ((near, far), (far, near)):
                 threading.Thread(
-                    target=self._pump, args=pair, daemon=True).start()
+                    target=self._pump, args=pair, daemon=True
+                ).start()
 
     @staticmethod
     def _pump(source: socket.socket, sink: socket.socket) -> None:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The application for a WSGI server: ``vsched_api.wsgi.api:application``.
 
@@ -17,8 +7,11 @@ folders, or from the files that OS_VSCHED_CONFIG_FILES names, separated by
 colons. The command line belongs to the server.
 """
 
+import importlib
 import os
 import typing as ty
+
+from oslo_config import cfg
 
 from vsched_api import app
 from vsched_api.conf import startup
@@ -31,8 +24,21 @@ def make() -> ty.Any:
     """Read the options and make the application."""
     named = os.environ.get(FILES_VARIABLE)
     conf = startup.read(
-        'vsched-api', [], files=named.split(':') if named else None)
+        'vsched-api', [], files=named.split(':') if named else None
+    )
+    _reload_in_workers(conf)
     return app.create_app(conf, rpc.get_transport(conf))
+
+
+def _reload_in_workers(conf: cfg.ConfigOpts) -> None:
+    # The application is loaded once, before uWSGI forks; on SIGHUP it forks
+    # again.
+    try:
+        uwsgi: ty.Any = importlib.import_module('uwsgi')
+    except ImportError:
+        # Another server, which loads the application again by itself.
+        return
+    uwsgi.post_fork_hook = lambda: startup.reload(conf)
 
 
 application = make()

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Every code vsched reports, in one place.
 
@@ -16,8 +6,8 @@ The strings are part of the public interface: clients compare them. They may
 be added to, but never changed.
 
 VschedError
- +-- InvalidExtraSpecs      extra specs that say nothing enforceable
- +-- Refused                a valid reservation this host can not hold
+ +-- InvalidExtraSpecs      extra specs that cannot be enforced
+ +-- Refused                a valid reservation this host cannot hold
  +-- Unreachable            the other side of the bus did not answer
 """
 
@@ -41,11 +31,19 @@ class Code(enum.StrEnum):
     NOT_ACCEPTABLE = 'vsched.request.version_not_supported'
     UNSUPPORTED_MEDIA_TYPE = 'vsched.request.unsupported_media_type'
     TOO_LARGE = 'vsched.request.too_large'
+    HEADERS_TOO_LARGE = 'vsched.request.headers_too_large'
+    LENGTH_REQUIRED = 'vsched.request.length_required'
+    REQUEST_TIMEOUT = 'vsched.request.timeout'
+    REQUESTS_WAITING = 'vsched.request.too_many_waiting'
     INTERNAL = 'vsched.internal_error'
     DATABASE_UNAVAILABLE = 'vsched.database.unavailable'
+    IDENTITY_UNAVAILABLE = 'vsched.identity.unavailable'
+    BUS_UNAUTHENTICATED = 'vsched.bus.unauthenticated'
 
     # Resources
     HOST_NOT_FOUND = 'vsched.host.not_found'
+    HOST_IN_USE = 'vsched.host.in_use'
+    HOST_KEY_NOT_FOUND = 'vsched.host.key_not_found'
     INSTANCE_NOT_FOUND = 'vsched.instance.not_found'
     RESERVATION_NOT_FOUND = 'vsched.reservation.not_found'
     RESERVATION_EXISTS = 'vsched.reservation.exists'
@@ -54,22 +52,24 @@ class Code(enum.StrEnum):
     JOB_FINISHED = 'vsched.job.finished'
     JOB_CHANGING = 'vsched.job.changing'
     PROFILE_NOT_FOUND = 'vsched.profile.not_found'
-    PLOTS_UNAVAILABLE = 'vsched.plots.unavailable'
     PLACEMENT_UNAVAILABLE = 'vsched.placement.unavailable'
     OVERRIDE_NOT_FOUND = 'vsched.reservation.override_not_found'
+    GENERATION_CONFLICT = 'vsched.request.generation_conflict'
+    INSTANCE_ABSENT = 'vsched.instance.absent'
     RESERVATION_CHANGING = 'vsched.reservation.changing'
     BALLOON_NOT_FOUND = 'vsched.balloon.not_found'
     BALLOON_ORDER_NOT_FOUND = 'vsched.balloon.order_not_found'
 
-    # Why an instance is not left with as many vCPUs as ordered
+    # Why an instance does not have as many vCPUs online as ordered
     BALLOON_EXCLUDED = 'vsched.balloon.excluded'
     BALLOON_OUT_OF_BOUNDS = 'vsched.balloon.out_of_bounds'
     BALLOON_DOES_NOT_FIT = 'vsched.balloon.does_not_fit'
     BALLOON_DRY_RUN = 'vsched.balloon.dry_run'
-    BALLOON_GUEST_MUTE = 'vsched.balloon.guest_mute'
+    BALLOON_GUEST_AGENT_UNAVAILABLE = 'vsched.balloon.guest_agent_unavailable'
 
-    # Why a reservation is not held as written
+    # Why a reservation is not enforced as requested
     EXTRA_SPECS_INVALID = 'vsched.extra_specs.invalid'
+    EXTRA_SPECS_UNAVAILABLE = 'vsched.extra_specs.unavailable'
     RESERVATION_INVALID = 'vsched.reservation.invalid'
     DOES_NOT_FIT = 'vsched.reservation.does_not_fit'
     KERNEL_REFUSED = 'vsched.reservation.kernel_refused'
@@ -81,6 +81,9 @@ class Code(enum.StrEnum):
     # Events
     RESERVATION_APPLIED = 'vsched.reservation.applied'
     RESERVATION_RELEASED = 'vsched.reservation.released'
+    OVERRIDE_SET = 'vsched.reservation.override_set'
+    OVERRIDE_REMOVED = 'vsched.reservation.override_removed'
+    BALLOON_ORDERED = 'vsched.balloon.ordered'
     RESERVATION_DEGRADED = 'vsched.reservation.degraded'
     DRIFT_REPAIRED = 'vsched.drift.repaired'
     IO_HELD = 'vsched.io.held'
@@ -89,8 +92,13 @@ class Code(enum.StrEnum):
     CAPACITY_CHANGED = 'vsched.capacity.changed'
     REPORTS_DROPPED = 'vsched.reports.dropped'
     REPORT_REJECTED = 'vsched.report.rejected'
+    HOST_IMPLAUSIBLE = 'vsched.host.implausible'
+    JOURNAL_NEW = 'vsched.journal.new'
+    JOURNAL_REPLACED = 'vsched.journal.replaced'
     PROFILE_MEASURED = 'vsched.profile.measured'
     PROFILE_DRIFTED = 'vsched.profile.drifted'
+    CERTIFICATES_WITHDRAWN = 'vsched.certificates.withdrawn'
+    CERTIFICATES_GRANTED = 'vsched.certificates.granted'
     PROFILE_POOR = 'vsched.profile.poor'
     IO_UNPRICED = 'vsched.io.unpriced'
     JOB_FAILED = 'vsched.job.failed'
@@ -100,7 +108,13 @@ class Code(enum.StrEnum):
     BALLOON_FAILED = 'vsched.balloon.failed'
     BALLOON_PROPOSED = 'vsched.balloon.proposed'
     BALLOON_REFUSED = 'vsched.balloon.refused'
+    JOURNAL_REBUILT = 'vsched.journal.rebuilt'
+    JOURNAL_RECORD_UNREADABLE = 'vsched.journal.record_unreadable'
+    JOURNAL_STORAGE_LOST = 'vsched.journal.storage_lost'
+    JOURNAL_STORAGE_BACK = 'vsched.journal.storage_back'
     AGENT_STARTED = 'vsched.agent.started'
+    CLOCK_SKEWED = 'vsched.clock.skewed'
+    CLOCK_RIGHT = 'vsched.clock.right'
     HYPERVISOR_LOST = 'vsched.hypervisor.lost'
     HYPERVISOR_BACK = 'vsched.hypervisor.back'
     PLACEMENT_WAITING = 'vsched.placement.waiting'
@@ -110,7 +124,7 @@ class Code(enum.StrEnum):
 
 
 class VschedError(Exception):
-    """Any failure vsched names.
+    """Base of all failures with a code.
 
     :ivar code: the stable code.
     :ivar detail: one sentence: what was wrong and what is accepted.
@@ -126,7 +140,7 @@ class VschedError(Exception):
 
 
 class InvalidExtraSpecs(VschedError):
-    """Extra specs in our namespace that can not be honoured.
+    """Extra specs in our namespace that cannot be enforced.
 
     :ivar problems: (key, what was wrong and what is accepted) pairs, every
         problem found, in the order of the keys.
@@ -134,14 +148,17 @@ class InvalidExtraSpecs(VschedError):
 
     code = Code.EXTRA_SPECS_INVALID
 
-    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, problems: Sequence[tuple[str, str]], code: Code | None = None
+    ) -> None:
         self.problems = tuple(problems)
-        super().__init__('; '.join(
-            '%s: %s' % problem for problem in self.problems))
+        super().__init__(
+            '; '.join('%s: %s' % problem for problem in self.problems), code
+        )
 
 
 class Refused(VschedError):
-    """A valid reservation that this host can not hold.
+    """A valid reservation that this host cannot hold.
 
     Nothing was changed when this is raised.
 
@@ -150,11 +167,25 @@ class Refused(VschedError):
 
     code = Code.DOES_NOT_FIT
 
-    def __init__(self, detail: str, code: Code | None = None,
-                 figures: Mapping[str, ty.Any] | None = None) -> None:
+    def __init__(
+        self,
+        detail: str,
+        code: Code | None = None,
+        figures: Mapping[str, ty.Any] | None = None,
+    ) -> None:
         super().__init__(detail, code)
         self.figures = dict(figures or {})
 
 
 class Unreachable(VschedError):
     """The other side of the bus did not answer in time."""
+
+
+class Unauthenticated(Unreachable):
+    """One side of the bus could not authenticate the other.
+
+    Nothing was changed. The request may be repeated once the keys are
+    corrected.
+    """
+
+    code = Code.BUS_UNAUTHENTICATED

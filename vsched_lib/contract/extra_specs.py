@@ -1,21 +1,12 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The one table of flavor extra specs.
 
 Validators, the agent's parser, the documentation and the command line all
-derive from :data:`TABLE`; nothing else knows the keys.
+derive from :data:`TABLE`; the keys are nowhere else.
 """
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 from decimal import Decimal
@@ -48,7 +39,7 @@ class Type(enum.StrEnum):
 
 
 class IoCharging(enum.StrEnum):
-    """Who pays for the host's work on an instance's I/O."""
+    """How the host's work on an instance's I/O is charged."""
 
     CHARGE = 'charge'
     OVERPROVISION = 'overprovision'
@@ -82,8 +73,10 @@ class ExtraSpec:
     :param minimum: smallest number accepted.
     :param maximum: largest number accepted.
     :param choices: words accepted.
-    :param default: what its absence means; None when it means "not asked".
+    :param default: value when it is absent; None for no value.
     :param needs: another key without which this one has no meaning.
+    :param unavailable: values that are declared but not implemented in this
+        release; they are refused.
     """
 
     key: str
@@ -94,6 +87,15 @@ class ExtraSpec:
     choices: tuple[str, ...] = ()
     default: Value | None = None
     needs: str | None = None
+    unavailable: frozenset[str] = frozenset()
+
+    @property
+    def available(self) -> tuple[str, ...]:
+        """The words accepted, of a choice or a boolean."""
+        words = (
+            ('true', 'false') if self.type is Type.BOOLEAN else (self.choices)
+        )
+        return tuple(word for word in words if word not in self.unavailable)
 
     @property
     def name(self) -> str:
@@ -102,11 +104,11 @@ class ExtraSpec:
 
     @property
     def accepted(self) -> str:
-        """The accepted values in words."""
+        """Description of the accepted values."""
         if self.type is Type.CHOICE:
-            return 'one of %s' % ', '.join(self.choices)
+            return 'one of %s' % ', '.join(self.available)
         if self.type is Type.BOOLEAN:
-            return 'true or false'
+            return ' or '.join(self.available)
         kind = 'a whole number' if self.type is Type.INTEGER else 'a number'
         return '%s from %s to %s' % (kind, self.minimum, self.maximum)
 
@@ -115,11 +117,13 @@ class ExtraSpec:
 
         :param text: what the flavor holds.
         :returns: the value in the spec's own type.
+        :raises Unavailable: for a value that is not implemented yet.
         :raises ValueError: naming the text and what is accepted.
         """
         if not isinstance(text, str):
-            raise ValueError('%s is not text; accepted: %s' % (
-                _quote(text), self.accepted))
+            raise ValueError(
+                '%s is not text; accepted: %s' % (_quote(text), self.accepted)
+            )
         value: Value | None = None
         if len(text) > MAX_VALUE_CHARS:
             pass
@@ -132,13 +136,24 @@ class ExtraSpec:
         elif _DECIMAL.match(text):
             value = _within(self, Decimal(text))
         if value is None:
-            raise ValueError('%s is not accepted; accepted: %s' % (
-                _quote(text), self.accepted))
+            raise ValueError(
+                '%s is not accepted; accepted: %s'
+                % (_quote(text), self.accepted)
+            )
+        if str(value).lower() in self.unavailable:
+            raise Unavailable(
+                '%s is not available in this release; '
+                'accepted: %s' % (_quote(str(text)), self.accepted)
+            )
         return value
 
 
-# ASCII digits only: int() would take any script's digits, signs, blanks and
-# underscores.
+class Unavailable(ValueError):
+    """A value that is declared and not implemented yet."""
+
+
+# ASCII digits only: int() would accept any script's digits, signs, blanks
+# and underscores.
 _INTEGER = re.compile(r'[0-9]{1,18}\Z', re.ASCII)
 _DECIMAL = re.compile(r'[0-9]{1,9}(\.[0-9]{1,9})?\Z', re.ASCII)
 
@@ -157,97 +172,178 @@ def _quote(value: object) -> str:
     return _cut(ascii(value))
 
 
-def _integer(key: str, minimum: int, maximum: int, text: str,
-             default: int | None = None,
-             needs: str | None = None) -> ExtraSpec:
-    return ExtraSpec(key, Type.INTEGER, text, minimum, maximum,
-                     default=default, needs=needs)
+def _integer(
+    key: str,
+    minimum: int,
+    maximum: int,
+    text: str,
+    default: int | None = None,
+    needs: str | None = None,
+) -> ExtraSpec:
+    return ExtraSpec(
+        key, Type.INTEGER, text, minimum, maximum, default=default, needs=needs
+    )
 
 
-def _choice(key: str, choices: type[enum.StrEnum], text: str,
-            default: str | None = None,
-            needs: str | None = None) -> ExtraSpec:
-    return ExtraSpec(key, Type.CHOICE, text, choices=tuple(choices),
-                     default=default, needs=needs)
+def _choice(
+    key: str,
+    choices: type[enum.StrEnum],
+    text: str,
+    default: str | None = None,
+    needs: str | None = None,
+    unavailable: Iterable[str] = (),
+) -> ExtraSpec:
+    return ExtraSpec(
+        key,
+        Type.CHOICE,
+        text,
+        choices=tuple(choices),
+        default=default,
+        needs=needs,
+        unavailable=frozenset(map(str, unavailable)),
+    )
 
 
 _RUNTIME = 'cpu_runtime_us'
 
 _SPECS = (
     _integer(
-        _RUNTIME, 2, 4_194_304,
-        'CPU time promised to each vCPU in every period, in microseconds. '
-        'Without it the instance has no reservation.'),
+        _RUNTIME,
+        2,
+        4_194_304,
+        'CPU time reserved for each vCPU in every period, in microseconds. '
+        'Without it the instance has no reservation.',
+    ),
     _integer(
-        'cpu_period_us', 100, 4_194_304,
+        'cpu_period_us',
+        100,
+        4_194_304,
         'Length of the period, in microseconds. At most as long as the '
         'guest can go without the CPU.',
-        default=20_000, needs=_RUNTIME),
+        default=20_000,
+        needs=_RUNTIME,
+    ),
     _choice(
-        'cpu_mode', reservation.Mode,
+        'cpu_mode',
+        reservation.Mode,
         'capped: the runtime is guarantee and cap. work_conserving: it is '
         'a guarantee and idle CPU time may be used as well.',
-        default=str(reservation.Mode.CAPPED), needs=_RUNTIME),
+        default=str(reservation.Mode.CAPPED),
+        needs=_RUNTIME,
+    ),
     _choice(
-        'backend', reservation.Backend,
+        'backend',
+        reservation.Backend,
         'The mechanism that must enforce the reservation. Without it the '
         'best one that the host has.',
-        needs=_RUNTIME),
+        needs=_RUNTIME,
+        unavailable=(
+            reservation.Backend.RTDS,
+            reservation.Backend.CREDIT2,
+            reservation.Backend.CREDIT,
+        ),
+    ),
     _choice(
-        'io_charging', IoCharging,
-        'Who pays for the host\'s work on the instance\'s I/O. charge: the '
-        'guest and the host\'s threads for it share the reservation. '
+        'io_charging',
+        IoCharging,
+        "Who pays for the host's work on the instance's I/O. charge: the "
+        "guest and the host's threads for it share the reservation. "
         'overprovision: the threads get a reservation on top of it. none: '
         'they are neither held nor charged.',
-        default=str(IoCharging.NONE), needs=_RUNTIME),
+        default=str(IoCharging.NONE),
+        needs=_RUNTIME,
+    ),
     _integer(
-        'net_rx_pps', 0, 100_000_000,
-        'Packets per second the instance is expected to receive.'),
+        'net_rx_pps',
+        0,
+        100_000_000,
+        'Packets per second the instance is expected to receive.',
+    ),
     _integer(
-        'net_tx_pps', 0, 100_000_000,
-        'Packets per second the instance is expected to send.'),
+        'net_tx_pps',
+        0,
+        100_000_000,
+        'Packets per second the instance is expected to send.',
+    ),
     _integer(
-        'disk_read_iops', 0, 100_000_000,
-        'Disk reads per second the instance is expected to issue.'),
+        'disk_read_iops',
+        0,
+        100_000_000,
+        'Disk reads per second the instance is expected to issue.',
+    ),
     _integer(
-        'disk_write_iops', 0, 100_000_000,
-        'Disk writes per second the instance is expected to issue.'),
+        'disk_write_iops',
+        0,
+        100_000_000,
+        'Disk writes per second the instance is expected to issue.',
+    ),
     ExtraSpec(
-        'max_alloc_error_pct', Type.DECIMAL,
+        'max_alloc_error_pct',
+        Type.DECIMAL,
         'Largest error of the CPU time given in one second, in percent of '
-        'the promise, that a host may have shown.',
-        Decimal('0.1'), Decimal(100), needs=_RUNTIME),
+        'the reservation, that a host may have shown.',
+        Decimal('0.1'),
+        Decimal(100),
+        needs=_RUNTIME,
+    ),
     _choice(
-        'balloon', Balloon,
+        'balloon',
+        Balloon,
         'Whether vCPUs may be taken offline while they only wait for each '
-        'other.', default=str(Balloon.OFF)),
+        'other.',
+        default=str(Balloon.OFF),
+    ),
     _integer(
-        'min_vcpus', 1, 1024,
-        'Fewest vCPUs that ballooning leaves online.', default=1,
-        needs='balloon'),
+        'min_vcpus',
+        1,
+        1024,
+        'Fewest vCPUs that ballooning leaves online.',
+        default=1,
+        needs='balloon',
+    ),
     _integer(
-        'weight', 1, 10_000,
+        'weight',
+        1,
+        10_000,
         'Share of the CPUs relative to other instances when ballooning '
-        'divides them.', default=100),
+        'divides them.',
+        default=100,
+    ),
     ExtraSpec(
-        'comm_aware', Type.BOOLEAN,
+        'comm_aware',
+        Type.BOOLEAN,
         'Whether the period may be shortened while the instance waits on '
-        'packets.', default=False, needs=_RUNTIME),
+        'packets.',
+        default=False,
+        needs=_RUNTIME,
+        unavailable=frozenset({'true'}),
+    ),
     _choice(
-        'workload_class', WorkloadClass,
+        'workload_class',
+        WorkloadClass,
         'What the instance mostly does; placement avoids neighbours that '
-        'disturb it.'),
+        'disturb it.',
+    ),
 )
 
 #: Every key vsched understands, by its name without the namespace.
 TABLE: Mapping[str, ExtraSpec] = {spec.key: spec for spec in _SPECS}
 
+#: Keys that an operator may set over the flavor's, besides the reservation.
+OVERRIDABLE = (
+    'io_charging',
+    'max_alloc_error_pct',
+    'balloon',
+    'min_vcpus',
+    'weight',
+)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FlavorSpec:
-    """What a set of extra specs asks for.
+    """What a set of extra specs requests.
 
-    :param reservation: the promise for each vCPU, or None.
+    :param reservation: of each vCPU, or None.
     :param values: every key of the table with its value or default; None
         where it is absent and has no default.
     """
@@ -256,22 +352,30 @@ class FlavorSpec:
     values: Mapping[str, Value | None]
 
     def ask(self, vcpus: int) -> fit.Ask:
-        """What an instance of the flavor asks of a host."""
+        """Return what an instance of the flavor needs of a host."""
         values: Mapping[str, ty.Any] = self.values
         bound_pct = values['max_alloc_error_pct']
         word = values['workload_class']
         return fit.Ask(
-            vcpus, self.reservation,
+            vcpus,
+            self.reservation,
             None if bound_pct is None else int(bound_pct * 10_000),
-            overhead.Rates(**{
-                field.name: values[field.name] or 0
-                for field in dataclasses.fields(overhead.Rates)}),
+            overhead.Rates(
+                **{
+                    field.name: values[field.name] or 0
+                    for field in dataclasses.fields(overhead.Rates)
+                }
+            ),
             _CHARGED[IoCharging(values['io_charging'])],
-            None if word is None else str(word))
+            None if word is None else str(word),
+        )
 
 
-_CHARGED = {IoCharging.CHARGE: True, IoCharging.OVERPROVISION: False,
-            IoCharging.NONE: None}
+_CHARGED = {
+    IoCharging.CHARGE: True,
+    IoCharging.OVERPROVISION: False,
+    IoCharging.NONE: None,
+}
 
 
 def parse(extra_specs: Mapping[str, object]) -> FlavorSpec:
@@ -285,66 +389,86 @@ def parse(extra_specs: Mapping[str, object]) -> FlavorSpec:
     """
     given: dict[str, Value] = {}
     problems: list[tuple[str, str]] = []
+    unavailable = 0
     for name in sorted(extra_specs):
         if not name.startswith(PREFIX):
             continue
-        key = name[len(PREFIX):]
+        key = name[len(PREFIX) :]
         spec = TABLE.get(key)
         if spec is None:
-            problems.append((
-                PREFIX + _cut(ascii(key)[1:-1]),
-                'is not known; known: %s' % ', '.join(TABLE)))
+            problems.append(
+                (
+                    PREFIX + _cut(ascii(key)[1:-1]),
+                    'is not known; known: %s' % ', '.join(TABLE),
+                )
+            )
             continue
         try:
             given[key] = spec.parse(extra_specs[name])
+        except Unavailable as problem:
+            unavailable += 1
+            problems.append((spec.name, str(problem)))
         except ValueError as problem:
             problems.append((spec.name, str(problem)))
     for key in given:
         needs = TABLE[key].needs
         if needs and PREFIX + needs not in extra_specs:
-            problems.append((
-                PREFIX + key, 'has no meaning without %s' % TABLE[needs].name))
-    values = {key: given.get(key, spec.default)
-              for key, spec in TABLE.items()}
-    promise = None
+            problems.append(
+                (PREFIX + key, 'has no meaning without %s' % TABLE[needs].name)
+            )
+    values = {key: given.get(key, spec.default) for key, spec in TABLE.items()}
+    reserved = None
     if not problems:
-        promise = _promise(values, problems)
-        if (given.get('balloon') == Balloon.OFF and 'min_vcpus' in given):
-            problems.append((
-                PREFIX + 'min_vcpus', 'conflicts with %s=off' % (
-                    TABLE['balloon'].name)))
+        reserved = _reservation(values, problems)
+        if given.get('balloon') == Balloon.OFF and 'min_vcpus' in given:
+            problems.append(
+                (
+                    PREFIX + 'min_vcpus',
+                    'conflicts with %s=off' % (TABLE['balloon'].name),
+                )
+            )
     if problems:
-        raise errors.InvalidExtraSpecs(problems)
-    return FlavorSpec(promise, values)
+        raise errors.InvalidExtraSpecs(
+            problems,
+            errors.Code.EXTRA_SPECS_UNAVAILABLE
+            if unavailable == len(problems)
+            else None,
+        )
+    return FlavorSpec(reserved, values)
 
 
-def _promise(values: Mapping[str, ty.Any],
-             problems: list[tuple[str, str]],
-             ) -> reservation.Reservation | None:
+def _reservation(
+    values: Mapping[str, ty.Any], problems: list[tuple[str, str]]
+) -> reservation.Reservation | None:
     if values[_RUNTIME] is None:
         return None
     try:
-        promise = reservation.Reservation(
-            values[_RUNTIME], values['cpu_period_us'], values['cpu_mode'],
-            values['backend'])
+        reserved = reservation.Reservation(
+            values[_RUNTIME],
+            values['cpu_period_us'],
+            values['cpu_mode'],
+            values['backend'],
+        )
     except reservation.InvalidReservation as problem:
         problems.append((TABLE[_RUNTIME].name, problem.detail))
         return None
-    if promise.backend in reservation.LIMITS:
+    if reserved.backend in reservation.LIMITS:
         problems.extend(
             (TABLE['backend'].name, text)
-            for text in promise.problems(ty.cast(
-                reservation.Backend, promise.backend)))
-    return promise
+            for text in reserved.problems(
+                ty.cast(reservation.Backend, reserved.backend)
+            )
+        )
+    return reserved
 
 
-def render(promise: reservation.Reservation) -> dict[str, str]:
-    """The extra specs that say this reservation; parse's inverse."""
+def render(reserved: reservation.Reservation) -> dict[str, str]:
+    """Return the extra specs of a reservation; the inverse of parse."""
     specs = {
-        _RUNTIME: str(promise.runtime_us),
-        'cpu_period_us': str(promise.period_us),
-        'cpu_mode': str(promise.mode),
+        _RUNTIME: str(reserved.runtime_us),
+        'cpu_period_us': str(reserved.period_us),
+        'cpu_mode': str(reserved.mode),
     }
-    if promise.backend is not None:
-        specs['backend'] = str(promise.backend)
+    if reserved.backend is not None:
+        specs['backend'] = str(reserved.backend)
     return {TABLE[key].name: text for key, text in specs.items()}

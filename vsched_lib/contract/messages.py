@@ -1,20 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What agents, collector and API say to each other.
+"""The messages of agents, collector and API.
 
-Plain values that turn into JSON objects and back. A reader ignores keys it
-does not know, so that a newer writer may add some; a missing or ill-typed
-one is an error that names it.
+Plain values that are converted to JSON objects and back. A reader ignores
+keys it does not know, so that a newer writer may add some; a missing or
+ill-typed one is an error that names it.
 
 Times are seconds since the epoch (UTC, float), durations carry their unit.
 """
@@ -24,6 +14,7 @@ import enum
 import typing as ty
 
 from vsched_lib.contract import balloons as balloon_messages
+from vsched_lib.contract import bounds
 from vsched_lib.contract import placement as names
 from vsched_lib.contract import policy as policies
 from vsched_lib.contract import profiles
@@ -31,7 +22,7 @@ from vsched_lib.contract import wire
 
 
 class Source(enum.StrEnum):
-    """Where the wanted reservation of an instance comes from."""
+    """Where the desired reservation of an instance comes from."""
 
     METADATA = 'metadata'
     OVERRIDE = 'override'
@@ -39,7 +30,7 @@ class Source(enum.StrEnum):
 
 
 class State(enum.StrEnum):
-    """How far a reservation has got."""
+    """The state of a reservation."""
 
     PENDING = 'pending'
     APPLIED = 'applied'
@@ -49,7 +40,7 @@ class State(enum.StrEnum):
 
 
 class Severity(enum.StrEnum):
-    """How loudly an event asks for an operator."""
+    """How urgent an event is for an operator."""
 
     INFO = 'info'
     WARNING = 'warning'
@@ -57,21 +48,21 @@ class Severity(enum.StrEnum):
 
 
 class JobKind(enum.StrEnum):
-    """What a host is asked to do."""
+    """The kinds of jobs of a host."""
 
     PROFILE_ERROR = 'profile-error'
     PROFILE_OVERHEAD = 'profile-overhead'
 
 
 class JobWanted(enum.StrEnum):
-    """What an operator wants of a job."""
+    """The desired state of a job."""
 
     RUN = 'run'
     CANCEL = 'cancel'
 
 
 class JobState(enum.StrEnum):
-    """How far a job has got."""
+    """The state of a job."""
 
     QUEUED = 'queued'
     RUNNING = 'running'
@@ -84,58 +75,58 @@ class JobState(enum.StrEnum):
 class BackendInfo(wire.Message):
     """Whether a host can use a backend, and if not, why."""
 
-    name: str
+    name: bounds.Word
     usable: bool
-    reasons: tuple[str, ...] = ()
+    reasons: ty.Annotated[tuple[bounds.Sentence, ...], bounds.Items(64)] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostInfo(wire.Message):
-    """What a host is and can promise.
+    """Facts and capacity of a host.
 
     :param capacity_mcpu: what reservations may use in total.
     :param admitted_mcpu: what applied reservations use now.
     :param reserve_mcpu: kept back for the host.
-    :param leaked_mcpu: what the kernel counts as taken and nobody holds.
-    :param placement: how it stands with placement; None from an agent that
-        does not tell.
-    :param policy: what its agent makes of what it has measured; likewise.
-    :param budget_check_us: how soon budgets that end are looked at; 0
-        for never.
+    :param leaked_mcpu: bandwidth that the kernel counts and no thread has.
+    :param placement: its state in placement; None from an agent that does
+        not report it.
+    :param policy: how its agent uses its measurements; likewise.
+    :param budget_check_us: how soon expired budgets are checked; 0 for
+        never.
     """
 
-    agent_version: str
-    kernel: str
-    boot_id: str
-    hypervisor: str
-    cpus: int
-    tick_us: int
-    capacity_mcpu: int
-    admitted_mcpu: int
-    reserve_mcpu: int
-    backends: tuple[BackendInfo, ...] = ()
-    leaked_mcpu: int = 0
+    agent_version: bounds.Name
+    kernel: bounds.Name
+    boot_id: bounds.Name
+    hypervisor: bounds.Name
+    cpus: bounds.Cpus
+    tick_us: bounds.Microseconds
+    capacity_mcpu: bounds.Mcpu
+    admitted_mcpu: bounds.Mcpu
+    reserve_mcpu: bounds.Mcpu
+    backends: ty.Annotated[tuple[BackendInfo, ...], bounds.Items(16)] = ()
+    leaked_mcpu: bounds.Mcpu = 0
     placement: names.PlacementInfo | None = None
     policy: policies.HostPolicy | None = None
-    budget_check_us: int = 0
+    budget_check_us: bounds.Microseconds = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class InstanceInfo(wire.Message):
     """One instance running on a host.
 
-    :param workload_class: what it mostly does, if its flavor says.
+    :param workload_class: of its flavor, if it has one.
     """
 
-    instance_uuid: str
-    name: str
-    vcpus: int
-    workload_class: str | None = None
+    instance_uuid: bounds.Uuid
+    name: bounds.Name
+    vcpus: bounds.Vcpus
+    workload_class: bounds.Word | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class IoReport(wire.Message):
-    """What the host's threads for one instance hold, and who pays.
+    """The reservations of the host's threads for one instance.
 
     :param charging: :class:`extra_specs.IoCharging`: charge or
         overprovision.
@@ -143,58 +134,58 @@ class IoReport(wire.Message):
         reservation.
     :param runtime_us: of all of them together in every period.
     :param period_us: None when they hold nothing.
-    :param guest_runtime_us: what is left to each vCPU in its own period.
-    :param charged_mcpu: what the host's work is taken to need of the
-        instance's promise.
-    :param debt_us: what was used too much, and is paid back.
-    :param code: a :class:`errors.Code` when the threads do not hold what
-        they should.
+    :param guest_runtime_us: what each vCPU keeps in its own period.
+    :param charged_mcpu: the expected part of the host's work in the
+        instance's reservation.
+    :param debt_us: what was used in excess, and is paid back.
+    :param code: a :class:`errors.Code` when the threads do not have their
+        reservations.
     """
 
-    charging: str
-    threads: int = 0
-    runtime_us: int = 0
-    period_us: int | None = None
-    guest_runtime_us: int | None = None
-    charged_mcpu: int = 0
-    debt_us: int = 0
-    code: str | None = None
-    detail: str | None = None
+    charging: bounds.Word
+    threads: bounds.Count = 0
+    runtime_us: bounds.Microseconds = 0
+    period_us: bounds.Microseconds | None = None
+    guest_runtime_us: bounds.Microseconds | None = None
+    charged_mcpu: bounds.Mcpu = 0
+    debt_us: bounds.CpuTime = 0
+    code: bounds.Word | None = None
+    detail: bounds.Sentence | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReservationReport(wire.Message):
-    """Where one instance's reservation stands on its host.
+    """The state of one instance's reservation on its host.
 
-    ``runtime_us``, ``period_us``, ``mode``, ``backend`` are what is wanted;
-    ``enforced_*`` what the kernel was last seen to hold, None when nothing.
+    ``runtime_us``, ``period_us``, ``mode``, ``backend`` are desired;
+    ``enforced_*`` is what the kernel had at the last check, or None.
 
     :param generation: of the override this answers, 0 for metadata.
     :param since: when the state was entered.
     :param attested_at: when the kernel was last compared with the plan.
     :param code: a :class:`errors.Code` when not held as written.
-    :param io: of the host's threads for it; None when they are left alone.
+    :param io: of the host's threads for it; None when they are not managed.
         While the instance is charged, its vCPUs hold ``guest_runtime_us``
         and not all of what is enforced.
     """
 
-    instance_uuid: str
+    instance_uuid: bounds.Uuid
     source: Source
     state: State
-    vcpus: int
-    since: float
-    generation: int = 0
-    runtime_us: int | None = None
-    period_us: int | None = None
-    mode: str | None = None
-    backend: str | None = None
-    enforced_backend: str | None = None
-    enforced_runtime_us: int | None = None
-    enforced_period_us: int | None = None
-    attested_at: float | None = None
-    code: str | None = None
-    detail: str | None = None
-    figures: dict[str, ty.Any] = dataclasses.field(default_factory=dict)
+    vcpus: bounds.Vcpus
+    since: bounds.Seconds
+    generation: bounds.Number = 0
+    runtime_us: bounds.Number | None = None
+    period_us: bounds.Number | None = None
+    mode: bounds.Word | None = None
+    backend: bounds.Word | None = None
+    enforced_backend: bounds.Word | None = None
+    enforced_runtime_us: bounds.Number | None = None
+    enforced_period_us: bounds.Number | None = None
+    attested_at: bounds.Seconds | None = None
+    code: bounds.Word | None = None
+    detail: bounds.Sentence | None = None
+    figures: bounds.Figures = dataclasses.field(default_factory=dict)
     io: IoReport | None = None
 
 
@@ -214,25 +205,25 @@ class UsageSample(wire.Message):
     :param shared_us: its part of the host's work that no thread owns,
         such as interrupts; an estimate, and in no other instance's.
     :param wakeups: how often the host's threads for it began to run.
-    :param net_rx_packets: that the guest received; so of the others: the
-        guest's point of view.
+    :param net_rx_packets: that the guest received; likewise the others, from
+        the guest's point of view.
     :param disk_read_requests: that its disks completed.
     """
 
-    instance_uuid: str
-    at: float
-    interval_us: int
-    guest_us: int
-    wait_us: int
-    promised_us: int | None = None
-    direct_us: int = 0
-    direct_wait_us: int = 0
-    shared_us: int = 0
-    wakeups: int = 0
-    net_rx_packets: int = 0
-    net_tx_packets: int = 0
-    disk_read_requests: int = 0
-    disk_write_requests: int = 0
+    instance_uuid: bounds.Uuid
+    at: bounds.Seconds
+    interval_us: bounds.Interval
+    guest_us: bounds.CpuTime
+    wait_us: bounds.CpuTime
+    promised_us: bounds.CpuTime | None = None
+    direct_us: bounds.CpuTime = 0
+    direct_wait_us: bounds.CpuTime = 0
+    shared_us: bounds.CpuTime = 0
+    wakeups: bounds.Count = 0
+    net_rx_packets: bounds.Count = 0
+    net_tx_packets: bounds.Count = 0
+    disk_read_requests: bounds.Count = 0
+    disk_write_requests: bounds.Count = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -240,162 +231,229 @@ class HostUsage(wire.Message):
     """What all CPUs of a host did in one interval.
 
     ``idle_us + steal_us + guest_us + direct_us + shared_us + own_us`` is
-    ``cpus`` times the interval, but for the instant between the readings.
+    ``cpus`` times the interval, except for the time between the readings.
 
     :param at: end of the interval.
     :param interval_us: its measured length.
     :param cpus: that were online all the time.
     :param steal_us: taken by the hypervisor below, where there is one.
-    :param irq_us: in interrupts, where the kernel tells; part of the others.
-    :param guest_us: of all instances; so are direct and shared.
-    :param own_us: what the host did beside its instances.
+    :param irq_us: in interrupts, where the kernel counts it; in the others.
+    :param guest_us: of all instances; likewise direct and shared.
+    :param own_us: the rest of the host's CPU time.
     """
 
-    at: float
-    interval_us: int
-    cpus: int
-    idle_us: int
-    steal_us: int
-    irq_us: int
-    guest_us: int
-    direct_us: int
-    shared_us: int
-    own_us: int
+    at: bounds.Seconds
+    interval_us: bounds.Interval
+    cpus: bounds.Cpus
+    idle_us: bounds.CpuTime
+    steal_us: bounds.CpuTime
+    irq_us: bounds.CpuTime
+    guest_us: bounds.CpuTime
+    direct_us: bounds.CpuTime
+    shared_us: bounds.CpuTime
+    own_us: bounds.CpuTime
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Event(wire.Message):
-    """Something an operator may want to know.
+    """An event for operators.
 
-    :param uuid: identifies the event, so that a repeat is seen as one.
+    :param uuid: identifies the event, so that repeats are recognised.
     :param code: an :class:`errors.Code`.
     :param detail: one sentence with the figures.
     """
 
-    uuid: str
-    at: float
-    code: str
+    uuid: bounds.Uuid
+    at: bounds.Seconds
+    code: bounds.Word
     severity: Severity
-    detail: str
-    instance_uuid: str | None = None
-    figures: dict[str, ty.Any] = dataclasses.field(default_factory=dict)
+    detail: bounds.Sentence
+    instance_uuid: bounds.Uuid | None = None
+    figures: bounds.Figures = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class JobOrder(wire.Message):
-    """Something an operator wants a host to do, or to stop doing.
+    """A job that an operator starts or cancels on a host.
 
-    :param parameters: of the kind; checked before it gets here.
-    :param attempt: how often it was ordered to run, from 1: a resumed job
-        has a higher one.
+    :param parameters: of the kind; already checked.
+    :param attempt: how often it was started, from 1: a resumed job has a
+        higher one.
     """
 
-    uuid: str
+    uuid: bounds.Uuid
     kind: JobKind
     wanted: JobWanted
-    attempt: int = 1
-    parameters: dict[str, ty.Any] = dataclasses.field(default_factory=dict)
+    attempt: bounds.Count = 1
+    parameters: bounds.Figures = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Jobs(wire.Message):
     """Every unfinished job of one host, and the generation of the list."""
 
-    generation: int
-    orders: tuple[JobOrder, ...] = ()
+    generation: bounds.Number
+    orders: ty.Annotated[tuple[JobOrder, ...], bounds.Items(1000)] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class JobReport(wire.Message):
-    """How far a job has got.
+    """The state of a job.
 
     :param attempt: of the order that this answers.
     :param progress_ppm: what part of the work is done.
-    :param detail: what it does now, what came out, or why it failed.
+    :param detail: current step, result, or why it failed.
     """
 
-    uuid: str
-    attempt: int
+    uuid: bounds.Uuid
+    attempt: bounds.Count
     state: JobState
-    progress_ppm: int
-    at: float
-    detail: str = ''
+    progress_ppm: bounds.Part
+    at: bounds.Seconds
+    detail: bounds.Sentence = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReportOrigin(wire.Message):
+    """Which batch of which host a report is, as in :class:`Report`.
+
+    It can be read of reports that cannot be read as a whole.
+    """
+
+    host: bounds.HostName
+    batch: bounds.BatchNumber
+    epoch: bounds.Epoch | None = None
+    after: bounds.Number | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report(wire.Message):
     """One batch from one agent.
 
-    Batches of a host are numbered upwards and sent in order; one whose
-    number is not above the last stored is a repeat and changes nothing. A
-    gap means that the agent's bounded buffer dropped its oldest.
+    Batches of an epoch are numbered upwards and sent in order; one whose
+    number is not above the last stored of its epoch is a repeat and changes
+    nothing. A gap means that the agent's bounded buffer dropped its oldest.
 
+    :param epoch: the run of the agent that numbered the batch, 32
+        hexadecimal digits; None from an agent that has no epochs.
+    :param after: the host's newest batch as the collector numbers them, as
+        in its last reply; a new epoch starts only with the right one.
     :param host_info: present in the first batch and when it changed.
     :param instances: the whole list when it changed, else None. An
         instance that is not in it has left the host.
     :param reservations: those whose report changed since the last batch.
-    :param jobs: those that got further.
-    :param error_profiles: those that are new; so are overhead profiles.
-    :param host_usage: what the host's CPUs did.
+    :param jobs: those with progress.
+    :param error_profiles: those that are new; likewise overhead profiles.
+    :param host_usage: use of the host's CPUs.
     :param balloons: those whose report changed.
-    :param all_balloons: these are all that there are.
-    :param balloon_changes: those that began, or of which more is known.
+    :param all_balloons: whether ``balloons`` is the whole list.
+    :param balloon_changes: those that started or changed.
+    :param sent_at: the agent's clock when the batch is sent, which may be
+        long after ``at``; None from an agent that does not report it.
     """
 
-    host: str
-    batch: int
-    at: float
+    MAX_ITEMS: ty.ClassVar[int | None] = 100_000
+
+    host: bounds.HostName
+    batch: bounds.BatchNumber
+    at: bounds.Seconds
     host_info: HostInfo | None = None
-    instances: tuple[InstanceInfo, ...] | None = None
-    reservations: tuple[ReservationReport, ...] = ()
-    usage: tuple[UsageSample, ...] = ()
-    events: tuple[Event, ...] = ()
-    jobs: tuple[JobReport, ...] = ()
-    error_profiles: tuple[profiles.ErrorProfile, ...] = ()
-    host_usage: tuple[HostUsage, ...] = ()
-    overhead_profiles: tuple[profiles.OverheadProfile, ...] = ()
-    balloons: tuple[balloon_messages.BalloonReport, ...] = ()
+    instances: (
+        ty.Annotated[tuple[InstanceInfo, ...], bounds.Items(10_000)] | None
+    ) = None
+    reservations: ty.Annotated[
+        tuple[ReservationReport, ...], bounds.Items(10_000)
+    ] = ()
+    usage: ty.Annotated[tuple[UsageSample, ...], bounds.Items(100_000)] = ()
+    events: ty.Annotated[tuple[Event, ...], bounds.Items(20_000)] = ()
+    jobs: ty.Annotated[tuple[JobReport, ...], bounds.Items(1_000)] = ()
+    error_profiles: ty.Annotated[
+        tuple[profiles.ErrorProfile, ...], bounds.Items(8)
+    ] = ()
+    host_usage: ty.Annotated[tuple[HostUsage, ...], bounds.Items(10_000)] = ()
+    overhead_profiles: ty.Annotated[
+        tuple[profiles.OverheadProfile, ...], bounds.Items(8)
+    ] = ()
+    balloons: ty.Annotated[
+        tuple[balloon_messages.BalloonReport, ...], bounds.Items(10_000)
+    ] = ()
     all_balloons: bool = False
-    balloon_changes: tuple[balloon_messages.BalloonChange, ...] = ()
+    balloon_changes: ty.Annotated[
+        tuple[balloon_messages.BalloonChange, ...], bounds.Items(20_000)
+    ] = ()
+    epoch: bounds.Epoch | None = None
+    after: bounds.Number | None = None
+    sent_at: bounds.Seconds | None = None
+
+
+class EpochState(enum.StrEnum):
+    """How the collector classifies a report's epoch."""
+
+    #: It is the host's newest, or starts with this batch.
+    CURRENT = 'current'
+    #: It is new and ``Report.after`` is not the host's newest batch.
+    UNOPENED = 'unopened'
+    #: Another one has followed it.
+    REPLACED = 'replaced'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReportReply(wire.Message):
-    """The collector's answer: the batch is stored for good.
+    """The collector's answer: the batch is committed.
+
+    Unless ``epoch_state`` is not current: then nothing was stored.
 
     :param duplicate: the batch had been stored before.
-    :param overrides_generation: the host's newest; an agent that knows an
-        older one asks for the overrides.
+    :param overrides_generation: the host's newest; an agent with an older
+        one fetches the overrides.
     :param jobs_generation: likewise of the host's jobs.
-    :param resync: the collector misses what earlier batches told of the
-        host, e.g. after a restored database: the next one should be full.
+    :param resync: the collector has lost earlier batches of the host, e.g.
+        with a restored database: the next one should be full.
+    :param epoch_state: of the report's epoch.
+    :param last_batch: the host's newest batch, as the collector numbers
+        them; goes into the next report's ``after``.
+    :param epoch_batch: of a replaced epoch, the newest batch that is
+        stored, as the agent numbers them.
     """
 
     duplicate: bool
-    overrides_generation: int
+    overrides_generation: bounds.Number
     resync: bool = False
-    jobs_generation: int = 0
+    jobs_generation: bounds.Number = 0
+    epoch_state: EpochState = EpochState.CURRENT
+    last_batch: bounds.Number = 0
+    epoch_batch: bounds.Number = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Override(wire.Message):
-    """A reservation that an operator set over what the flavor says."""
+    """A reservation that an operator set instead of the flavor's.
 
-    instance_uuid: str
-    generation: int
-    runtime_us: int
-    period_us: int
-    mode: str
-    backend: str | None = None
+    :param specs: those of :data:`extra_specs.OVERRIDABLE` that are set as
+        well, as text by key; for the others the flavor's hold.
+    :param request_id: of the request that set it; the agent's events name
+        it.
+    """
+
+    instance_uuid: bounds.Uuid
+    generation: bounds.Number
+    runtime_us: bounds.Number
+    period_us: bounds.Number
+    mode: bounds.Word
+    backend: bounds.Word | None = None
+    specs: bounds.Figures = dataclasses.field(default_factory=dict)
+    request_id: bounds.Word | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Overrides(wire.Message):
-    """Every override of one host, and the generation they add up to.
+    """Every override of one host, and the generation of the list.
 
-    :param balloons: what operators want of ballooning there.
+    :param balloons: the balloon orders of operators there.
     """
 
-    generation: int
-    overrides: tuple[Override, ...] = ()
-    balloons: tuple[balloon_messages.BalloonOrder, ...] = ()
+    generation: bounds.Number
+    overrides: ty.Annotated[tuple[Override, ...], bounds.Items(100_000)] = ()
+    balloons: ty.Annotated[
+        tuple[balloon_messages.BalloonOrder, ...], bounds.Items(100_000)
+    ] = ()

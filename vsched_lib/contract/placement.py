@@ -1,28 +1,19 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What placement calls the things that vsched puts there, and how hosts
-stand with it.
+"""Names of vsched's resources in placement, and the state of hosts there.
 
-A host has one provider of ours, below that of its compute node. Flavors ask
-of it by a request group of their own, so that the claim falls there and
-nowhere else.
+A host has one provider of ours, below that of its compute node. Flavors
+claim of it by a request group of their own, so that the claim is made there
+and nowhere else.
 """
 
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import enum
+import re
 
+from vsched_lib.contract import bounds
 from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
 from vsched_lib.model import error
@@ -34,7 +25,7 @@ RESOURCE_CLASS = 'CUSTOM_VSCHED_MCPU'
 #: The request group of flavors.
 GROUP = '_VSCHED'
 
-#: Every trait of ours begins so.
+#: Prefix of all traits of ours.
 TRAIT_PREFIX = 'CUSTOM_VSCHED_'
 
 #: vCPUs can be taken offline and brought back there.
@@ -45,7 +36,7 @@ BOUNDS_PPM = (5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
 
 
 class PlacementState(enum.StrEnum):
-    """How a host stands with placement."""
+    """The state of a host in placement."""
 
     OFF = 'off'
     WAITING = 'waiting'
@@ -55,7 +46,7 @@ class PlacementState(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlacementInfo(wire.Message):
-    """How a host stands with placement.
+    """The state of a host in placement.
 
     :param detail: what it waits for, or why it failed.
     :param provider_uuid: of the host's own provider; this and the figures
@@ -65,37 +56,42 @@ class PlacementInfo(wire.Message):
     """
 
     state: PlacementState
-    detail: str = ''
-    provider_uuid: str | None = None
-    offered_mcpu: int | None = None
-    claimed_mcpu: int | None = None
+    detail: bounds.Sentence = ''
+    provider_uuid: bounds.Uuid | None = None
+    offered_mcpu: bounds.Mcpu | None = None
+    claimed_mcpu: bounds.Mcpu | None = None
 
 
 def provider_name(compute_name: str) -> str:
-    """What our provider below a compute node's is called."""
+    """Return the name of our provider below a compute node's."""
     return compute_name + ':vsched'
 
 
 def backend_trait(backend: str) -> str:
-    """The host can use this backend."""
+    """Return the trait of hosts that can use this backend."""
     return '%sBACKEND_%s' % (TRAIT_PREFIX, backend.upper())
 
 
 def certified_trait(backend: str, period_us: int, bound_ppm: int) -> str:
-    """The host's errors keep within a bound.
+    """Return the trait of hosts whose errors keep within a bound.
 
     E.g. ``CUSTOM_VSCHED_CERTIFIED_DEADLINE_20000US_0_5PCT``.
     """
     bound = ('%g' % (bound_ppm / 10_000)).replace('.', '_')
     return '%sCERTIFIED_%s_%dUS_%sPCT' % (
-        TRAIT_PREFIX, backend.upper(), period_us, bound)
+        TRAIT_PREFIX,
+        backend.upper(),
+        period_us,
+        bound,
+    )
 
 
-def certified_traits(points: Iterable[profiles.ErrorPoint],
-                     confidence: float) -> frozenset[str]:
-    """What an error profile certifies.
+def certified_traits(
+    points: Iterable[profiles.ErrorPoint], confidence: float
+) -> frozenset[str]:
+    """Return the traits that an error profile certifies.
 
-    Only points measured among contenders count; every measured share from
+    Only points measured under contention count; every measured share from
     :data:`vsched_lib.model.error.JUDGED_FROM_PPM` on has to keep the bound.
 
     :param points: of any backends and periods.
@@ -105,45 +101,92 @@ def certified_traits(points: Iterable[profiles.ErrorPoint],
     for point in points:
         if point.contenders > 0:
             groups.setdefault((point.backend, point.period_us), []).append(
-                point)
+                point
+            )
     return frozenset(
         certified_trait(backend, period_us, bound_ppm)
         for (backend, period_us), group in groups.items()
         for bound_ppm in BOUNDS_PPM
-        if error.certified(group, bound_ppm, confidence))
+        if error.certified(group, bound_ppm, confidence)
+    )
 
 
-def claim_mcpu(promise: reservation.Reservation | None, vcpus: int) -> int:
-    """What an instance claims: ΣQ/P over its vCPUs, rounded up.
+def claim_mcpu(reserved: reservation.Reservation | None, vcpus: int) -> int:
+    """Return what an instance claims: ΣQ/P over its vCPUs, rounded up.
 
-    What its host adds to it, a margin for measured errors or the cost of
-    I/O, differs from host to host; the host's agent takes that out of its
-    inventory. A backend that guarantees nothing takes nothing.
+    What its host adds, a margin for measured errors or the cost of I/O,
+    differs from host to host; the host's agent reserves it in its inventory.
+    A backend that guarantees nothing claims nothing.
     """
-    if promise is None or (
-            promise.backend is not None and
-            promise.backend not in reservation.GUARANTEES):
+    if reserved is None or (
+        reserved.backend is not None
+        and reserved.backend not in reservation.GUARANTEES
+    ):
         return 0
-    return promise.bandwidth_mcpu(vcpus)
+    return reserved.bandwidth_mcpu(vcpus)
 
 
-def request(promise: reservation.Reservation | None,
-            vcpus: int) -> Mapping[str, str]:
-    """The extra specs that make a flavor claim its reservation."""
-    claim = claim_mcpu(promise, vcpus)
-    if promise is None or not claim:
+def certifying(
+    reserved: reservation.Reservation, bound_ppm: int
+) -> str | None:
+    """Return the weakest trait that implies a bound; None without one.
+
+    :param reserved: without a backend it is enforced by ``deadline``, the
+        only one here that guarantees anything.
+    :param bound_ppm: of the error.
+    """
+    kept = [one for one in BOUNDS_PPM if one <= bound_ppm]
+    if not kept:
+        return None
+    return certified_trait(
+        str(reserved.backend or reservation.Backend.DEADLINE),
+        reserved.period_us,
+        max(kept),
+    )
+
+
+def request(
+    reserved: reservation.Reservation | None,
+    vcpus: int,
+    bound_ppm: int | None = None,
+    io_mcpu: int = 0,
+) -> Mapping[str, str]:
+    """Return the extra specs with which a flavor claims its reservation.
+
+    :param bound_ppm: of the errors that a host may have shown.
+    :param io_mcpu: the cost of I/O on top.
+    """
+    claim = claim_mcpu(reserved, vcpus)
+    if reserved is None or not claim:
         return {}
-    found = {'resources%s:%s' % (GROUP, RESOURCE_CLASS): str(claim)}
-    if promise.backend is not None:
-        found['trait%s:%s' % (
-            GROUP, backend_trait(promise.backend))] = 'required'
+    claim += io_mcpu
+    found = {_CLAIM: str(claim)}
+    if reserved.backend is not None:
+        found['trait%s:%s' % (GROUP, backend_trait(reserved.backend))] = (
+            'required'
+        )
+    certified = None if bound_ppm is None else certifying(reserved, bound_ppm)
+    if certified is not None:
+        found['trait%s:%s' % (GROUP, certified)] = 'required'
     return found
 
 
 def ours(name: str) -> bool:
-    """Whether an extra spec belongs to our request group."""
+    """Return whether an extra spec belongs to our request group."""
     kind, colon, rest = name.partition(':')
     return bool(colon) and kind in _KINDS and rest.startswith(TRAIT_PREFIX)
 
+
+def claimed_mcpu(specs: Mapping[str, str]) -> int:
+    """Return what a flavor claims of a host, in mcpu.
+
+    :param specs: all that it has.
+    """
+    text = specs.get(_CLAIM, '')
+    return int(text) if _COUNT.fullmatch(text) else 0
+
+
+_CLAIM = 'resources%s:%s' % (GROUP, RESOURCE_CLASS)
+_COUNT = re.compile('[0-9]{1,9}')
 
 _KINDS = ('resources' + GROUP, 'trait' + GROUP)

@@ -1,18 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a scheduler has to know of all hosts.
 
-A reader that has a version asks for what changed since. Versions are taken
+A reader that has a version requests what changed since. Versions are taken
 from the clock, so one that was read from a database and is not in it any
 more, because an older state was restored, is not met again by chance.
 """
@@ -20,6 +10,7 @@ more, because an older state was restored, is not met again by chance.
 import dataclasses
 import typing as ty
 
+from vsched_lib.contract import bounds
 from vsched_lib.contract import certification
 from vsched_lib.contract import messages
 from vsched_lib.contract import policy as policies
@@ -30,43 +21,46 @@ from vsched_lib.model import fit
 from vsched_lib.model import interference
 from vsched_lib.model import overhead
 
+#: Where the REST service has it.
+PATH = '/v1/snapshot'
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Certificate(wire.Message):
     """A :class:`vsched_lib.model.certificates.Certificate`."""
 
-    backend: str
-    period_us: int
-    shares_ppm: tuple[int, ...]
-    lowers_ppm: tuple[int | None, ...]
+    backend: bounds.Word
+    period_us: bounds.Microseconds
+    shares_ppm: ty.Annotated[tuple[bounds.Count, ...], bounds.Items(5_120)]
+    lowers_ppm: ty.Annotated[
+        tuple[bounds.Error | None, ...], bounds.Items(5_120)
+    ]
 
     @property
     def bounds(self) -> certificates.Certificate:
-        """As the model sees it.
+        """The same for the model.
 
-        :raises wire.MalformedMessage: when it makes no sense.
+        :raises wire.MalformedMessage: when it is inconsistent.
         """
         try:
-            return certificates.Certificate(
-                self.shares_ppm, self.lowers_ppm)
+            return certificates.Certificate(self.shares_ppm, self.lowers_ppm)
         except ValueError as problem:
-            raise wire.MalformedMessage(
-                'Certificate.%s' % problem) from None
+            raise wire.MalformedMessage('Certificate.%s' % problem) from None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Facts(wire.Message):
-    """What a host is, but for what is in use there.
+    """Facts of a host, without what is in use there.
 
-    :param backends: that it can use.
-    :param policy: what its agent makes of what it has measured; None when
-        that does not tell.
+    :param backends: those that it can use.
+    :param policy: of its agent; None when the agent does not report it:
+        then the defaults hold.
     """
 
-    cpus: int
-    tick_us: int
-    capacity_mcpu: int
-    backends: tuple[str, ...]
+    cpus: bounds.Cpus
+    tick_us: bounds.Microseconds
+    capacity_mcpu: bounds.Mcpu
+    backends: ty.Annotated[tuple[bounds.Word, ...], bounds.Items(16)]
     policy: policies.HostPolicy | None = None
 
 
@@ -81,116 +75,137 @@ class Host(wire.Message):
         has none.
     """
 
-    name: str
-    version: int
-    admitted_mcpu: int
+    name: bounds.HostName
+    version: bounds.Number
+    admitted_mcpu: bounds.Mcpu
     facts: Facts
-    certificates: tuple[Certificate, ...] = ()
-    prices_ns: dict[str, ty.Any] | None = None
+    certificates: ty.Annotated[tuple[Certificate, ...], bounds.Items(256)] = ()
+    prices_ns: bounds.Prices | None = None
 
-    def fit(self, default: fit.Policy = fit.DEFAULT) -> fit.Host:
-        """The host as the model sees it.
+    def fit(self) -> fit.Host:
+        """Return the host for the model.
 
-        :param default: what it makes of its measurements if its agent does
-            not tell.
-        :raises wire.MalformedMessage: when it makes no sense.
+        :raises wire.MalformedMessage: when it is inconsistent.
         """
         return fit.Host(
-            self.facts.cpus, self.facts.tick_us, self.facts.capacity_mcpu,
+            self.facts.cpus,
+            self.facts.tick_us,
+            self.facts.capacity_mcpu,
             frozenset(self.facts.backends),
-            {(one.backend, one.period_us): one.bounds
-             for one in self.certificates},
+            {
+                (one.backend, one.period_us): one.bounds
+                for one in self.certificates
+            },
             None if self.prices_ns is None else _prices(self.prices_ns),
-            default if self.facts.policy is None
-            else self.facts.policy.fit)
+            fit.DEFAULT
+            if self.facts.policy is None
+            else self.facts.policy.fit,
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Slowdown(wire.Message):
     """How much one neighbour of a workload class slows another down.
 
-    :param slowdown: a part of the time alone.
-    :param samples: it rests on.
+    :param slowdown: relative to the time without neighbours.
+    :param samples: number of measurements behind it.
     """
 
-    victim: str
-    neighbour: str
-    slowdown: float
-    samples: float
+    victim: bounds.Word
+    neighbour: bounds.Word
+    slowdown: bounds.Figure
+    samples: bounds.Figure
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Snapshot(wire.Message):
     """All hosts, or those that changed since a version.
 
-    :param version: what to ask for changes since, next time.
-    :param full: hosts that are not in it are not there any more.
-    :param more: there are further changes: ask again at once.
-    :param max_margin_ppm: and the next: of hosts whose agents do not tell,
-        see :class:`vsched_lib.model.fit.Policy`.
-    :param removed: names of hosts that are not there any more.
+    :param version: for the next request for changes.
+    :param full: hosts that are not in it do not exist any more.
+    :param more: there are further changes: request them at once.
+    :param removed: names of hosts that do not exist any more.
     :param down: names of all hosts whose agent does not report.
-    :param slowdowns: that were measured; none of pairs that were not.
+    :param slowdowns: of the pairs that were measured.
     """
 
-    version: int
+    version: bounds.Number
     full: bool
     more: bool
-    max_margin_ppm: int
-    max_overhead_ppm: int
-    hosts: tuple[Host, ...]
-    removed: tuple[str, ...]
-    down: tuple[str, ...]
-    slowdowns: tuple[Slowdown, ...] = ()
+    hosts: ty.Annotated[tuple[Host, ...], bounds.Items(1_000_000)]
+    removed: ty.Annotated[tuple[bounds.HostName, ...], bounds.Items(1_000_000)]
+    down: ty.Annotated[tuple[bounds.HostName, ...], bounds.Items(1_000_000)]
+    slowdowns: ty.Annotated[tuple[Slowdown, ...], bounds.Items(10_000)] = ()
 
     @property
     def interference(self) -> interference.Interference:
-        """What is known of neighbours, beginning with the prior."""
+        """The estimates of all pairs: the prior, and what was measured."""
         known = interference.Interference()
-        return interference.Interference({**known.estimates, **{
-            (one.victim, one.neighbour): interference.Estimate(
-                one.slowdown, one.samples) for one in self.slowdowns}})
-
-    @property
-    def policy(self) -> fit.Policy:
-        """What hosts make of measurements whose agents do not tell."""
-        return fit.Policy(self.max_margin_ppm, self.max_overhead_ppm)
+        return interference.Interference(
+            {
+                **known.estimates,
+                **{
+                    (one.victim, one.neighbour): interference.Estimate(
+                        one.slowdown, one.samples
+                    )
+                    for one in self.slowdowns
+                },
+            }
+        )
 
 
 def facts(info: messages.HostInfo) -> Facts:
-    """What a host's own words say."""
+    """Return the facts that a host reports."""
     return Facts(
-        info.cpus, info.tick_us, info.capacity_mcpu,
+        info.cpus,
+        info.tick_us,
+        info.capacity_mcpu,
         tuple(one.name for one in info.backends if one.usable),
-        info.policy)
+        info.policy,
+    )
 
 
-def certify(profile: profiles.ErrorProfile,
-            confidence: float) -> tuple[Certificate, ...]:
-    """What a host's newest profile by the benchmark says.
+def certify(
+    profile: profiles.ErrorProfile, confidence: float
+) -> tuple[Certificate, ...]:
+    """Return the certificates of a host's newest benchmark profile.
 
-    :param confidence: with which the bounds hold.
+    :param confidence: of the bounds.
     """
-    kinds = sorted({(one.backend, one.period_us)
-                    for one in profile.points if one.contenders > 0})
+    kinds = sorted(
+        {
+            (one.backend, one.period_us)
+            for one in profile.points
+            if one.contenders > 0
+        }
+    )
     return tuple(
         Certificate(backend, period_us, made.shares_ppm, made.lowers_ppm)
         for backend, period_us in kinds
-        for made in (certificates.Certificate.of(certification.contended(
-            profile, backend, period_us), confidence),))
+        for made in (
+            certificates.Certificate.of(
+                certification.contended(profile, backend, period_us),
+                confidence,
+            ),
+        )
+    )
 
 
 def _prices(prices_ns: dict[str, ty.Any]) -> overhead.Fit:
     for term, cost_ns in prices_ns.items():
-        if isinstance(cost_ns, bool) or not isinstance(
-                cost_ns, (int, float)) or not 0 <= cost_ns < _DEAREST_NS:
+        if cost_ns.__class__ not in (int, float) or not (
+            0 <= cost_ns <= bounds.MAX_PRICE_NS
+        ):
             raise wire.MalformedMessage(
-                'Host.prices_ns: %s of %s is no price' % (
-                    ascii(cost_ns)[:40], ascii(term)[:40]))
-    return overhead.Fit({
-        term: overhead.Price(float(cost_ns), 0.0)
-        for term, cost_ns in prices_ns.items()}, 1.0, 0.0, 0)
-
-
-# A second of CPU time for each event.
-_DEAREST_NS = 1e9
+                'Host.prices_ns: %s of %s is no price'
+                % (ascii(cost_ns)[:40], ascii(term)[:40])
+            )
+    return overhead.Fit(
+        {
+            term: overhead.Price(float(cost_ns), 0.0)
+            for term, cost_ns in prices_ns.items()
+        },
+        1.0,
+        0.0,
+        0,
+    )

@@ -1,19 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""How messages become JSON and are read again.
+"""Conversion of messages to JSON and back.
 
 A reader ignores keys it does not know, so that a newer writer may add some;
-a missing or ill-typed one is an error that names it.
+a missing one, an ill-typed one and one outside the bounds that its field
+declares (:mod:`vsched_lib.contract.bounds`) is an error that names the
+field, the value and what is accepted.
 """
 
 from collections.abc import Mapping
@@ -21,24 +13,31 @@ import dataclasses
 import enum
 import functools
 import math
+import re
 import reprlib
 import types
 import typing as ty
 
+from vsched_lib.contract import bounds
+
 
 class MalformedMessage(ValueError):
-    """A message that does not say what its type must say."""
+    """A message that does not match its type."""
 
 
 class Message:
     """A dataclass that crosses processes."""
 
+    #: How many items all lists of a message may have together.
+    MAX_ITEMS: ty.ClassVar[int | None] = None
+
     def to_dict(self) -> dict[str, ty.Any]:
-        """The message as JSON types."""
+        """Return the message as JSON types."""
         return {
             field.name: value if value.__class__ in _ATOMS else _plain(value)
             for field in _fields(ty.cast(type, self.__class__))
-            for value in (getattr(self, field.name),)}
+            for value in (getattr(self, field.name),)
+        }
 
     @classmethod
     def from_dict(cls, raw: object) -> ty.Self:
@@ -49,19 +48,45 @@ class Message:
         """
         if not isinstance(raw, Mapping):
             raise MalformedMessage('%s: not an object' % cls.__name__)
+        if cls.MAX_ITEMS is not None:
+            _check_size(cls, cls.MAX_ITEMS, raw)
         values: dict[str, ty.Any] = {}
-        for name, where, read, required, exact in _fields(
-                ty.cast(type, cls)):
+        for name, where, read, required, exact, low, high in _fields(
+            ty.cast(type, cls)
+        ):
             if name in raw:
                 value = raw[name]
                 values[name] = (
-                    value if value.__class__ is exact else read(value))
+                    value
+                    if value.__class__ is exact and low <= value <= high
+                    else read(value)
+                )
             elif required:
                 raise MalformedMessage('%s: missing' % where)
         return cls(**values)
 
 
 _ATOMS = frozenset((str, int, float, bool, type(None)))
+
+
+def _check_size(kind: type, most: int, raw: Mapping[ty.Any, ty.Any]) -> None:
+    # Before anything is read: the time of reading grows with the items.
+    lengths = {
+        field.where: len(raw[field.name])
+        for field in _fields(kind)
+        if isinstance(raw.get(field.name), (list, tuple))
+    }
+    total = sum(lengths.values())
+    if total > most:
+        raise MalformedMessage(
+            '%s: %d items are more than %d; %s has the most'
+            % (
+                kind.__name__,
+                total,
+                most,
+                max(lengths, key=lengths.__getitem__),
+            )
+        )
 
 
 def _plain(value: ty.Any) -> ty.Any:
@@ -80,7 +105,8 @@ Reader = ty.Callable[[ty.Any], ty.Any]
 class _Field(ty.NamedTuple):
     """One field, and how its value is read.
 
-    :param exact: a value of exactly this type is taken as it is.
+    :param exact: a value of exactly this type, from ``low`` to ``high``, is
+        taken as it is.
     """
 
     name: str
@@ -88,59 +114,198 @@ class _Field(ty.NamedTuple):
     read: Reader
     required: bool
     exact: type | None
+    low: ty.Any
+    high: ty.Any
 
 
-# Not float: one that is not finite is not taken.
-_EXACT: dict[ty.Any, type] = {
-    str: str, int: int, bool: bool, str | None: str, int | None: int}
-
-
-# Thousands of samples pass here in every report, so what a type's
-# annotations say is worked out once.
+# Thousands of samples pass here in every report, so a type's annotations are
+# evaluated once.
 @functools.cache
 def _fields(kind: type) -> tuple[_Field, ...]:
-    hints = ty.get_type_hints(kind)
+    hints = ty.get_type_hints(kind, include_extras=True)
     return tuple(
-        _Field(field.name, where, _reader(where, hints[field.name]),
-               field.default is dataclasses.MISSING and
-               field.default_factory is dataclasses.MISSING,
-               _EXACT.get(hints[field.name]))
+        _Field(
+            field.name,
+            where,
+            _reader(where, hints[field.name]),
+            field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING,
+            *_exact(hints[field.name]),
+        )
         for field in dataclasses.fields(kind)
-        for where in ('%s.%s' % (kind.__name__, field.name),))
+        for where in ('%s.%s' % (kind.__name__, field.name),)
+    )
+
+
+def split(hint: ty.Any) -> tuple[ty.Any, ty.Any, bool]:
+    """Return a field's annotation in parts.
+
+    :returns: the type without its bound, the bound or None, and whether the
+        field may be None.
+    """
+    optional = False
+    if ty.get_origin(hint) in (ty.Union, types.UnionType):
+        (hint,) = (one for one in ty.get_args(hint) if one is not type(None))
+        optional = True
+    if ty.get_origin(hint) is ty.Annotated:
+        kind, bound = ty.get_args(hint)
+        return kind, bound, optional
+    return hint, None, optional
+
+
+def _exact(hint: ty.Any) -> tuple[type | None, ty.Any, ty.Any]:
+    kind, bound, _ = split(hint)
+    if kind is bool:
+        return bool, False, True
+    if isinstance(bound, bounds.Range):
+        return kind, bound.low, bound.high
+    return None, 0, 0
 
 
 def _reader(where: str, hint: ty.Any) -> Reader:
-    origin = ty.get_origin(hint)
-    if origin in (ty.Union, types.UnionType):
-        kinds = [one for one in ty.get_args(hint) if one is not type(None)]
-        inner = _reader(where, kinds[0])
-        return lambda value: None if value is None else inner(value)
-    if origin is tuple:
-        item = _reader(where, ty.get_args(hint)[0])
+    kind, bound, optional = split(hint)
+    read = _required_reader(where, kind, bound)
+    if not optional:
+        return read
+    return lambda value: None if value is None else read(value)
 
-        def read_list(value: ty.Any) -> tuple[ty.Any, ...]:
-            if not isinstance(value, (list, tuple)):
-                raise _malformed(where, value, 'a list')
-            return tuple(map(item, value))
-        return read_list
-    if origin is dict:
-        def read_object(value: ty.Any) -> dict[str, ty.Any]:
-            if not isinstance(value, Mapping):
-                raise _malformed(where, value, 'an object')
-            return dict(value)
-        return read_object
-    if issubclass(hint, Message):
-        return hint.from_dict
-    if issubclass(hint, enum.Enum):
+
+def _required_reader(where: str, kind: ty.Any, bound: ty.Any) -> Reader:
+    origin = ty.get_origin(kind)
+    if origin is tuple and isinstance(bound, bounds.Items):
+        return _list_reader(where, kind, bound)
+    if origin is dict and isinstance(bound, bounds.Json):
+        return _object_reader(where, bound)
+    if kind is str and isinstance(bound, bounds.Text):
+        return _text_reader(where, bound)
+    if kind in (int, float) and isinstance(bound, bounds.Range):
+        return _number_reader(where, kind, bound)
+    if origin is not None or kind in (str, int, float):
+        raise TypeError('%s: %s declares no bound' % (where, kind))
+    if kind is bool:
+        return _atom_reader(where, kind)
+    if issubclass(kind, Message):
+        return kind.from_dict
+    if issubclass(kind, enum.Enum):
+
         def read_word(value: ty.Any) -> ty.Any:
             try:
-                return hint(value)
+                return kind(value)
             except ValueError:
-                raise _malformed(
-                    where, value, 'one of ' + ', '.join(hint)) from None
+                raise malformed(
+                    where, value, 'one of ' + ', '.join(kind)
+                ) from None
+
         return read_word
-    return _float_reader(where) if hint is float else _atom_reader(
-        where, hint)
+    raise TypeError('%s: %s is no type of a message' % (where, kind))
+
+
+def _list_reader(where: str, kind: ty.Any, bound: bounds.Items) -> Reader:
+    hint = ty.get_args(kind)[0]
+    item = _reader(where, hint)
+    exact, low, high = _exact(hint)
+    only = frozenset((exact,))
+
+    def read_list(value: ty.Any) -> tuple[ty.Any, ...]:
+        if not isinstance(value, (list, tuple)):
+            raise malformed(where, value, 'a list')
+        if not bound.low <= len(value) <= bound.high:
+            raise MalformedMessage(
+                '%s: %d items: accepted is %s' % (where, len(value), bound)
+            )
+        if (
+            exact is not None
+            and value
+            and only.issuperset(map(type, value))
+            and low <= min(value)
+            and (max(value) <= high)
+        ):
+            return tuple(value)
+        return tuple(map(item, value))
+
+    return read_list
+
+
+def _object_reader(where: str, bound: bounds.Json) -> Reader:
+    def read_object(value: ty.Any) -> dict[str, ty.Any]:
+        if not isinstance(value, Mapping):
+            raise malformed(where, value, 'an object')
+        return ty.cast(dict[str, ty.Any], _Object(where, bound).read(value))
+
+    return read_object
+
+
+class _Object:
+    """Reads one JSON object within its bound."""
+
+    def __init__(self, where: str, bound: bounds.Json) -> None:
+        self._where = where
+        self._bound = bound
+        self._left = bound.values
+
+    def read(self, value: ty.Any, depth: int = 0) -> ty.Any:
+        """Return the value, cleaned.
+
+        :raises MalformedMessage: when it is not within the bound.
+        """
+        if isinstance(value, Mapping):
+            self._descend(value, depth)
+            return {
+                self._key(key): self.read(item, depth + 1)
+                for key, item in value.items()
+            }
+        if isinstance(value, (list, tuple)):
+            self._descend(value, depth)
+            return [self.read(item, depth + 1) for item in value]
+        if isinstance(value, str) and len(value) <= self._bound.chars:
+            return clean(value)
+        if (
+            value is None
+            or value.__class__ is bool
+            or (value.__class__ is int and abs(value) <= bounds.MAX_INTEGER)
+            or (value.__class__ is float and math.isfinite(value))
+        ):
+            return value
+        raise malformed(self._where, value, str(self._bound))
+
+    def _descend(self, value: ty.Any, depth: int) -> None:
+        self._left -= len(value)
+        if depth >= self._bound.depth or self._left < 0:
+            raise malformed(self._where, value, str(self._bound))
+
+    def _key(self, key: ty.Any) -> str:
+        if not isinstance(key, str) or len(key) > self._bound.key_chars:
+            raise malformed(self._where, key, 'a key of ' + str(self._bound))
+        return clean(key)
+
+
+def _text_reader(where: str, bound: bounds.Text) -> Reader:
+    if bound.clip:
+
+        def read_shown(value: ty.Any) -> str:
+            if value.__class__ is not str:
+                raise malformed(where, value, 'of type str')
+            return clean(value[: bound.max_chars])
+
+        return read_shown
+    match = re.compile(bound.pattern or '(?s:.*)').fullmatch
+    most = bound.max_chars
+
+    def read_text(value: ty.Any) -> ty.Any:
+        if value.__class__ is not str:
+            raise malformed(where, value, 'of type str')
+        if len(value) > most or match(value) is None:
+            raise malformed(where, value, str(bound))
+        return value
+
+    return read_text
+
+
+def clean(value: str) -> str:
+    """Replace the characters that no database stores."""
+    if value.isprintable():
+        return value
+    return bounds.UNPRINTABLE.sub('\N{REPLACEMENT CHARACTER}', value)
 
 
 def _atom_reader(where: str, kind: type) -> Reader:
@@ -149,25 +314,32 @@ def _atom_reader(where: str, kind: type) -> Reader:
         # here.
         if value.__class__ is kind:
             return value
-        raise _malformed(where, value, 'of type ' + kind.__name__)
+        raise malformed(where, value, 'of type ' + kind.__name__)
+
     return read_atom
 
 
-def _float_reader(where: str) -> Reader:
-    def read_float(value: ty.Any) -> float:
-        if value.__class__ not in (float, int):
-            raise _malformed(where, value, 'of type float')
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not math.isfinite(number):
-            # JSON has no word for it, and no database a place.
-            raise _malformed(where, value, 'a finite number')
-        return number
-    return read_float
+def _number_reader(where: str, kind: type, bound: bounds.Range) -> Reader:
+    accepted = (kind,) if kind is int else (float, int)
+    range_ = ('a number ' if kind is int else 'a finite number ') + str(bound)
+
+    def read_number(value: ty.Any) -> ty.Any:
+        if value.__class__ not in accepted:
+            raise malformed(where, value, 'of type ' + kind.__name__)
+        # Not a number is not in any range. Integers are compared before
+        # they are converted: float() refuses large ones.
+        if not bound.low <= value <= bound.high:
+            raise malformed(where, value, range_)
+        return kind(value)
+
+    return read_number
 
 
-def _malformed(where: str, value: ty.Any, expected: str) -> MalformedMessage:
-    return MalformedMessage(
-        '%s: %s is not %s' % (where, reprlib.repr(value), expected))
+def malformed(where: str, value: ty.Any, expected: str) -> MalformedMessage:
+    """Return the error of a value that a field does not accept."""
+    try:
+        quoted = reprlib.repr(value)
+    except ValueError:
+        # Python does not write integers of thousands of digits.
+        quoted = 'a number of thousands of digits'
+    return MalformedMessage('%s: %s is not %s' % (where, quoted, expected))

@@ -1,19 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Does this set of reservations fit on this host?
+"""Schedulability tests: whether a set of reservations fits on a host.
 
-One answer for the filter, the agent and the simulator alike. The kernel's
-own verdict stays final; these tests are never more generous than it.
+Filters, agent and simulator share them. The kernel's own verdict is final;
+these tests never admit more than it does.
 """
 
 from collections.abc import Iterable
@@ -28,7 +18,7 @@ from vsched_lib.model import reservation
 
 
 class Test(enum.StrEnum):
-    """Which schedulability test decides."""
+    """The schedulability tests."""
 
     BANDWIDTH = 'bandwidth'
     GFB = 'gfb'
@@ -37,7 +27,7 @@ class Test(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
-    """An answer with the figures behind it.
+    """The result of a test, with its figures.
 
     :param fits: whether the whole set fits.
     :param test: the test that decided.
@@ -64,30 +54,35 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """The verdict in words that an operator can act on."""
+        """The verdict as a sentence with its figures."""
         where = 'on CPU %d ' % self.cpu if self.cpu is not None else ''
         return '%s: %d mcpu needed %s%s %d mcpu allowed' % (
-            self.test, self.needed_mcpu, where,
-            'fit in' if self.fits else 'exceed', self.bound_mcpu)
+            self.test,
+            self.needed_mcpu,
+            where,
+            'fit in' if self.fits else 'exceed',
+            self.bound_mcpu,
+        )
 
 
 def bandwidth(utilisations: Iterable[Fraction], bound: Fraction) -> Verdict:
-    """Total utilisation within a bound.
+    """Test whether the total utilisation is within a bound.
 
     The kernel's own test for SCHED_DEADLINE under global EDF
     (Documentation/scheduler/sched-deadline.rst): it bounds tardiness, it
     does not exclude it.
 
     :param utilisations: Q/P of every vCPU on the host, in CPUs.
-    :param bound: CPUs that may be promised.
+    :param bound: CPUs that may be reserved.
     """
     needed = sum(utilisations, Fraction(0))
     return Verdict(needed <= bound, Test.BANDWIDTH, needed, bound)
 
 
-def gfb(utilisations: Iterable[Fraction], cpus: int,
-        bound: Fraction | None = None) -> Verdict:
-    """No deadline missed under global EDF.
+def gfb(
+    utilisations: Iterable[Fraction], cpus: int, bound: Fraction | None = None
+) -> Verdict:
+    """Test whether no deadline is missed under global EDF.
 
     The density bound of Goossens, Funk and Baruah ("Priority-driven
     scheduling of periodic task systems on multiprocessors", 2003):
@@ -96,7 +91,7 @@ def gfb(utilisations: Iterable[Fraction], cpus: int,
 
     :param utilisations: Q/P of every vCPU on the host, in CPUs.
     :param cpus: m, CPUs that global EDF schedules over.
-    :param bound: CPUs that may be promised; None for all of them.
+    :param bound: CPUs that may be reserved; None for all of them.
     """
     every = tuple(utilisations)
     needed = sum(every, Fraction(0))
@@ -105,16 +100,18 @@ def gfb(utilisations: Iterable[Fraction], cpus: int,
     if bound is not None:
         speed = min(speed, bound)
     allowed = speed - (cpus - 1) * highest
-    return Verdict(needed <= allowed, Test.GFB, needed,
-                   max(Fraction(0), allowed))
+    return Verdict(
+        needed <= allowed, Test.GFB, needed, max(Fraction(0), allowed)
+    )
 
 
-def partitioned(per_cpu: Mapping[int, Iterable[Fraction]],
-                bound: Fraction) -> Verdict:
-    """Each CPU within its own bound, for vCPUs pinned to one CPU each.
+def partitioned(
+    per_cpu: Mapping[int, Iterable[Fraction]], bound: Fraction
+) -> Verdict:
+    """Test each CPU by itself, for vCPUs pinned to one CPU each.
 
     :param per_cpu: for each CPU, Q/P of the vCPUs pinned to it.
-    :param bound: the share of one CPU that may be promised.
+    :param bound: the share of one CPU that may be reserved.
     :returns: the verdict of the fullest CPU.
     """
     fullest, cpu = Fraction(0), None
@@ -129,7 +126,7 @@ def partitioned(per_cpu: Mapping[int, Iterable[Fraction]],
 class Claim:
     """One instance's claim on a host.
 
-    :param reservation: what each vCPU is promised.
+    :param reservation: of each vCPU.
     :param pins: for each vCPU the one CPU it is pinned to, or None when it
         may run anywhere.
     """
@@ -143,17 +140,20 @@ class Claim:
         return (self.reservation.utilisation,) * len(self.pins)
 
 
-def admit(claims: Iterable[Claim], capacity: host.Capacity,
-          test: Test = Test.BANDWIDTH) -> Verdict:
-    """Whether all these claims fit on one host together.
+def admit(
+    claims: Iterable[Claim],
+    capacity: host.Capacity,
+    test: Test = Test.BANDWIDTH,
+) -> Verdict:
+    """Test whether all these claims fit on one host together.
 
     Pinned vCPUs always have to pass ``partitioned`` on their CPU as well:
-    the kernel admits them globally and would let one CPU be promised twice.
+    the kernel admits them globally and would let one CPU be reserved twice.
 
     :param claims: every claim, those already held included.
-    :param capacity: what the host can promise.
+    :param capacity: what can be reserved on the host.
     :param test: ``bandwidth`` or ``gfb`` for the whole set, or
-        ``partitioned`` to look at pinned vCPUs only.
+        ``partitioned`` to test pinned vCPUs only.
     :returns: the first verdict that does not fit, or that of ``test``.
     """
     utilisations: list[Fraction] = []
@@ -163,7 +163,8 @@ def admit(claims: Iterable[Claim], capacity: host.Capacity,
         for pin in claim.pins:
             if pin is not None:
                 per_cpu.setdefault(pin, []).append(
-                    claim.reservation.utilisation)
+                    claim.reservation.utilisation
+                )
     pinned = partitioned(per_cpu, capacity.per_cpu_bound)
     if not pinned.fits or test is Test.PARTITIONED:
         return pinned

@@ -1,19 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What is known of a host's errors, in the form that decides placement.
+"""Bounds of a host's errors, in the form that placement decisions need.
 
-A profile has every sample's quantiles and tails; to decide where a promise
-can be kept it is enough to have, for each measured share, one bound.
+A profile has quantiles and tails of all samples; to decide where an error
+bound can be kept, one bound for each measured share is enough.
 """
 
 import bisect
@@ -31,9 +21,9 @@ class Certificate:
     """Bounds of the errors of one backend and period, at one confidence.
 
     :param shares_ppm: the measured shares of a CPU, rising, each once.
-    :param lowers_ppm: what the errors at each share are not below, but for
-        one in a hundred; None when there were too few samples to say.
-    :raises ValueError: when they do not belong together.
+    :param lowers_ppm: lower bound of 99 of 100 errors at each share; None
+        when there were too few samples.
+    :raises ValueError: when lengths differ or shares do not rise.
     """
 
     shares_ppm: tuple[int, ...]
@@ -41,45 +31,55 @@ class Certificate:
 
     def __post_init__(self) -> None:
         if len(self.shares_ppm) != len(self.lowers_ppm):
-            raise ValueError('shares_ppm: %d of them, and %d bounds' % (
-                len(self.shares_ppm), len(self.lowers_ppm)))
-        if any(low >= high for low, high in zip(
-                self.shares_ppm, self.shares_ppm[1:], strict=False)):
+            raise ValueError(
+                'shares_ppm: %d of them, and %d bounds'
+                % (len(self.shares_ppm), len(self.lowers_ppm))
+            )
+        if any(
+            low >= high
+            for low, high in zip(
+                self.shares_ppm, self.shares_ppm[1:], strict=False
+            )
+        ):
             raise ValueError('shares_ppm: not rising')
         # Nearly all hosts measure the same shares.
         object.__setattr__(self, 'shares_ppm', sharing.one(self.shares_ppm))
 
     @classmethod
-    def of(cls, points: Iterable[error.Point],
-           confidence: float) -> 'Certificate':
-        """Sum up points of one backend and period.
+    def of(
+        cls, points: Iterable[error.Point], confidence: float
+    ) -> 'Certificate':
+        """Return the certificate of points of one backend and period.
 
-        :param points: several of one share all count, the worst decides.
+        :param points: of several with one share the worst decides.
         :param confidence: above 0, below 1.
         """
         by_share: dict[int, list[int | None]] = {}
         for point in points:
             by_share.setdefault(point.share_ppm, []).append(
-                point.statistics.lower_ppm(confidence))
+                point.statistics.lower_ppm(confidence)
+            )
         shares_ppm = sorted(by_share)
-        return cls(tuple(shares_ppm), tuple(
-            _worst(by_share[share_ppm]) for share_ppm in shares_ppm))
+        return cls(
+            tuple(shares_ppm),
+            tuple(_worst(by_share[share_ppm]) for share_ppm in shares_ppm),
+        )
 
     def lower_ppm(self, share_ppm: int) -> int | None:
-        """What the errors at a share are not below, but for one in a hundred.
+        """Return the lower bound of 99 of 100 errors at a share, in ppm.
 
-        The same as :func:`vsched_lib.model.error.evidence` says of the
+        The same as :func:`vsched_lib.model.error.evidence` returns for the
         points that this was made of.
 
         :param share_ppm: of a CPU, for one vCPU.
         :returns: None when that is not known.
         """
-        return self.worst_ppm(*speaking(self.shares_ppm, share_ppm))
+        return self.worst_ppm(*relevant(self.shares_ppm, share_ppm))
 
     def worst_ppm(self, first: int, end: int) -> int | None:
-        """The worst bound of some shares; None when one is not known.
+        """Return the worst bound of some shares; None when one is unknown.
 
-        :param first: and the next: of :func:`speaking`.
+        :param first: of the range of :func:`relevant`, like ``end``.
         """
         bounds = self.lowers_ppm[first:end]
         if not bounds or None in bounds:
@@ -87,14 +87,13 @@ class Certificate:
         return min(ty.cast(tuple[int, ...], bounds))
 
 
-def speaking(shares: Sequence[int], share_ppm: int) -> tuple[int, int]:
-    """Which of the measured shares speak of one: from, and up to.
+def relevant(shares: Sequence[int], share_ppm: int) -> tuple[int, int]:
+    """Return the range of measured shares that bound the errors of one.
 
-    Nearly always all hosts measure the same ones, so this need not be found
-    out for each.
+    Nearly all hosts measure the same shares, so callers can cache it.
 
     :param shares: in ppm of a CPU, rising.
-    :returns: two equal ones when none does.
+    :returns: first index and end; equal when there is none.
     """
     first = bisect.bisect_right(shares, share_ppm) - 1
     if first < 0:

@@ -1,20 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""How much the host's threads for an instance need, and who pays for it.
+"""Budgets of I/O threads, and how they are charged to instances.
 
-Two questions. What must a thread that serves an instance's I/O be promised,
-judged by what it used and waited? And what is left to the guest when the
-host's work counts against its reservation? Shares are parts of one CPU.
+A thread that serves an instance's I/O gets a budget by what it used and
+waited. The guest gets what the host's work leaves of its reservation. Shares
+are parts of one CPU.
 """
 
 import collections
@@ -24,23 +14,23 @@ import math
 
 from vsched_lib.model import reservation
 
-#: A debt is paid back over so many seconds.
+#: Seconds over which a debt is paid back.
 SPREAD_S = 5.0
-#: Nobody owes more than what he is promised in so many seconds.
+#: The largest debt, in seconds of the reservation.
 MOST_DEBT_S = 10.0
-#: What is left to a guest at the least, as a part of its promise: without
-#: it nobody could ask for less I/O.
+#: The least that a guest keeps, as a part of its reservation: it needs CPU
+#: time to reduce its I/O.
 GUEST_FLOOR = 0.1
 #: How far one interval moves what the host's work is expected to be. Where
 #: the guest's own work causes it, this converges while a second of the
 #: guest's costs the host less than three.
 _WEIGHT = 0.5
-#: A guest's runtime is changed from this part of its promise on; what is
-#: not worth a change adds up to debt and is seen to then.
+#: The smallest change of a guest's runtime, as a part of its reservation;
+#: smaller differences add up to debt, which is paid back.
 _GUEST_STEP = 0.005
 
 # A thread that uses this part of its budget and waits this part of its time
-# wants more than it has.
+# needs more than it has.
 _USED = 0.7
 _WAITED = 0.05
 #: A budget grows from this part on, and shrinks from that.
@@ -52,11 +42,11 @@ class IoPolicy:
     """How budgets of I/O threads are sized.
 
     :param headroom: budget over need, above 1.
-    :param window_s: what was needed at the most in so many seconds counts;
-        a budget does not shrink sooner.
+    :param window_s: length of the window whose largest need counts; a budget
+        does not shrink sooner.
     :param floor: the least share of one thread.
     :param most: the largest share of one thread.
-    :raises ValueError: on a figure that makes no sense.
+    :raises ValueError: on a figure out of range.
     """
 
     headroom: float = 1.5
@@ -70,12 +60,14 @@ class IoPolicy:
         if self.window_s <= 0:
             raise ValueError('window_s: %r is not above 0' % self.window_s)
         if not 0 < self.floor <= self.most <= 1:
-            raise ValueError('floor: %r and most: %r are not 0 < floor <= '
-                             'most <= 1' % (self.floor, self.most))
+            raise ValueError(
+                'floor: %r and most: %r are not 0 < floor <= '
+                'most <= 1' % (self.floor, self.most)
+            )
 
 
 class IoNeed:
-    """What one thread needs, from what it did.
+    """What one thread needs, estimated from what it did.
 
     :param policy: how its budget is sized.
     """
@@ -84,18 +76,24 @@ class IoNeed:
         self._policy = policy
         # (length in s, share) of each interval in the window.
         self._seen: collections.deque[tuple[float, float]] = (
-            collections.deque())
+            collections.deque()
+        )
         self._seen_s = 0.0
         self._changed_s = 0.0
         self._starves = False
 
-    def observe(self, run_us: float, wait_us: float, interval_us: float,
-                held: float = 0.0) -> None:
+    def observe(
+        self,
+        run_us: float,
+        wait_us: float,
+        interval_us: float,
+        held: float = 0.0,
+    ) -> None:
         """Take one interval into account.
 
-        What a thread would have used had it not waited, nobody can see:
-        one that starves is taken to need twice what it got, and no more
-        than it was ready to use. So its budget grows by steps.
+        What a thread would have used without waiting is unknown: one that
+        starves is taken to need twice what it got, and no more than it was
+        runnable. So its budget grows by steps.
 
         :param run_us: time that it ran.
         :param wait_us: time that it was runnable and did not run.
@@ -106,15 +104,18 @@ class IoNeed:
         ran, waited = run_us / interval_us, wait_us / interval_us
         need = ran
         self._starves = waited > _WAITED and (
-            ran >= _USED * held if held else waited > ran)
+            ran >= _USED * held if held else waited > ran
+        )
         if self._starves:
             need = min(ran + waited, max(2 * ran, self._policy.floor))
         length_s = interval_us / 1e6
         self._seen.append((length_s, need))
         self._seen_s += length_s
         self._changed_s += length_s
-        while (len(self._seen) > 1 and
-               self._seen_s - self._seen[0][0] >= self._policy.window_s):
+        while (
+            len(self._seen) > 1
+            and self._seen_s - self._seen[0][0] >= self._policy.window_s
+        ):
             self._seen_s -= self._seen.popleft()[0]
 
     @property
@@ -124,40 +125,54 @@ class IoNeed:
 
     @property
     def starves(self) -> bool:
-        """Whether it wanted more than it got in the last interval."""
+        """Whether it needed more than it got in the last interval."""
         return self._starves
 
     def share(self, held: float = 0.0) -> float:
-        """What it should be promised from now on.
+        """Return the share to reserve from now on.
 
-        :param held: what it is promised now; 0 when it is nothing.
-        :returns: ``held`` when that is good enough.
+        :param held: the share that is reserved now, or 0.
+        :returns: ``held`` when that is close enough.
         """
         policy = self._policy
-        wanted = min(policy.most, max(policy.floor, policy.headroom * max(
-            (need for _, need in self._seen), default=0.0)))
-        if (held and wanted <= held * (1 + _GROW) and not (
-                wanted < held * (1 - _SHRINK) and
-                self._changed_s >= policy.window_s)):
+        needed = min(
+            policy.most,
+            max(
+                policy.floor,
+                policy.headroom
+                * max((need for _, need in self._seen), default=0.0),
+            ),
+        )
+        if (
+            held
+            and needed <= held * (1 + _GROW)
+            and not (
+                needed < held * (1 - _SHRINK)
+                and self._changed_s >= policy.window_s
+            )
+        ):
             return held
         self._changed_s = 0.0
-        return wanted
+        return needed
 
 
 def io_runtime_us(share: float, period_us: int, tick_us: int) -> int:
-    """The budget that is a share of a CPU, never one that builds up debt.
+    """Return the budget of a share, large enough not to build up debt.
 
     :param tick_us: the host's scheduler tick.
     """
-    return min(period_us, max(
-        # A product of floats is off by less than this, which is no time.
-        math.ceil(round(share * period_us, 3)),
-        reservation.least_runtime_us(period_us, tick_us)))
+    return min(
+        period_us,
+        max(
+            # Rounding absorbs the error of the floating-point product.
+            math.ceil(round(share * period_us, 3)),
+            reservation.least_runtime_us(period_us, tick_us),
+        ),
+    )
 
 
 def within(shares: Mapping[int, float], bound: float) -> dict[int, float]:
-    """Shares by thread, all cut by the same part where they exceed a bound.
-    """
+    """Return shares by thread, scaled down to a bound if they exceed it."""
     total = sum(shares.values())
     if total <= bound:
         return dict(shares)
@@ -165,68 +180,84 @@ def within(shares: Mapping[int, float], bound: float) -> dict[int, float]:
 
 
 class Ledger:
-    """What one instance and the host's work for it used, against its promise.
+    """Use of an instance and of the host's work for it, and its debt.
 
-    What is used beyond the promise becomes debt; what is left unused is no
-    credit, as no reservation saves time up.
+    Use beyond the reservation becomes debt; what is left unused is no credit,
+    as reservations do not accumulate.
     """
 
     def __init__(self) -> None:
         self.debt_us = 0.0
-        #: The share that the host's work is expected to take.
+        #: The expected share of the host's work.
         self.overhead = 0.0
 
-    def settle(self, guest_us: float, host_us: float, interval_us: float,
-               promised: float, owes: bool = True) -> None:
+    def observe(
+        self,
+        guest_us: float,
+        host_us: float,
+        interval_us: float,
+        reserved: float,
+        owes: bool = True,
+    ) -> None:
         """Take one interval into account.
 
         :param guest_us: what the guest used.
         :param host_us: what the host used for it.
-        :param promised: the share both may have, over all vCPUs.
-        :param owes: whether it pays back what was too much. A guest that
-            may use idle time owes nothing for that.
+        :param reserved: the share of both together, over all vCPUs.
+        :param owes: whether excess becomes debt. It does not for a guest
+            that may use idle time.
         """
         if interval_us <= 0:
             return
         self.overhead += _WEIGHT * (host_us / interval_us - self.overhead)
-        most_us = promised * MOST_DEBT_S * 1e6
-        balance_us = self.debt_us + guest_us + host_us - (
-            promised * interval_us)
+        most_us = reserved * MOST_DEBT_S * 1e6
+        balance_us = (
+            self.debt_us + guest_us + host_us - (reserved * interval_us)
+        )
         self.debt_us = min(most_us, max(0.0, balance_us)) if owes else 0.0
 
-    def guest_share(self, promised: float, coming: float = 0.0) -> float:
-        """What is left to the guest for a while.
+    def guest_share(self, reserved: float, coming: float = 0.0) -> float:
+        """Return the share that is left to the guest.
 
-        :param promised: as of :meth:`settle`.
-        :param coming: what the host's work takes from now on at the least,
-            because its threads have just been given more.
+        :param reserved: as of :meth:`observe`.
+        :param coming: the least share of the host's work from now on, as its
+            threads have just been given more.
         :returns: of the same vCPUs together.
         """
-        left = promised - max(self.overhead, coming) - (
-            self.debt_us / 1e6 / SPREAD_S)
-        return max(GUEST_FLOOR * promised, min(promised, left))
+        left = (
+            reserved
+            - max(self.overhead, coming)
+            - (self.debt_us / 1e6 / SPREAD_S)
+        )
+        return max(GUEST_FLOOR * reserved, min(reserved, left))
 
 
-def guest_runtime_us(promise: reservation.Reservation,
-                     backend: reservation.Backend, vcpus: int,
-                     share: float, held_us: int, tick_us: int) -> int:
-    """The runtime of each vCPU that leaves a guest a share.
+def guest_runtime_us(
+    reserved: reservation.Reservation,
+    backend: reservation.Backend,
+    vcpus: int,
+    share: float,
+    held_us: int,
+    tick_us: int,
+) -> int:
+    """Return the runtime of each vCPU that gives the guest a share.
 
-    :param promise: what it is promised, which is the most.
+    :param reserved: its reservation, the upper limit.
     :param backend: what holds it.
     :param share: over all vCPUs.
-    :param held_us: the runtime it has now; small differences are not worth
-        a change.
+    :param held_us: the runtime it has now, kept if the difference is small.
     :param tick_us: the host's scheduler tick.
     """
-    wanted_us = math.floor(share * promise.period_us / vcpus)
+    runtime_us = math.floor(share * reserved.period_us / vcpus)
     least_us = max(
-        math.ceil(GUEST_FLOOR * promise.runtime_us),
-        reservation.least_runtime_us(promise.period_us, tick_us),
+        math.ceil(GUEST_FLOOR * reserved.runtime_us),
+        reservation.least_runtime_us(reserved.period_us, tick_us),
         reservation.LIMITS[backend].runtime_us_min
-        if backend in reservation.LIMITS else 1)
-    wanted_us = min(promise.runtime_us, max(least_us, wanted_us))
-    step_us = _GUEST_STEP * promise.runtime_us
-    if promise.runtime_us - wanted_us < step_us:
-        return promise.runtime_us
-    return wanted_us if abs(wanted_us - held_us) >= step_us else held_us
+        if backend in reservation.LIMITS
+        else 1,
+    )
+    runtime_us = min(reserved.runtime_us, max(least_us, runtime_us))
+    step_us = _GUEST_STEP * reserved.runtime_us
+    if reserved.runtime_us - runtime_us < step_us:
+        return reserved.runtime_us
+    return runtime_us if abs(runtime_us - held_us) >= step_us else held_us

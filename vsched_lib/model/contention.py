@@ -1,20 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Do an instance's vCPUs wait for each other because of the hypervisor?
+"""Detect vCPUs of an instance that wait for each other's CPU time.
 
-A vCPU that was descheduled with a lock, or that has an interrupt of another
-to answer, makes the others wait. Seen from outside: vCPUs are runnable and
-do not run, or spin until KVM yields their CPU (pause-loop exits).
+A vCPU that was descheduled while it holds a lock, or has to handle an
+interrupt of another, makes the others wait. Seen from outside: vCPUs
+are runnable and do not run, or spin until KVM yields their CPU (pause-loop
+exits).
 """
 
 import collections
@@ -31,7 +22,7 @@ class VcpuUse:
     :param wait_ns: time that it was runnable and did not run.
     :param timeslices: how often it began to run.
     :param yields: how often KVM tried to yield its CPU to another vCPU of
-        the instance; None where KVM does not tell.
+        the instance; None where KVM does not report it.
     """
 
     run_ns: int
@@ -42,13 +33,13 @@ class VcpuUse:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From when on a vCPU counts as contended.
+    """Above which a vCPU counts as contended.
 
     :param wait_share: of the time that it is runnable, the part it waits.
     :param yields_per_timeslice: more attempts to yield than this.
     :param busy_share: of the interval; one that is runnable for less is
         idle, and idle vCPUs are not contended.
-    :param samples: over so many samples.
+    :param samples: number of samples that are evaluated together.
     """
 
     wait_share: float = 0.3
@@ -63,7 +54,7 @@ class Work:
 
     :param run: CPUs that it used.
     :param wait: CPUs that it waited for.
-    :param yields: attempts to yield; None where KVM does not tell.
+    :param yields: attempts to yield; None where KVM does not report them.
     :param progress: of the tenant's own counter; None without one.
     """
 
@@ -90,14 +81,14 @@ class Window:
     """
 
     def __init__(self, samples: int) -> None:
-        self._samples: collections.deque[
-            tuple[int, Mapping[int, VcpuUse]]] = collections.deque(
-                maxlen=samples)
+        self._samples: collections.deque[tuple[int, Mapping[int, VcpuUse]]] = (
+            collections.deque(maxlen=samples)
+        )
 
     def add(self, interval_ns: int, uses: Mapping[int, VcpuUse]) -> None:
-        """A sample, by index of the vCPU.
+        """Add a sample, by index of the vCPU.
 
-        Samples of other vCPUs than before begin a new window.
+        A sample of other vCPUs than before starts a new window.
         """
         if self._samples and self._samples[-1][1].keys() != uses.keys():
             self._samples.clear()
@@ -105,35 +96,38 @@ class Window:
             self._samples.append((interval_ns, uses))
 
     def clear(self) -> None:
-        """What was seen says nothing any more."""
+        """Discard all samples."""
         self._samples.clear()
 
     @property
     def full(self) -> bool:
-        """Whether there are as many samples as there should be."""
+        """Whether the window has all its samples."""
         return len(self._samples) == self._samples.maxlen
 
     @property
     def interval_ns(self) -> int:
-        """What the samples cover."""
+        """Total length of the samples."""
         return sum(interval_ns for interval_ns, _ in self._samples)
 
     def vcpus(self) -> dict[int, VcpuUse]:
-        """By vCPU, what it did in all samples together."""
+        """Return the sums over all samples by vCPU."""
         if not self._samples:
             return {}
-        return {index: _sum(uses[index] for _, uses in self._samples)
-                for index in self._samples[-1][1]}
+        return {
+            index: _sum(uses[index] for _, uses in self._samples)
+            for index in self._samples[-1][1]
+        }
 
     def work(self) -> Work:
-        """What the instance did."""
+        """Return the sum over all samples and vCPUs, per second."""
         interval_ns, whole = self.interval_ns, _sum(self.vcpus().values())
         if not interval_ns:
             return Work(0.0, 0.0)
         return Work(
-            whole.run_ns / interval_ns, whole.wait_ns / interval_ns,
-            None if whole.yields is None
-            else whole.yields * 1e9 / interval_ns)
+            whole.run_ns / interval_ns,
+            whole.wait_ns / interval_ns,
+            None if whole.yields is None else whole.yields * 1e9 / interval_ns,
+        )
 
 
 def _sum(uses: Iterable[VcpuUse]) -> VcpuUse:
@@ -148,32 +142,37 @@ def _sum(uses: Iterable[VcpuUse]) -> VcpuUse:
     return VcpuUse(run_ns, wait_ns, timeslices, yields)
 
 
-def contended_vcpus(window: Window,
-                    thresholds: Thresholds) -> frozenset[int]:
-    """The vCPUs that wait more, or yield more, than they should."""
+def contended_vcpus(window: Window, thresholds: Thresholds) -> frozenset[int]:
+    """Return the vCPUs that wait or yield above the thresholds."""
     least_ns = thresholds.busy_share * window.interval_ns
     return frozenset(
-        index for index, use in window.vcpus().items()
-        if use.run_ns + use.wait_ns >= least_ns and _above(use, thresholds))
+        index
+        for index, use in window.vcpus().items()
+        if use.run_ns + use.wait_ns >= least_ns and _above(use, thresholds)
+    )
 
 
 def _above(use: VcpuUse, thresholds: Thresholds) -> bool:
     if use.yields is not None and use.yields > (
-            thresholds.yields_per_timeslice * use.timeslices):
+        thresholds.yields_per_timeslice * use.timeslices
+    ):
         return True
     return use.wait_ns > thresholds.wait_share * (use.run_ns + use.wait_ns)
 
 
 def contended(window: Window, thresholds: Thresholds) -> bool:
-    """Whether more than half of an instance's vCPUs are contended.
+    """Return whether more than half of an instance's vCPUs are contended.
 
-    One with a single vCPU has nobody in it to wait for.
+    Never with a single vCPU, which has no other to wait for.
     """
     vcpus = len(window.vcpus())
-    return (window.full and vcpus > 1 and
-            2 * len(contended_vcpus(window, thresholds)) > vcpus)
+    return (
+        window.full
+        and vcpus > 1
+        and 2 * len(contended_vcpus(window, thresholds)) > vcpus
+    )
 
 
 def overcommitted(works: Iterable[Work], cpus: int) -> bool:
-    """Whether more vCPUs are runnable than there are CPUs for them."""
+    """Return whether more vCPUs are runnable than there are CPUs."""
     return sum(work.runnable for work in works) > cpus

@@ -1,24 +1,14 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""How far the CPU time that was got is from what was promised.
+"""Allocation errors: how far the CPU time that was got is off the share.
 
-ALERT (HPL-2007-25, section 4): give a CPU hog a share, look once a second
-at what it got. The error of one look is (got - promised) / promised: above
-zero it got more. All errors are in parts per million of what was promised.
+ALERT (HPL-2007-25, section 4): give a CPU hog a share, and sample once a
+second what it got. The error of a sample is (got - reserved) / reserved:
+above zero it got more. All errors are in parts per million of the share.
 
-What is said of quantiles needs no assumption about their distribution: the
-number of samples below a quantile is binomial, so an order statistic bounds
-it at a confidence that depends on the numbers alone (David and Nagaraja,
+Bounds of quantiles assume nothing about the distribution: the number of
+samples below a quantile is binomial, so an order statistic bounds it at a
+confidence that depends on the number of samples alone (David and Nagaraja,
 Order Statistics, section 7.1).
 """
 
@@ -34,59 +24,85 @@ import typing as ty
 
 PPM = 1_000_000
 
-#: The window of one look.
+#: The window of one sample.
 WINDOW_US = 1_000_000
 
-#: The window of the paper's long-scale figure, in looks.
+#: The window of the paper's long-scale figure, in samples.
 LONG_WINDOWS = 180
 
 #: The shares of the paper's benchmark, in ppm of a CPU.
 PAPER_SHARES_PPM = tuple(
-    share * 10_000 for share in (*range(1, 10), *range(10, 100, 10)))
+    share * 10_000 for share in (*range(1, 10), *range(10, 100, 10))
+)
 
 #: The quantiles a point keeps, in ppm: p1 to p99.
-QUANTILES_PPM = (10_000, 50_000, 100_000, 250_000, 500_000, 750_000,
-                 900_000, 950_000, 990_000)
+QUANTILES_PPM = (
+    10_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    750_000,
+    900_000,
+    950_000,
+    990_000,
+)
 
-#: The quantile that a promise is judged by.
+#: The quantile by which hosts are certified.
 JUDGED_PPM = 990_000
 
-#: Of smaller shares a host is not judged, in ppm of a CPU: a tick is more of
-#: them than any bound.
+#: Smaller shares are not certified, in ppm of a CPU: a tick is a larger part
+#: of them than any bound.
 JUDGED_FROM_PPM = 100_000
 
 #: How many of the worst samples a point keeps. Bounds of the judged quantile
 #: are among them up to some 2000 samples; of more, the innermost one kept is
-#: on the safe side.
+#: a safe bound.
 TAIL = 32
+
+#: Up to how many samples ranks are exact. Finding one takes as many steps as
+#: there are samples beyond the quantile.
+EXACT_SAMPLES = 10_000
 
 # Of as many samples as a host makes in a day, the chance that all are below
 # the p99 is smaller than any float above zero.
-_PRECISE = decimal.Context(prec=40, Emin=decimal.MIN_EMIN,
-                           Emax=decimal.MAX_EMAX)
+_PRECISE = decimal.Context(
+    prec=40, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX
+)
 
 _STEPS = (100, 150, 200, 300, 500, 700)
 #: The bins of a histogram lie between these, in ppm; the first and the last
 #: bin are open.
-EDGES_PPM = tuple(sorted({0, *(
-    sign * step * 10 ** decade for sign in (-1, 1) for decade in range(5)
-    for step in _STEPS if step * 10 ** decade <= 5 * PPM)}))
+EDGES_PPM = tuple(
+    sorted(
+        {
+            0,
+            *(
+                sign * step * 10**decade
+                for sign in (-1, 1)
+                for decade in range(5)
+                for step in _STEPS
+                if step * 10**decade <= 5 * PPM
+            ),
+        }
+    )
+)
 
 
-def error_ppm(got_us: float, promised_us: float) -> int:
-    """One look: by how much more was got than promised.
+def error_ppm(got_us: float, reserved_us: float) -> int:
+    """Return by how much more was got than reserved.
 
     :param got_us: CPU time in the window, as long as it really was.
-    :param promised_us: share times the same window.
-    :returns: ppm of what was promised, rounded to the nearest; -1000000
+    :param reserved_us: share times the same window.
+    :returns: ppm of what was reserved, rounded to the nearest; -1000000
         when nothing was got.
     """
-    return round(PPM * (got_us - promised_us) / promised_us)
+    return round(PPM * (got_us - reserved_us) / reserved_us)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Statistics:
-    """What is kept of the samples of one point.
+    """Statistics of the samples of one point.
 
     :param n: how many there were.
     :param mean_ppm: their mean.
@@ -112,30 +128,30 @@ class Statistics:
     lowest_ppm: tuple[int, ...]
     largest_ppm: tuple[int, ...]
 
-    def lower_ppm(self, confidence: float,
-                  quantile_ppm: int = PPM - JUDGED_PPM) -> int | None:
-        """What all but this part of the errors is not below.
+    def lower_ppm(
+        self, confidence: float, quantile_ppm: int = PPM - JUDGED_PPM
+    ) -> int | None:
+        """Return a lower bound of all but this part of the errors.
 
         :param confidence: above 0, below 1.
         :param quantile_ppm: the part, e.g. 10000 for p1.
         :returns: a lower confidence bound of that quantile in ppm; None
             when there are too few samples for the confidence.
         """
-        # The lowest errors are to the p1 what the largest are to the p99.
+        # Symmetric: the p1 of the errors is the p99 of the negated errors.
         rank = upper_rank(self.n, PPM - quantile_ppm, confidence)
-        return None if rank is None else _kept(self.lowest_ppm,
-                                               self.n - rank)
+        return None if rank is None else _kept(self.lowest_ppm, self.n - rank)
 
-    def size_ppm(self, confidence: float,
-                 quantile_ppm: int = JUDGED_PPM) -> int | None:
-        """What this part of the errors does not exceed in size.
+    def size_ppm(
+        self, confidence: float, quantile_ppm: int = JUDGED_PPM
+    ) -> int | None:
+        """Return a bound of the size of this part of the errors.
 
         :returns: an upper confidence bound in ppm; None when there are too
             few samples for the confidence.
         """
         rank = upper_rank(self.n, quantile_ppm, confidence)
-        return None if rank is None else _kept(self.largest_ppm,
-                                               self.n - rank)
+        return None if rank is None else _kept(self.largest_ppm, self.n - rank)
 
 
 def _kept(tail: Sequence[int], index: int) -> int:
@@ -143,7 +159,7 @@ def _kept(tail: Sequence[int], index: int) -> int:
 
 
 def statistics(samples_ppm: Iterable[int]) -> Statistics:
-    """Sum up the samples of one point.
+    """Return the statistics of the samples of one point.
 
     :param samples_ppm: errors, one a window.
     :raises ValueError: when there is none.
@@ -157,50 +173,61 @@ def statistics(samples_ppm: Iterable[int]) -> Statistics:
         counts[bisect.bisect_right(EDGES_PPM, sample)] += 1
     mean = round(sum(ordered) / len(ordered))
     return Statistics(
-        n=len(ordered), mean_ppm=mean,
-        min_ppm=ordered[0], max_ppm=ordered[-1],
-        quantiles_ppm=tuple(
-            quantile(ordered, part) for part in QUANTILES_PPM),
+        n=len(ordered),
+        mean_ppm=mean,
+        min_ppm=ordered[0],
+        max_ppm=ordered[-1],
+        quantiles_ppm=tuple(quantile(ordered, part) for part in QUANTILES_PPM),
         abs_p50_ppm=quantile(sizes, 500_000),
         abs_p95_ppm=quantile(sizes, 950_000),
         abs_p99_ppm=quantile(sizes, 990_000),
-        # Windows are of one length but for a sampler that was late, so that
-        # their mean is the error of their sum.
+        # Windows have one length, unless the sampler was late, so the mean
+        # of their errors is the error of their sum.
         long_mean_ppm=mean,
         counts=tuple(counts),
         lowest_ppm=tuple(ordered[:TAIL]),
-        largest_ppm=tuple(reversed(sizes[-TAIL:])))
+        largest_ppm=tuple(reversed(sizes[-TAIL:])),
+    )
 
 
 def quantile(ordered: Sequence[int], part_ppm: int) -> int:
-    """The smallest sample that at least this part is not above.
+    """Return the smallest sample that at least this part does not exceed.
 
     :param ordered: samples in rising order, at least one.
     :param part_ppm: the part, 0 to 1000000.
     """
-    return ordered[max(0, math.ceil(
-        Fraction(part_ppm, PPM) * len(ordered)) - 1)]
+    return ordered[
+        max(0, math.ceil(Fraction(part_ppm, PPM) * len(ordered)) - 1)
+    ]
 
 
 @functools.lru_cache(maxsize=4096)
 def upper_rank(n: int, quantile_ppm: int, confidence: float) -> int | None:
-    """Which sample is not below a quantile, with this confidence.
+    """Return the rank of an upper confidence bound of a quantile.
 
     The k-th smallest of n samples is not below the q-quantile unless at
     least k samples lie below it, so with probability P(B(n, q) < k).
 
+    Up to :data:`EXACT_SAMPLES` this is the smallest such rank. Of more, it
+    is a closed bound that is never smaller: the time that it takes must not
+    grow with a number that another process reports. For the judged quantile
+    and confidences up to 0.999999 both ranks are farther from the largest
+    sample than :data:`TAIL`, where what is kept of them is the same.
+
     :param n: samples.
     :param quantile_ppm: q, above 0, below 1000000.
     :param confidence: above 0, below 1.
-    :returns: the smallest such k, from 1; None when even the largest sample
-        does not do: it takes ln(1 - confidence) / ln(q) samples.
+    :returns: k, from 1; None when even the largest sample is no bound: that
+        takes ln(1 - confidence) / ln(q) samples.
     """
     with decimal.localcontext(_PRECISE):
         part, missed = _chances(confidence, quantile_ppm)
-        if n < 1 or part ** n > missed:
+        if n < 1 or part**n > missed:
             return None
+        if n > EXACT_SAMPLES:
+            return _bounding_rank(n, quantile_ppm, missed)
         # From above, where few terms remain: P(B >= k) as a running sum.
-        above, rank = part ** n, n
+        above, rank = part**n, n
         term = above
         while rank > 1:
             # P(B = rank - 1) from P(B = rank).
@@ -212,27 +239,49 @@ def upper_rank(n: int, quantile_ppm: int, confidence: float) -> int | None:
     return rank
 
 
-def samples_needed(confidence: float,
-                   quantile_ppm: int = JUDGED_PPM) -> int:
-    """The fewest samples that bound a quantile with this confidence.
+def _bounding_rank(n: int, quantile_ppm: int, missed: decimal.Decimal) -> int:
+    """Return a rank that is not below the smallest sufficient one.
+
+    Chernoff: P(B(n, q) >= k) <= exp(-n D(k/n)) with D(a) the divergence of a
+    from q. Its second derivative 1 / (a (1 - a)) is not below 1/v between q
+    and k/n with v the largest a (1 - a) there, so that n D(k/n) is not below
+    (k - n q)^2 / (2 n v).
+
+    :param missed: the probability that the bound may fail with.
+    """
+    # v times PPM^2: from q = 1/2 on, a (1 - a) falls.
+    half = PPM // 2
+    largest = max(quantile_ppm, half) * (PPM - max(quantile_ppm, half))
+    spread = (2 * n * largest * -missed.ln() / PPM**2).sqrt()
+    rank = -(n * quantile_ppm // -PPM) + int(spread) + 1
+    # The caller has checked that the largest sample is sufficient.
+    return min(rank, n)
+
+
+def samples_needed(confidence: float, quantile_ppm: int = JUDGED_PPM) -> int:
+    """Return the fewest samples that bound a quantile with a confidence.
 
     :param confidence: above 0, below 1.
     :param quantile_ppm: above 0, below 1000000.
     """
     with decimal.localcontext(_PRECISE):
         part, missed = _chances(confidence, quantile_ppm)
+        # Exact except for the last digits of the logarithms.
         needed = max(1, int(missed.ln() / part.ln()))
-        while part ** needed > missed:
+        if part**needed > missed:
             needed += 1
     return needed
 
 
-def _chances(confidence: float, quantile_ppm: int) -> tuple[
-        decimal.Decimal, decimal.Decimal]:
-    """A quantile's part, and the chance that a bound may fail with."""
-    # By its digits: 0.9 is meant to be nine tenths.
-    return (decimal.Decimal(quantile_ppm) / PPM,
-            1 - decimal.Decimal(str(confidence)))
+def _chances(
+    confidence: float, quantile_ppm: int
+) -> tuple[decimal.Decimal, decimal.Decimal]:
+    """Return a quantile's part, and the chance that its bound fails."""
+    # From the decimal digits: 0.9 means nine tenths exactly.
+    return (
+        decimal.Decimal(quantile_ppm) / PPM,
+        1 - decimal.Decimal(str(confidence)),
+    )
 
 
 class Point(ty.Protocol):
@@ -240,22 +289,22 @@ class Point(ty.Protocol):
 
     @property
     def share_ppm(self) -> int:
-        """The share that was promised, in ppm of a CPU."""
+        """The share that was reserved, in ppm of a CPU."""
 
     @property
     def statistics(self) -> Statistics:
-        """What was found."""
+        """The statistics of its errors."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the points near a share say together.
+    """What the points near a share show together.
 
-    :param lower_ppm: the errors are not below this, but for one in a
-        hundred; None when there are too few samples to say.
+    :param lower_ppm: lower bound of 99 of 100 errors; None when there are
+        too few samples.
     :param size_ppm: likewise of their size.
     :param n: the samples of the point that has fewest.
-    :param shares_ppm: the points that were looked at.
+    :param shares_ppm: the points that were used.
     """
 
     lower_ppm: int | None
@@ -264,16 +313,17 @@ class Evidence:
     shares_ppm: tuple[int, ...]
 
 
-def evidence(points: Iterable[Point], share_ppm: int,
-             confidence: float) -> Evidence:
-    """What is known of the errors at a share.
+def evidence(
+    points: Iterable[Point], share_ppm: int, confidence: float
+) -> Evidence:
+    """Return the bounds of the errors at a share.
 
-    The measured shares next to it, below and above, both speak, and so does
-    every one within a quarter of it: how a budget falls on the kernel's ticks
-    makes one share err less than its neighbours in one run, and more in the
-    next. The worst counts. Beyond the ends the last one speaks alone, and
-    only for shares above: errors grow as shares shrink, so nothing is said
-    of a share below all that were measured.
+    The measured shares next to it, below and above, count, and so does
+    every one within a quarter of it: the phase of a budget to the kernel's
+    ticks makes one share err less than its neighbours in one run, and more
+    in the next. The worst decides. Above all measured shares the last one
+    counts alone. Errors grow as shares shrink, so there are no bounds for a
+    share below all that were measured.
 
     :param points: of one backend and period; several of one share, e.g.
         with and without contention, all count.
@@ -288,59 +338,69 @@ def evidence(points: Iterable[Point], share_ppm: int,
     chosen = {max(one.share_ppm for one in below)}
     if above:
         chosen.add(min(one.share_ppm for one in above))
-    chosen.update(one.share_ppm for one in points
-                  if near(one.share_ppm, share_ppm))
-    speaking = [one.statistics for one in points
-                if one.share_ppm in chosen]
-    lowers = [one.lower_ppm(confidence) for one in speaking]
-    sizes = [one.size_ppm(confidence) for one in speaking]
+    chosen.update(
+        one.share_ppm for one in points if near(one.share_ppm, share_ppm)
+    )
+    relevant = [one.statistics for one in points if one.share_ppm in chosen]
+    lowers = [one.lower_ppm(confidence) for one in relevant]
+    sizes = [one.size_ppm(confidence) for one in relevant]
     return Evidence(
         None if None in lowers else min(ty.cast(list[int], lowers)),
         None if None in sizes else max(ty.cast(list[int], sizes)),
-        min(one.n for one in speaking), tuple(sorted(chosen)))
+        min(one.n for one in relevant),
+        tuple(sorted(chosen)),
+    )
 
 
 def near(one_ppm: int, other_ppm: int) -> bool:
-    """Whether two shares differ by a quarter of the lower one at most."""
+    """Return whether two shares differ by at most a quarter of the lower."""
     low_ppm, high_ppm = sorted((one_ppm, other_ppm))
     return 4 * high_ppm <= 5 * low_ppm
 
 
-def certified(points: Iterable[Point], bound_ppm: int, confidence: float,
-              from_ppm: int = JUDGED_FROM_PPM) -> bool:
-    """Whether 99 of 100 errors are within a bound at every measured share.
+def certified(
+    points: Iterable[Point],
+    bound_ppm: int,
+    confidence: float,
+    from_ppm: int = JUDGED_FROM_PPM,
+) -> bool:
+    """Return whether 99 of 100 errors are within a bound at every share.
 
     :param points: of one backend and period.
     :param bound_ppm: the largest size.
     :param confidence: above 0, below 1.
-    :param from_ppm: shares below are not asked about.
+    :param from_ppm: shares below are left out.
     """
-    sizes = [one.statistics.size_ppm(confidence) for one in points
-             if one.share_ppm >= from_ppm]
+    sizes = [
+        one.statistics.size_ppm(confidence)
+        for one in points
+        if one.share_ppm >= from_ppm
+    ]
     return bool(sizes) and all(
-        size is not None and size <= bound_ppm for size in sizes)
+        size is not None and size <= bound_ppm for size in sizes
+    )
 
 
 def margin_ppm(lower_ppm: int, bound_ppm: int) -> int | None:
-    """By how much a runtime must grow so that errors keep above a bound.
+    """Return the margin of a runtime that keeps errors above a bound.
 
-    Who is given (1 + m) times the share and errs by e gets (1 + m)(1 + e) of
-    what was promised; that is to be 1 - bound at least.
+    A runtime of (1 + m) times the share with an error e gets (1 + m)(1 + e)
+    of the share; that must be at least 1 - bound.
 
-    :param lower_ppm: what the errors are not below.
+    :param lower_ppm: lower bound of the errors.
     :param bound_ppm: what may be missing at most.
     :returns: m in ppm, rounded up, 0 when none is needed; None when no
-        runtime helps.
+        runtime is sufficient.
     """
     if lower_ppm <= -PPM:
         return None
-    # Rounded up, in integers: asked of many hosts in each request.
+    # Rounded up, in integers: computed for many hosts in each request.
     margin = -(PPM * (PPM - bound_ppm) // -(PPM + lower_ppm)) - PPM
     return margin if margin > 0 else 0
 
 
 def inflated_us(runtime_us: int, period_us: int, margin: int) -> int | None:
-    """A runtime with its margin.
+    """Return a runtime with its margin.
 
     :param margin: in ppm.
     :returns: microseconds, rounded up; None when it exceeds the period.

@@ -1,20 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Whether a host's errors have become others.
+"""Detect changes of a host's allocation errors.
 
 Two profiles are compared point by point with the test of Kolmogorov and
-Smirnov, which assumes nothing about the errors' distribution. It is made on
-the bins of their histograms; that only makes it more careful.
+Smirnov, which assumes nothing about the errors' distribution. It uses the
+bins of their histograms, which only makes it more conservative.
 """
 
 from collections.abc import Iterable
@@ -25,15 +15,15 @@ import typing as ty
 
 from vsched_lib.model import error
 
-#: How often two profiles of an unchanged host may differ at a point.
+#: Probability that two profiles of an unchanged host differ at a point.
 FALSE_ALARM = 0.001
-#: What must have changed at the p95 of the size beside, in ppm: a difference
-#: that is real may still be none that matters.
+#: The p95 of the size must change by this much as well, in ppm: a significant
+#: difference may be too small to matter.
 MATTERS_PPM = 5_000
 
 
 class Point(error.Point, ty.Protocol):
-    """A point that can be told from the others of its profile."""
+    """A point with the keys that identify it within its profile."""
 
     @property
     def backend(self) -> str:
@@ -45,16 +35,16 @@ class Point(error.Point, ty.Protocol):
 
     @property
     def contenders(self) -> int:
-        """Hogs outside of the reservation."""
+        """Number of hogs outside of the reservation."""
 
     @property
     def probe(self) -> str:
-        """What was given the share."""
+        """The load that had the share."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """One point whose errors are others than before.
+    """One point whose errors have changed.
 
     :param before_ppm: the p95 of their size.
     :param after_ppm: likewise, now.
@@ -71,7 +61,7 @@ class Change:
 
 
 def changes(before: Iterable[Point], after: Iterable[Point]) -> list[Change]:
-    """The points that two profiles have in common and that differ.
+    """Return the points of both profiles whose errors differ.
 
     :returns: the largest change of the p95 first.
     """
@@ -83,34 +73,54 @@ def changes(before: Iterable[Point], after: Iterable[Point]) -> list[Change]:
             continue
         old, new = other.statistics, point.statistics
         distance = ks_distance(old, new)
-        if (distance > ks_limit(old.n, new.n) and
-                abs(new.abs_p95_ppm - old.abs_p95_ppm) >= MATTERS_PPM):
-            found.append(Change(
-                point.backend, point.period_us, point.share_ppm,
-                point.contenders, old.abs_p95_ppm, new.abs_p95_ppm,
-                distance))
-    return sorted(found, key=lambda change: -abs(
-        change.after_ppm - change.before_ppm))
+        if (
+            distance > ks_limit(old.n, new.n)
+            and abs(new.abs_p95_ppm - old.abs_p95_ppm) >= MATTERS_PPM
+        ):
+            found.append(
+                Change(
+                    point.backend,
+                    point.period_us,
+                    point.share_ppm,
+                    point.contenders,
+                    old.abs_p95_ppm,
+                    new.abs_p95_ppm,
+                    distance,
+                )
+            )
+    return sorted(
+        found, key=lambda change: -abs(change.after_ppm - change.before_ppm)
+    )
 
 
 def ks_distance(one: error.Statistics, other: error.Statistics) -> float:
-    """The largest difference between two distributions, 0 to 1."""
-    return max(abs(left / one.n - right / other.n) for left, right in zip(
-        accumulate(one.counts), accumulate(other.counts), strict=True))
+    """Return the largest difference of two distributions, 0 to 1."""
+    return max(
+        abs(left / one.n - right / other.n)
+        for left, right in zip(
+            accumulate(one.counts), accumulate(other.counts), strict=True
+        )
+    )
 
 
 def ks_limit(one: int, other: int) -> float:
-    """What the distance exceeds once in 1/:data:`FALSE_ALARM` by chance.
+    """Return the distance that chance exceeds with :data:`FALSE_ALARM`.
 
     The asymptotic form, sqrt(-ln(a/2) (n + m) / (2 n m)).
 
     :param one: samples of one side.
     :param other: of the other.
     """
-    return math.sqrt(-math.log(FALSE_ALARM / 2) * (one + other) / (
-        2 * one * other))
+    return math.sqrt(
+        -math.log(FALSE_ALARM / 2) * (one + other) / (2 * one * other)
+    )
 
 
 def _key(point: Point) -> tuple[ty.Any, ...]:
-    return (point.backend, point.period_us, point.share_ppm,
-            point.contenders, point.probe)
+    return (
+        point.backend,
+        point.period_us,
+        point.share_ppm,
+        point.contenders,
+        point.probe,
+    )

@@ -1,26 +1,16 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Can this host keep what that flavor promises, and if not, why?
+"""Whether a host can provide what a flavor reserves, and if not, why.
 
-One answer for the scheduler's filters, for evaluations and for the agent.
-It has two halves: what the flavor takes of this kind of host, which only
-changes when the host is measured anew, is here; whether that much is left,
-which is one comparison, is in :mod:`vsched_lib.model.room`.
+Shared by the scheduler's filters, evaluations and the agent. It has two
+parts: what the flavor needs of this kind of host, which only changes with
+new measurements of the host, is here; whether that much is free, which is one
+comparison, is in :mod:`vsched_lib.model.room`.
 
-The agent's admission asks the same of the same facts, and adds what only it
-can know: on which CPUs vCPUs are pinned, what ``gfb`` says of all claims
-together, and what the kernel says. So nothing here is stricter than the agent,
-and where it is more generous the agent still refuses.
+The agent's admission uses the same rules and facts, and adds what only it can
+know: the CPUs that vCPUs are pinned to, ``gfb`` over all claims, and the
+kernel's verdict. So nothing here is stricter than the agent, and what is
+admitted here the agent may still refuse.
 """
 
 from collections.abc import Mapping
@@ -43,20 +33,21 @@ class Cause(enum.StrEnum):
     ERROR = 'error'
     OVERHEAD = 'overhead'
     CAPACITY = 'capacity'
+    UNREADABLE = 'unreadable'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ask:
-    """What one instance asks of whichever host it gets.
+    """What one instance needs, independent of the host.
 
     :param vcpus: how many it has.
-    :param promise: for each of them; None when there is no reservation.
+    :param promise: the reservation of each of them, if any.
     :param bound_ppm: what may be missing in one second of a hundred, in ppm
-        of the promise; None when anything may.
+        of the reservation; None for no bound.
     :param rates: the I/O it is expected to do.
     :param charged: the host's work on that comes out of the reservation
         (True), on top of it (False), or is left out (None).
-    :param workload_class: what it mostly does, if the flavor says.
+    :param workload_class: of the flavor, if it has one.
     """
 
     vcpus: int
@@ -69,13 +60,13 @@ class Ask:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Policy:
-    """What a host makes of what it has measured.
+    """How a host uses its measurements.
 
     :param most_margin_ppm: the largest margin, of the runtime.
     :param most_overhead_ppm: the largest part of a reservation that may go
         to the host's work on its I/O.
-    :param refuse_unpriced: whether I/O that nobody has measured the cost of
-        is refused; else it is taken to cost nothing.
+    :param refuse_unpriced: whether I/O whose cost was not measured is refused;
+        else it counts as free.
     """
 
     most_margin_ppm: int = 250_000
@@ -88,10 +79,10 @@ DEFAULT = Policy()
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Host:
-    """What is known of a host, but for what is in use there.
+    """What is known of a host, without what is in use there.
 
     :param capacity_mcpu: what reservations may use in total.
-    :param backends: that can be used.
+    :param backends: those that it can use.
     :param certified: by backend and period in microseconds, the errors
         measured under contention.
     :param prices: of I/O; None when they were not measured.
@@ -103,19 +94,27 @@ class Host:
     capacity_mcpu: int
     backends: frozenset[str]
     certified: Mapping[tuple[str, int], certificates.Certificate] = (
-        dataclasses.field(default_factory=dict))
+        dataclasses.field(default_factory=dict)
+    )
     prices: overhead.Fit | None = None
     policy: Policy = DEFAULT
-    #: The prices made ready, by who makes the host and not by who asks.
+    #: The prices in the form for queries, computed once per host.
     tariff: overhead.Tariff | None = dataclasses.field(
-        init=False, default=None)
+        init=False, default=None
+    )
 
     def __post_init__(self) -> None:
         for name, value in (
-                ('backends', sharing.one(self.backends)),
-                ('policy', sharing.one(self.policy)),
-                ('certified', {sharing.one(kind): known for kind, known in
-                               self.certified.items()})):
+            ('backends', sharing.one(self.backends)),
+            ('policy', sharing.one(self.policy)),
+            (
+                'certified',
+                {
+                    sharing.one(kind): known
+                    for kind, known in self.certified.items()
+                },
+            ),
+        ):
             object.__setattr__(self, name, value)
         if self.prices is not None:
             object.__setattr__(self, 'tariff', self.prices.tariff())
@@ -123,10 +122,10 @@ class Host:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that speaks against a host.
+    """One reason against a host.
 
     :param detail: with the figures.
-    :param unknown: it was not measured; nothing is known to be wrong.
+    :param unknown: whether the reason is a missing measurement.
     """
 
     cause: Cause
@@ -137,26 +136,26 @@ class Problem:
     def tolerated(self) -> bool:
         """Whether the host takes the instance nevertheless.
 
-        Errors that were not measured it does not promise to keep; of I/O
-        that has no price it may say so.
+        It does if only the price of I/O is unknown, but not if its errors
+        are.
         """
         return self.unknown and self.cause is Cause.OVERHEAD
 
 
 # Made for each host and flavor, thousands in one request: a tuple takes a
-# third of the time.
+# third of the time of a dataclass.
 class Need(ty.NamedTuple):
-    """What a flavor takes of one host.
+    """What a flavor needs of one host.
 
-    :param backend: that would hold the reservation; None without one.
-    :param runtime_us: what each vCPU is given in every period, the margin
-        included; 0 without a reservation.
-    :param guest_mcpu: likewise all of them.
+    :param backend: that would enforce the reservation; None without one.
+    :param runtime_us: of each vCPU in every period, with the margin; 0
+        without a reservation.
+    :param guest_mcpu: likewise of all vCPUs.
     :param margin_ppm: of the runtime, for the measured errors.
     :param overhead_mcpu: the host's work on the I/O; None when the host was
         not measured.
-    :param demand_mcpu: what it takes of the host's capacity: 0 when the
-        backend guarantees nothing.
+    :param demand_mcpu: the part of the host's capacity: 0 when the backend
+        guarantees nothing.
     :param error_ppm: by how much one second of a hundred falls short there
         at this share, before the margin; None when that is not known.
     """
@@ -172,7 +171,7 @@ class Need(ty.NamedTuple):
 
     @property
     def refusal(self) -> Problem | None:
-        """The first thing for which the host does not take the instance."""
+        """The first problem for which the host refuses the instance."""
         for problem in self.problems:
             if not problem.tolerated:
                 return problem
@@ -180,48 +179,62 @@ class Need(ty.NamedTuple):
 
 
 def need(ask: Ask, host: Host) -> Need:
-    """What an instance takes of this host; see :class:`Asking`."""
+    """Return what an instance needs of this host; see :class:`Asking`."""
     return Asking(ask).need(host)
 
 
-def need_by(name: reservation.Backend, ask: Ask,
-            promise: reservation.Reservation, host: Host) -> Need:
-    """What an instance takes of this host when a certain backend holds it.
+def need_by(
+    name: reservation.Backend,
+    ask: Ask,
+    reserved: reservation.Reservation,
+    host: Host,
+) -> Need:
+    """Return what an instance needs of this host with a given backend.
 
-    :param promise: what is asked, of any backend.
+    :param reserved: its reservation, whose backend is ignored.
     """
-    return _Way(name, ask, promise).need(host, Asking(ask).cost_mcpu(host))
+    return _BackendFit(name, ask, reserved).need(
+        host, Asking(ask).cost_mcpu(host)
+    )
 
 
-#: What a reservation that names no backend may be held by.
+#: The backends of a reservation that names none.
 _BY_ITSELF = tuple(
-    name for name in reservation.Backend if name in reservation.GUARANTEES)
+    name for name in reservation.Backend if name in reservation.GUARANTEES
+)
 
 
 class Asking:
-    """What an instance asks, made ready to be asked of many hosts.
+    """What an instance needs, prepared for many hosts.
 
-    Whatever does not depend on a host is found out once. Safe from any
-    thread: what is remembered is the same whoever finds it out.
-
-    :param ask: what is asked.
+    What does not depend on a host is computed once. Safe from any thread:
+    all threads would cache the same values.
     """
 
-    __slots__ = ('_rates', '_ways', 'ask')
+    __slots__ = ('_rates', '_backends', 'ask')
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
         rates = dataclasses.astuple(ask.rates)
         self._rates: tuple[int, int, int, int] | None = (
-            rates if any(rates) else None)
-        promise = ask.promise
-        self._ways = [] if promise is None else [
-            _Way(name, ask, promise) for name in (
-                _BY_ITSELF if promise.backend is None
-                else (promise.backend,))]
+            rates if any(rates) else None
+        )
+        reserved = ask.promise
+        self._backends = (
+            []
+            if reserved is None
+            else [
+                _BackendFit(name, ask, reserved)
+                for name in (
+                    _BY_ITSELF
+                    if reserved.backend is None
+                    else (reserved.backend,)
+                )
+            ]
+        )
 
     def cost_mcpu(self, host: Host) -> int | None:
-        """What the host's work on the I/O takes; None when not known."""
+        """Return the cost of the I/O on the host; None when unknown."""
         if self._rates is None:
             return 0
         if host.tariff is None:
@@ -229,16 +242,16 @@ class Asking:
         return overhead.cost_mcpu(self._rates, host.tariff)
 
     def need(self, host: Host) -> Need:
-        """What an instance takes of this host.
+        """Return what an instance needs of this host.
 
-        The first backend that does counts, as it does for the agent; when
-        none does, the problems are those of the first one that the host has.
+        The first backend without a refusal counts, as in the agent; if all
+        refuse, the problems are those of the first one that the host has.
         """
         cost_mcpu = self.cost_mcpu(host)
         first = None
-        for way in self._ways:
-            if way.name in host.backends:
-                found = way.need(host, cost_mcpu)
+        for one in self._backends:
+            if one.name in host.backends:
+                found = one.need(host, cost_mcpu)
                 if not found.problems or found.refusal is None:
                     return found
                 if first is None:
@@ -246,122 +259,188 @@ class Asking:
         return self._without(host, cost_mcpu) if first is None else first
 
     def _without(self, host: Host, cost_mcpu: int | None) -> Need:
-        promise = self.ask.promise
-        if promise is None:
+        reserved = self.ask.promise
+        if reserved is None:
             return Need(overhead_mcpu=cost_mcpu)
-        own_mcpu = promise.bandwidth_mcpu(self.ask.vcpus)
+        own_mcpu = reserved.bandwidth_mcpu(self.ask.vcpus)
         return Need(
-            runtime_us=promise.runtime_us, guest_mcpu=own_mcpu,
-            overhead_mcpu=cost_mcpu, demand_mcpu=own_mcpu,
-            problems=(Problem(
-                Cause.BACKEND, 'needs backend %s; the host can use %s' % (
-                    ' or '.join(way.name for way in self._ways),
-                    ', '.join(sorted(host.backends)) or 'none')),))
+            runtime_us=reserved.runtime_us,
+            guest_mcpu=own_mcpu,
+            overhead_mcpu=cost_mcpu,
+            demand_mcpu=own_mcpu,
+            problems=(
+                Problem(
+                    Cause.BACKEND,
+                    'needs backend %s; the host can use %s'
+                    % (
+                        ' or '.join(one.name for one in self._backends),
+                        ', '.join(sorted(host.backends)) or 'none',
+                    ),
+                ),
+            ),
+        )
 
 
-class _Way:
-    """One backend by which a promise may be held."""
+class _BackendFit:
+    """The fit of a reservation with one backend."""
 
-    __slots__ = ('_ask', '_backend', '_key', '_known', '_own_mcpu',
-                 '_per_runtime', '_promise', '_share_ppm', '_takes',
-                 '_told', '_unmeasured', 'name')
+    __slots__ = (
+        '_ask',
+        '_backend',
+        '_key',
+        '_known',
+        '_own_mcpu',
+        '_per_runtime',
+        '_reserved',
+        '_share_ppm',
+        '_takes',
+        '_tick_problems',
+        '_unmeasured',
+        'name',
+    )
 
-    def __init__(self, backend: reservation.Backend, ask: Ask,
-                 promise: reservation.Reservation) -> None:
-        self._ask, self._backend, self._promise = ask, backend, promise
+    def __init__(
+        self,
+        backend: reservation.Backend,
+        ask: Ask,
+        reserved: reservation.Reservation,
+    ) -> None:
+        self._ask, self._backend, self._reserved = ask, backend, reserved
         self.name = str(backend)
-        self._key = sharing.one((self.name, promise.period_us))
-        # In whole ppm, and down.
-        self._share_ppm = int(promise.utilisation * error.PPM)
-        self._own_mcpu = promise.bandwidth_mcpu(ask.vcpus)
+        self._key = sharing.one((self.name, reserved.period_us))
+        # Rounded down to whole ppm.
+        self._share_ppm = int(reserved.utilisation * error.PPM)
+        self._own_mcpu = reserved.bandwidth_mcpu(ask.vcpus)
         self._per_runtime = reservation.MCPU_PER_CPU * ask.vcpus
         self._takes = backend in reservation.GUARANTEES
         self._unmeasured = Problem(
-            Cause.ERROR, 'backend %s was not measured under contention at a '
-            'period of %d us' % self._key, unknown=True)
-        # Of the tick, and of the measured shares, that were looked at last.
-        self._told: tuple[int, list[Problem]] = -1, []
+            Cause.ERROR,
+            'backend %s was not measured under contention at a '
+            'period of %d us' % self._key,
+            unknown=True,
+        )
+        # Caches for the last tick, and for the last measured shares.
+        self._tick_problems: tuple[int, list[Problem]] = -1, []
         self._known: tuple[tuple[int, ...], int, int] = (), 0, 0
 
     def need(self, host: Host, cost_mcpu: int | None) -> Need:
-        """What an instance takes of this host."""
-        ask, promise = self._ask, self._promise
+        """Return what an instance needs of this host."""
+        ask, reserved = self._ask, self._reserved
         problems = self._problems(host.tick_us)
-        runtime_us, margin_ppm = promise.runtime_us, 0
+        runtime_us, margin_ppm = reserved.runtime_us, 0
         certificate = host.certified.get(self._key)
-        error_ppm = None if certificate is None else self._error_ppm(
-            certificate)
+        error_ppm = (
+            None if certificate is None else self._error_ppm(certificate)
+        )
         if ask.bound_ppm is not None and (
-                error_ppm is None or error_ppm < -ask.bound_ppm):
+            error_ppm is None or error_ppm < -ask.bound_ppm
+        ):
             inflated_us = None
             if error_ppm is not None:
                 margin = error.margin_ppm(error_ppm, ask.bound_ppm)
                 if margin is not None and (
-                        margin <= host.policy.most_margin_ppm):
+                    margin <= host.policy.most_margin_ppm
+                ):
                     margin_ppm = margin
                     inflated_us = error.inflated_us(
-                        runtime_us, promise.period_us, margin)
+                        runtime_us, reserved.period_us, margin
+                    )
             if inflated_us is None:
-                problems = [*problems, self._uncertain(
-                    ask.bound_ppm, certificate, error_ppm)]
+                problems = [
+                    *problems,
+                    self._uncertain(ask.bound_ppm, certificate, error_ppm),
+                ]
             else:
                 runtime_us = inflated_us
         own_mcpu = demand_mcpu = (
-            self._own_mcpu if runtime_us == promise.runtime_us
+            self._own_mcpu
+            if runtime_us == reserved.runtime_us
             # Rounded up.
-            else -(self._per_runtime * runtime_us // -promise.period_us))
+            else -(self._per_runtime * runtime_us // -reserved.period_us)
+        )
         if ask.charged is not None:
             if cost_mcpu is None:
-                problems = [*problems, Problem(
-                    Cause.OVERHEAD, 'what I/O costs there was not measured',
-                    unknown=not host.policy.refuse_unpriced)]
+                problems = [
+                    *problems,
+                    Problem(
+                        Cause.OVERHEAD,
+                        'what I/O costs there was not measured',
+                        unknown=not host.policy.refuse_unpriced,
+                    ),
+                ]
             else:
                 demand_mcpu = overhead.total_mcpu(
-                    own_mcpu, cost_mcpu, ask.charged)
+                    own_mcpu, cost_mcpu, ask.charged
+                )
                 if ask.charged and cost_mcpu * error.PPM > (
-                        own_mcpu * host.policy.most_overhead_ppm):
-                    problems = [*problems, _too_dear(
-                        cost_mcpu, own_mcpu, host.policy)]
+                    own_mcpu * host.policy.most_overhead_ppm
+                ):
+                    problems = [
+                        *problems,
+                        _too_expensive(cost_mcpu, own_mcpu, host.policy),
+                    ]
         return Need(
-            self._backend, runtime_us, own_mcpu, margin_ppm, cost_mcpu,
-            demand_mcpu if self._takes else 0, error_ppm, tuple(problems))
+            self._backend,
+            runtime_us,
+            own_mcpu,
+            margin_ppm,
+            cost_mcpu,
+            demand_mcpu if self._takes else 0,
+            error_ppm,
+            tuple(problems),
+        )
 
-    def _uncertain(self, bound_ppm: int,
-                   certificate: certificates.Certificate | None,
-                   error_ppm: int | None) -> Problem:
+    def _uncertain(
+        self,
+        bound_ppm: int,
+        certificate: certificates.Certificate | None,
+        error_ppm: int | None,
+    ) -> Problem:
         if certificate is None:
             return self._unmeasured
         if error_ppm is None:
             return Problem(
-                Cause.ERROR, 'backend %s has too few samples near a share of '
-                '%g %%' % (self.name, self._share_ppm / 10_000), unknown=True)
+                Cause.ERROR,
+                'backend %s has too few samples near a share of '
+                '%g %%' % (self.name, self._share_ppm / 10_000),
+                unknown=True,
+            )
         return Problem(
-            Cause.ERROR, 'backend %s falls short by %g %% in one second of a '
+            Cause.ERROR,
+            'backend %s falls short by %g %% in one second of a '
             'hundred at a share of %g %%; %g %% may be missing, and no margin '
-            'that is allowed makes up for it' % (
-                self.name, -error_ppm / 10_000, self._share_ppm / 10_000,
-                bound_ppm / 10_000))
+            'that is allowed makes up for it'
+            % (
+                self.name,
+                -error_ppm / 10_000,
+                self._share_ppm / 10_000,
+                bound_ppm / 10_000,
+            ),
+        )
 
     def _problems(self, tick_us: int) -> list[Problem]:
-        known_us, problems = self._told
+        known_us, problems = self._tick_problems
         if known_us != tick_us:
             problems = [
-                Problem(Cause.RESERVATION, detail) for detail in
-                self._promise.problems(self._backend, tick_us)]
-            self._told = tick_us, problems
+                Problem(Cause.RESERVATION, detail)
+                for detail in self._reserved.problems(self._backend, tick_us)
+            ]
+            self._tick_problems = tick_us, problems
         return problems
 
     def _error_ppm(self, certificate: certificates.Certificate) -> int | None:
         shares, first, end = self._known
         if shares is not certificate.shares_ppm:
             shares = certificate.shares_ppm
-            first, end = certificates.speaking(shares, self._share_ppm)
+            first, end = certificates.relevant(shares, self._share_ppm)
             self._known = shares, first, end
         return certificate.worst_ppm(first, end)
 
 
-def _too_dear(cost_mcpu: int, own_mcpu: int, policy: Policy) -> Problem:
+def _too_expensive(cost_mcpu: int, own_mcpu: int, policy: Policy) -> Problem:
     return Problem(
-        Cause.OVERHEAD, 'its I/O would cost %d of its %d mcpu there, more '
-        'than %g %%' % (cost_mcpu, own_mcpu,
-                        policy.most_overhead_ppm / 10_000))
+        Cause.OVERHEAD,
+        'its I/O would cost %d of its %d mcpu there, more '
+        'than %g %%'
+        % (cost_mcpu, own_mcpu, policy.most_overhead_ppm / 10_000),
+    )

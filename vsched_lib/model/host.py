@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What a host can promise."""
+"""The CPU time of a host that can be reserved."""
 
 import dataclasses
 from fractions import Fraction
@@ -21,7 +11,7 @@ from vsched_lib.model import reservation
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Capacity:
-    """A host's promisable CPU time.
+    """A host's reservable CPU time.
 
     :param cpus: CPUs online, the ``m`` of the multiprocessor tests.
     :param admissible: CPUs the kernel admits in total for real-time
@@ -38,11 +28,11 @@ class Capacity:
         if self.cpus < 1:
             raise ValueError('cpus: %d is below 1' % self.cpus)
         if self.admissible < 0:
-            raise ValueError(
-                'admissible: %s is negative' % self.admissible)
+            raise ValueError('admissible: %s is negative' % self.admissible)
         if self.reserve_mcpu < 0:
             raise ValueError(
-                'reserve_mcpu: %d is negative' % self.reserve_mcpu)
+                'reserve_mcpu: %d is negative' % self.reserve_mcpu
+            )
 
     @property
     def bound(self) -> Fraction:
@@ -52,8 +42,10 @@ class Capacity:
         control (``sched_rt_runtime_us`` = -1) would take.
         """
         most = min(self.admissible, Fraction(self.cpus))
-        return max(Fraction(0), most - Fraction(
-            self.reserve_mcpu, reservation.MCPU_PER_CPU))
+        return max(
+            Fraction(0),
+            most - Fraction(self.reserve_mcpu, reservation.MCPU_PER_CPU),
+        )
 
     @property
     def per_cpu_bound(self) -> Fraction:
@@ -62,5 +54,5 @@ class Capacity:
 
     @property
     def capacity_mcpu(self) -> int:
-        """The bound in milli-CPU, rounded down: never promise too much."""
+        """The bound in milli-CPU, rounded down to be safe."""
         return math.floor(self.bound * reservation.MCPU_PER_CPU)

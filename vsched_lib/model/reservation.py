@@ -1,20 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What one instance is promised, and what each backend can express.
+"""The reservation of one instance, and what each backend can express.
 
 A reservation is a runtime Q in every period P for each vCPU. All arithmetic
 on it is exact: utilisations are :class:`fractions.Fraction`, and rounding
-happens once, at the edge, in the direction that never promises too much.
+happens once, at the edge, in the direction that never overcommits a host.
 """
 
 from collections.abc import Mapping
@@ -54,8 +44,8 @@ class Backend(enum.StrEnum):
     CREDIT = 'credit'
 
 
-#: The backends that keep a promise when everyone wants the CPU. The others
-#: cap and weigh; what they give depends on the neighbours.
+#: The backends that keep a reservation under contention. The others cap and
+#: weigh; what they provide depends on the neighbours.
 GUARANTEES = frozenset({Backend.DEADLINE, Backend.RTDS})
 
 
@@ -85,17 +75,20 @@ class Limits:
 #: deadline: kernel/sched/deadline.c accepts runtimes from 1024 ns and
 #: periods between the sched_deadline_period_{min,max}_us sysctls, whose
 #: defaults these are. cfs: the ranges libvirt and the cpu controller accept.
-LIMITS: Mapping[Backend, Limits] = types.MappingProxyType({
-    Backend.DEADLINE: Limits(2, 4_194_304, 100, 4_194_304),
-    Backend.CFS: Limits(1_000, 1_000_000, 1_000, 1_000_000),
-})
+LIMITS: Mapping[Backend, Limits] = types.MappingProxyType(
+    {
+        Backend.DEADLINE: Limits(2, 4_194_304, 100, 4_194_304),
+        Backend.CFS: Limits(1_000, 1_000_000, 1_000, 1_000_000),
+    }
+)
 
 
 def _whole(field: str, value: object) -> int:
     # bool is an int in Python, but never a number of microseconds.
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidReservation(
-            field, '%r is not a whole number of microseconds' % (value,))
+            field, '%r is not a whole number of microseconds' % (value,)
+        )
     return value
 
 
@@ -120,28 +113,29 @@ class Reservation:
         runtime = _whole('runtime_us', self.runtime_us)
         period = _whole('period_us', self.period_us)
         if runtime < 1:
-            raise InvalidReservation(
-                'runtime_us', '%d is below 1' % runtime)
+            raise InvalidReservation('runtime_us', '%d is below 1' % runtime)
         if period < 1:
             raise InvalidReservation('period_us', '%d is below 1' % period)
         if runtime > period:
             raise InvalidReservation(
                 'runtime_us',
-                '%d is more than the period of %d: one vCPU can not use '
-                'more than one CPU' % (runtime, period))
+                '%d is more than the period of %d: one vCPU cannot use '
+                'more than one CPU' % (runtime, period),
+            )
         try:
             object.__setattr__(self, 'mode', Mode(self.mode))
         except ValueError:
             raise InvalidReservation(
-                'mode', '%r is not one of %s' % (
-                    self.mode, ', '.join(Mode))) from None
+                'mode', '%r is not one of %s' % (self.mode, ', '.join(Mode))
+            ) from None
         if self.backend is not None:
             try:
                 object.__setattr__(self, 'backend', Backend(self.backend))
             except ValueError:
                 raise InvalidReservation(
-                    'backend', '%r is not one of %s' % (
-                        self.backend, ', '.join(Backend))) from None
+                    'backend',
+                    '%r is not one of %s' % (self.backend, ', '.join(Backend)),
+                ) from None
 
     @property
     def utilisation(self) -> Fraction:
@@ -153,11 +147,11 @@ class Reservation:
         return _bandwidth(self.runtime_us, self.period_us, vcpus)
 
     def bandwidth_mcpu(self, vcpus: int) -> int:
-        """The bandwidth in milli-CPU, rounded up: never promise too much."""
+        """Return the bandwidth in milli-CPU, rounded up to be safe."""
         return math.ceil(self.bandwidth(vcpus) * MCPU_PER_CPU)
 
     def worst_debt_us(self, tick_us: int) -> int:
-        """The longest wait after an overrun of one scheduler tick.
+        """Return the longest wait after an overrun of one scheduler tick.
 
         Without high-resolution preemption the kernel notices an exhausted
         budget at the next tick; the overrun is repaid at Q per P, so the
@@ -171,9 +165,8 @@ class Reservation:
         return math.ceil(Fraction(tick_us, self.runtime_us) * self.period_us)
 
     def problems(self, backend: Backend, tick_us: int = 0) -> list[str]:
-        """Why this backend can not express the reservation.
+        """Return why this backend cannot express the reservation.
 
-        :param backend: the backend asked.
         :param tick_us: the host's tick, or 0 to leave debts out.
         :returns: sentences with the figure and the accepted range; empty
             when it can.
@@ -183,48 +176,72 @@ class Reservation:
             return ['backend %s is not one this host type has' % backend]
         found = []
         for name, value, low, high in (
-                ('runtime_us', self.runtime_us,
-                 limits.runtime_us_min, limits.runtime_us_max),
-                ('period_us', self.period_us,
-                 limits.period_us_min, limits.period_us_max)):
+            (
+                'runtime_us',
+                self.runtime_us,
+                limits.runtime_us_min,
+                limits.runtime_us_max,
+            ),
+            (
+                'period_us',
+                self.period_us,
+                limits.period_us_min,
+                limits.period_us_max,
+            ),
+        ):
             if not low <= value <= high:
-                found.append('%s %d is outside %d..%d of backend %s' % (
-                    name, value, low, high, backend))
+                found.append(
+                    '%s %d is outside %d..%d of backend %s'
+                    % (name, value, low, high, backend)
+                )
         if backend is Backend.CFS and self.mode is Mode.WORK_CONSERVING:
             found.append(
                 'a cfs quota caps and guarantees nothing: mode '
-                'work_conserving needs backend deadline')
+                'work_conserving needs backend deadline'
+            )
         if backend is Backend.DEADLINE and tick_us:
             debt_us = self.worst_debt_us(tick_us)
             if debt_us > MAX_DEBT_US:
                 found.append(
                     'runtime_us %d in period_us %d could owe %d us after '
-                    'one overrun of the host\'s %d us tick, more than %d: '
-                    'use at least runtime_us %d' % (
-                        self.runtime_us, self.period_us, debt_us, tick_us,
+                    "one overrun of the host's %d us tick, more than %d: "
+                    'use at least runtime_us %d'
+                    % (
+                        self.runtime_us,
+                        self.period_us,
+                        debt_us,
+                        tick_us,
                         MAX_DEBT_US,
-                        least_runtime_us(self.period_us, tick_us)))
+                        least_runtime_us(self.period_us, tick_us),
+                    )
+                )
         return found
 
 
 def least_runtime_us(period_us: int, tick_us: int) -> int:
-    """The smallest budget whose worst debt is bearable.
+    """Return the smallest budget whose worst debt is acceptable.
 
-    :param tick_us: the host's scheduler tick; 0 when debts don't matter.
+    :param tick_us: the host's scheduler tick; 0 to ignore debts.
     """
-    return max(1, min(period_us, tick_us, math.ceil(
-        Fraction(tick_us * period_us, MAX_DEBT_US))))
+    return max(
+        1,
+        min(
+            period_us,
+            tick_us,
+            math.ceil(Fraction(tick_us * period_us, MAX_DEBT_US)),
+        ),
+    )
 
 
-# Asked for every instance at every pass, of a few flavors: exact fractions
-# are worth keeping.
+# Computed for every instance at every pass, for a few flavors: exact
+# fractions are worth caching.
 @functools.lru_cache(maxsize=4096)
 def _bandwidth(runtime_us: int, period_us: int, vcpus: int) -> Fraction:
     return Fraction(runtime_us * vcpus, period_us)
 
 
 def kernel_bandwidth(runtime_ns: int, period_ns: int) -> int:
-    """The kernel's own fixed-point bandwidth of one thread.
+    """Return the kernel's own fixed-point bandwidth of one thread.
 
     This is ``to_ratio()`` of kernel/sched/core.c: truncated, 2**20 is one
     CPU.

@@ -1,18 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Is as much left on a host as an instance takes of it?
+"""Whether a host has as much capacity left as an instance needs.
 
-The second half of :mod:`vsched_lib.model.fit`.
+The second part of :mod:`vsched_lib.model.fit`.
 """
 
 import dataclasses
@@ -24,8 +14,8 @@ from vsched_lib.model import fit
 class Verdict:
     """Whether a host can take some instances.
 
-    :param free_mcpu: what is left there; below 0 when it is overfull.
-    :param instances: how many were asked for.
+    :param free_mcpu: what is left there; below 0 when it is overcommitted.
+    :param instances: how many are requested.
     """
 
     need: fit.Need
@@ -35,18 +25,21 @@ class Verdict:
 
     @property
     def problems(self) -> tuple[fit.Problem, ...]:
-        """Everything that speaks against the host."""
-        wanted_mcpu = self.need.demand_mcpu * self.instances
+        """All reasons against the host."""
+        needed_mcpu = self.need.demand_mcpu * self.instances
         if not lacks(self.need, self.free_mcpu, self.instances):
             return self.need.problems
-        return (*self.need.problems, shortage(
-            wanted_mcpu, self.free_mcpu, self.capacity_mcpu))
+        return (
+            *self.need.problems,
+            shortage(needed_mcpu, self.free_mcpu, self.capacity_mcpu),
+        )
 
     @property
     def fits(self) -> bool:
-        """Whether nothing does for which the host refuses an instance."""
+        """Whether the host takes the instances."""
         return self.need.refusal is None and not lacks(
-            self.need, self.free_mcpu, self.instances)
+            self.need, self.free_mcpu, self.instances
+        )
 
     @property
     def room(self) -> int | None:
@@ -58,28 +51,36 @@ class Verdict:
         return max(0, self.free_mcpu // self.need.demand_mcpu)
 
 
-def lacks(wanted: fit.Need, free_mcpu: int, instances: int = 1) -> bool:
-    """Whether a host has too little left.
+def lacks(need: fit.Need, free_mcpu: int, instances: int = 1) -> bool:
+    """Return whether a host has too little left.
 
-    An instance that takes nothing fits into a host that is overfull.
+    An instance that needs nothing fits on an overcommitted host.
     """
-    return 0 < wanted.demand_mcpu * instances > free_mcpu
+    return 0 < need.demand_mcpu * instances > free_mcpu
 
 
-def shortage(wanted_mcpu: int, free_mcpu: int,
-             capacity_mcpu: int) -> fit.Problem:
-    """The problem of a host that has too little left, in words."""
+def shortage(
+    needed_mcpu: int, free_mcpu: int, capacity_mcpu: int
+) -> fit.Problem:
+    """Return the problem of a host that has too little left."""
     return fit.Problem(
-        fit.Cause.CAPACITY, '%d mcpu needed, %d of %d mcpu free' % (
-            wanted_mcpu, free_mcpu, capacity_mcpu))
+        fit.Cause.CAPACITY,
+        '%d mcpu needed, %d of %d mcpu free'
+        % (needed_mcpu, free_mcpu, capacity_mcpu),
+    )
 
 
-def judge(ask: fit.Ask, host: fit.Host, admitted_mcpu: int,
-          instances: int = 1) -> Verdict:
-    """Whether a host can take some instances.
+def judge(
+    ask: fit.Ask, host: fit.Host, admitted_mcpu: int, instances: int = 1
+) -> Verdict:
+    """Return whether a host can take some instances.
 
     :param admitted_mcpu: what is in use there.
-    :param instances: all of them on this host.
+    :param instances: number of instances, all on this host.
     """
-    return Verdict(fit.need(ask, host), host.capacity_mcpu,
-                   host.capacity_mcpu - admitted_mcpu, instances)
+    return Verdict(
+        fit.need(ask, host),
+        host.capacity_mcpu,
+        host.capacity_mcpu - admitted_mcpu,
+        instances,
+    )

@@ -1,20 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""One object for all that are equal.
+"""One object for all equal values.
 
-Thousands of hosts are much alike. What they have in common is quickly
-compared when it is the same object, and in the processor's cache when the
-next host is asked.
+Thousands of hosts have equal values. Identical objects compare quickly, and
+stay in the processor's cache from one host to the next.
 """
 
 from collections.abc import Hashable
@@ -25,11 +14,11 @@ _Value = ty.TypeVar('_Value', bound=Hashable)
 
 
 def one(value: _Value) -> _Value:
-    """The first of all values that are equal to this one."""
+    """Return the first of all values that are equal to this one."""
     return ty.cast(_Value, _first(value))
 
 
-# Of a kind there are few; one that is forgotten is only found once more.
+# There are few distinct values; an evicted one is only stored again.
 @functools.lru_cache(maxsize=1024, typed=True)
 def _first(value: Hashable) -> Hashable:
     return value

@@ -1,25 +1,18 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Nova's API, as far as vsched uses it: flavors, and who is there."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import datetime
 import typing as ty
 
 from keystoneauth1 import adapter as adapters
 from keystoneauth1 import exceptions
 import requests
 
+from vsched_lib.openstack import paths
 from vsched_lib.openstack import session
 
 #: The first microversion at which Nova validates extra specs; no other is
@@ -27,15 +20,50 @@ from vsched_lib.openstack import session
 MICROVERSION = '2.86'
 
 #: Migrations that hold no claim any more.
-_OVER = frozenset({'completed', 'done', 'confirmed', 'reverted', 'failed',
-                   'error', 'cancelled'})
+_OVER = frozenset(
+    {
+        'completed',
+        'done',
+        'confirmed',
+        'reverted',
+        'failed',
+        'error',
+        'cancelled',
+    }
+)
 
 #: Flavors, or migrations, asked for at once.
 _PAGE = 500
 
 
+#: Nova's policies that decide about what is asked here.
+_POLICY = 'os_compute_api:'
+_SHOW_SPECS = 'os-flavor-extra-specs:index'
+_SET_SPECS = 'os-flavor-extra-specs:create'
+_UNSET_SPECS = 'os-flavor-extra-specs:delete'
+_ALL_SERVERS = 'servers:detail:get_all_tenants'
+_SERVER = 'servers:show'
+_MIGRATIONS = 'os-migrations:index'
+_SERVICES = 'os-services:list'
+_SEE_HOSTS = 'os-extended-server-attributes'
+
+#: Where a server is: its compute service, its hypervisor.
+_HOST = 'OS-EXT-SRV-ATTR:host'
+_NODE = 'OS-EXT-SRV-ATTR:hypervisor_hostname'
+
+
 class Rejected(Exception):
     """Nova doesn't take it."""
+
+
+class Forbidden(session.Unavailable):
+    """The user lacks a right; the text names it."""
+
+    def __init__(self, what: str, policy: str) -> None:
+        super().__init__(
+            'nova does not let the user %s: the user needs the role admin, '
+            'or policy %s%s of Nova has to allow it' % (what, _POLICY, policy)
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,6 +76,24 @@ class Flavor:
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Server:
+    """A server, as far as it concerns us.
+
+    :param status: as Nova shows it, e.g. ``ACTIVE``.
+    :param host: of the compute service; None where the server is nowhere.
+    :param changed_at: by Nova's clock, in seconds since the epoch.
+    :param extra_specs: of its flavor; None when Nova does not show them.
+    """
+
+    id: str
+    status: str
+    host: str | None
+    changed_at: float
+    vcpus: int
+    extra_specs: Mapping[str, str] | None
+
+
 class Compute:
     """One Nova.
 
@@ -58,58 +104,130 @@ class Compute:
         self._adapter = adapter
 
     def flavors(self) -> list[Flavor]:
-        """All of them, private ones too."""
-        found: list[Flavor] = []
-        marker: dict[str, str] = {}
-        while True:
-            page = self._send('GET', '/flavors/detail', params={
-                'is_public': 'None', 'limit': str(_PAGE), **marker},
-            ).json()['flavors']
-            found.extend(Flavor(
-                one['id'], one['name'], one['vcpus'], one['extra_specs'])
-                for one in page)
-            if len(page) < _PAGE:
-                return found
-            marker = {'marker': page[-1]['id']}
+        """All of them, private ones too.
 
-    def set_extra_specs(self, flavor: Flavor,
-                        extra_specs: Mapping[str, str]) -> None:
+        :raises Forbidden: when Nova leaves out what flavors promise; so it
+            does, without a word, for users that lack the right.
+        """
+        found = []
+        for one in self._pages(
+            '/flavors/detail', 'flavors', 'id', is_public='None'
+        ):
+            if 'extra_specs' not in one:
+                raise Forbidden('see extra specs of flavors', _SHOW_SPECS)
+            found.append(
+                Flavor(
+                    one['id'], one['name'], one['vcpus'], one['extra_specs']
+                )
+            )
+        return found
+
+    def servers(self, host: str) -> list[Server]:
+        """All servers of a host, whosever they are.
+
+        :param host: of the compute service, or of the hypervisor.
+        :raises Forbidden: when the user does not see all of them.
+        """
+        found: list[Server] = []
+        for by, name in (('host', _HOST), ('node', _NODE)):
+            for one in self._pages(
+                '/servers/detail',
+                'servers',
+                'id',
+                _ALL_SERVERS,
+                all_tenants='1',
+                **{by: host},
+            ):
+                # Nova leaves it out, and what was asked for as well, for
+                # users that lack the right.
+                if name not in one:
+                    raise Forbidden('see hosts of servers', _SEE_HOSTS)
+                if one[name] == host:
+                    found.append(_server(one))
+            if found:
+                break
+        return found
+
+    def set_extra_specs(
+        self, flavor: Flavor, extra_specs: Mapping[str, str]
+    ) -> None:
         """Add or replace some, all at once.
 
         :raises Rejected: when Nova doesn't take one of them.
         """
-        self._send('POST', '/flavors/%s/os-extra_specs' % flavor.id,
-                   {'extra_specs': dict(extra_specs)})
+        self._send(
+            'POST',
+            paths.of('flavors', flavor.id, 'os-extra_specs'),
+            {'extra_specs': dict(extra_specs)},
+            policy=_SET_SPECS,
+        )
 
     def unset_extra_spec(self, flavor: Flavor, name: str) -> None:
         """Delete one; fine when it is gone."""
-        self._send('DELETE', '/flavors/%s/os-extra_specs/%s' % (
-            flavor.id, name), fine=(404,))
+        self._send(
+            'DELETE',
+            paths.of('flavors', flavor.id, 'os-extra_specs', name),
+            fine=(404,),
+            policy=_UNSET_SPECS,
+        )
+
+    def has_service(self, host: str) -> bool:
+        """Whether there is a compute service on a host."""
+        found = self._send(
+            'GET',
+            '/os-services',
+            policy=_SERVICES,
+            params={'binary': 'nova-compute', 'host': host},
+        )
+        return bool(found.json()['services'])
 
     def knows(self, consumer: str) -> bool:
         """Whether a claim is a server's, or that of one that moves.
 
         While a server moves, the claim on the host that it leaves is its
-        migration's.
+        migration's. Nova does not know a server of another project when the
+        user may not see those: find out with :meth:`servers` first.
         """
-        answer = self._send('GET', '/servers/' + consumer, fine=(404,))
-        return answer.status_code != 404 or consumer in self._moving()
+        answer = self._send(
+            'GET', paths.of('servers', consumer), fine=(404,), policy=_SERVER
+        )
+        return answer.status_code != 404 or any(
+            one['uuid'] == consumer and one['status'] not in _OVER
+            for one in self._pages(
+                '/os-migrations', 'migrations', 'uuid', _MIGRATIONS
+            )
+        )
 
-    def _moving(self) -> set[str]:
-        found: set[str] = set()
+    def _pages(
+        self,
+        path: str,
+        name: str,
+        key: str,
+        policy: str | None = None,
+        **params: str,
+    ) -> Iterator[dict[str, ty.Any]]:
         marker: dict[str, str] = {}
         while True:
-            page = self._send('GET', '/os-migrations', params={
-                'limit': str(_PAGE), **marker}).json()['migrations']
-            found.update(one['uuid'] for one in page
-                         if one['status'] not in _OVER)
+            page = self._send(
+                'GET',
+                path,
+                policy=policy,
+                params={**params, 'limit': str(_PAGE), **marker},
+            ).json()[name]
+            yield from page
             if len(page) < _PAGE:
-                return found
-            marker = {'marker': page[-1]['uuid']}
+                return
+            marker = {'marker': page[-1][key]}
 
-    def _send(self, method: str, path: str, body: ty.Any = None,
-              params: Mapping[str, str] | None = None,
-              fine: tuple[int, ...] = ()) -> requests.Response:
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: ty.Any = None,
+        params: Mapping[str, str] | None = None,
+        fine: tuple[int, ...] = (),
+        policy: str | None = None,
+    ) -> requests.Response:
         more: dict[str, ty.Any] = {}
         if body is not None:
             more['json'] = body
@@ -117,28 +235,49 @@ class Compute:
             more['params'] = params
         try:
             answer = self._adapter.request(
-                path, method, raise_exc=False, headers={
+                path,
+                method,
+                raise_exc=False,
+                headers={
                     'Accept': 'application/json',
-                    'OpenStack-API-Version': 'compute ' + MICROVERSION},
-                **more)
+                    'OpenStack-API-Version': 'compute ' + MICROVERSION,
+                },
+                **more,
+            )
         except exceptions.ClientException as problem:
             raise session.Unavailable(
-                'nova does not answer: %s' % problem) from None
+                'nova does not answer: %s' % problem
+            ) from None
         if answer.status_code < 400 or answer.status_code in fine:
             return answer
+        if answer.status_code == 403 and policy is not None:
+            raise Forbidden('%s %s' % (method, path), policy)
         said = 'nova says to %s %s: %d %s' % (
-            method, path, answer.status_code, _detail(answer))
-        if answer.status_code >= 500 or answer.status_code in (
-                401, 403, 406):
+            method,
+            path,
+            answer.status_code,
+            _detail(answer),
+        )
+        if answer.status_code >= 500 or answer.status_code in (401, 403, 406):
             raise session.Unavailable(said)
         raise Rejected(said)
+
+
+def _server(one: Mapping[str, ty.Any]) -> Server:
+    return Server(
+        one['id'],
+        one['status'],
+        one.get(_HOST),
+        datetime.datetime.fromisoformat(one['updated']).timestamp(),
+        one['flavor']['vcpus'],
+        one['flavor'].get('extra_specs'),
+    )
 
 
 def _detail(answer: requests.Response) -> str:
     try:
         # {"badRequest": {"code": 400, "message": "..."}}
         text = next(iter(answer.json().values()))['message']
-    except (ValueError, LookupError, TypeError, AttributeError,
-            StopIteration):
+    except (ValueError, LookupError, TypeError, AttributeError, StopIteration):
         text = answer.reason or ''
     return ' '.join(str(text).split())[:300]

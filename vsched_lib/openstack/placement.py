@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Placement's API, as far as vsched uses it.
 
@@ -28,6 +18,7 @@ from keystoneauth1 import adapter as adapters
 from keystoneauth1 import exceptions
 import requests
 
+from vsched_lib.openstack import paths
 from vsched_lib.openstack import session
 
 #: The oldest microversion that will do: an inventory may be all reserved
@@ -81,8 +72,12 @@ class Inventory:
     @classmethod
     def of(cls, data: Mapping[str, ty.Any]) -> ty.Self:
         """From what placement answered."""
-        return cls(**{field.name: data[field.name]
-                      for field in dataclasses.fields(cls)})
+        return cls(
+            **{
+                field.name: data[field.name]
+                for field in dataclasses.fields(cls)
+            }
+        )
 
 
 class Placement:
@@ -114,7 +109,8 @@ class Placement:
             if most < LOWEST:
                 raise Rejected(
                     'placement knows microversion %s at most; %d.%d is the '
-                    'oldest that will do' % (newest, *LOWEST))
+                    'oldest that will do' % (newest, *LOWEST)
+                )
             self._version = ty.cast(tuple[int, int], min(most, HIGHEST))
         return self._version
 
@@ -135,24 +131,38 @@ class Placement:
 
         :raises Conflict: when there is one of that name.
         """
-        return _provider(self._send('POST', '/resource_providers', {
-            'uuid': str(uuids.uuid4()), 'name': name,
-            'parent_provider_uuid': parent_uuid}).json())
+        return _provider(
+            self._send(
+                'POST',
+                '/resource_providers',
+                {
+                    'uuid': str(uuids.uuid4()),
+                    'name': name,
+                    'parent_provider_uuid': parent_uuid,
+                },
+            ).json()
+        )
 
     def reparent(self, provider: Provider, parent_uuid: str) -> Provider:
         """Put a provider below another one."""
-        return _provider(self._send(
-            'PUT', '/resource_providers/' + provider.uuid, {
-                'name': provider.name,
-                'parent_provider_uuid': parent_uuid}).json())
+        return _provider(
+            self._send(
+                'PUT',
+                paths.of('resource_providers', provider.uuid),
+                {'name': provider.name, 'parent_provider_uuid': parent_uuid},
+            ).json()
+        )
 
     def delete(self, provider: Provider) -> None:
         """Delete a provider; fine when it is gone.
 
         :raises InUse: when instances have claims on it.
         """
-        answer = self._send('DELETE', '/resource_providers/' + provider.uuid,
-                            fine=(404, 409))
+        answer = self._send(
+            'DELETE',
+            paths.of('resource_providers', provider.uuid),
+            fine=(404, 409),
+        )
         if answer.status_code == 409:
             raise InUse(_detail(answer))
 
@@ -161,93 +171,128 @@ class Placement:
 
     def inventories(self, uuid: str) -> tuple[int, dict[str, Inventory]]:
         """A provider's generation, and its inventories by class."""
-        found = self._get('/resource_providers/%s/inventories' % uuid)
+        found = self._get(paths.of('resource_providers', uuid, 'inventories'))
         return found['resource_provider_generation'], {
             name: Inventory.of(one)
-            for name, one in found['inventories'].items()}
+            for name, one in found['inventories'].items()
+        }
 
-    def set_inventories(self, uuid: str, generation: int,
-                        inventories: Mapping[str, Inventory]) -> int:
+    def set_inventories(
+        self, uuid: str, generation: int, inventories: Mapping[str, Inventory]
+    ) -> int:
         """Replace a provider's inventories.
 
         :returns: the new generation.
         :raises Conflict: when the generation isn't the newest.
         """
-        return ty.cast(int, self._send(
-            'PUT', '/resource_providers/%s/inventories' % uuid, {
-                'resource_provider_generation': generation,
-                'inventories': {
-                    name: dataclasses.asdict(one)
-                    for name, one in inventories.items()}},
-        ).json()['resource_provider_generation'])
+        return ty.cast(
+            int,
+            self._send(
+                'PUT',
+                paths.of('resource_providers', uuid, 'inventories'),
+                {
+                    'resource_provider_generation': generation,
+                    'inventories': {
+                        name: dataclasses.asdict(one)
+                        for name, one in inventories.items()
+                    },
+                },
+            ).json()['resource_provider_generation'],
+        )
 
     def traits(self, uuid: str) -> tuple[int, frozenset[str]]:
         """A provider's generation, and its traits."""
-        found = self._get('/resource_providers/%s/traits' % uuid)
+        found = self._get(paths.of('resource_providers', uuid, 'traits'))
         return found['resource_provider_generation'], frozenset(
-            found['traits'])
+            found['traits']
+        )
 
-    def set_traits(self, uuid: str, generation: int,
-                   traits: Iterable[str]) -> int:
+    def set_traits(
+        self, uuid: str, generation: int, traits: Iterable[str]
+    ) -> int:
         """Replace a provider's traits.
 
         :returns: the new generation.
         :raises Conflict: when the generation isn't the newest.
         """
-        return ty.cast(int, self._send(
-            'PUT', '/resource_providers/%s/traits' % uuid, {
-                'resource_provider_generation': generation,
-                'traits': sorted(traits)},
-        ).json()['resource_provider_generation'])
+        return ty.cast(
+            int,
+            self._send(
+                'PUT',
+                paths.of('resource_providers', uuid, 'traits'),
+                {
+                    'resource_provider_generation': generation,
+                    'traits': sorted(traits),
+                },
+            ).json()['resource_provider_generation'],
+        )
 
     def ensure_class(self, name: str) -> None:
         """Have placement know a resource class."""
-        self._send('PUT', '/resource_classes/' + name)
+        self._send('PUT', paths.of('resource_classes', name))
 
     def ensure_trait(self, name: str) -> None:
         """Have placement know a trait."""
-        self._send('PUT', '/traits/' + name)
+        self._send('PUT', paths.of('traits', name))
 
     # Claims
 
     def claims(self, uuid: str, resource_class: str) -> dict[str, int]:
         """What each consumer has of a provider."""
-        found = self._get('/resource_providers/%s/allocations' % uuid)
-        return {consumer: one['resources'][resource_class]
-                for consumer, one in found['allocations'].items()
-                if resource_class in one['resources']}
+        found = self._get(paths.of('resource_providers', uuid, 'allocations'))
+        return {
+            consumer: one['resources'][resource_class]
+            for consumer, one in found['allocations'].items()
+            if resource_class in one['resources']
+        }
 
     def withdraw(self, consumer: str, provider_uuid: str) -> None:
         """Take a consumer's claims on one provider away, and no others.
 
         :raises Conflict: when its claims changed meanwhile.
         """
-        found = self._get('/allocations/' + consumer)
-        kept = {uuid: {'resources': one['resources']}
-                for uuid, one in found['allocations'].items()
-                if uuid != provider_uuid}
+        found = self._get(paths.of('allocations', consumer))
+        kept = {
+            uuid: {'resources': one['resources']}
+            for uuid, one in found['allocations'].items()
+            if uuid != provider_uuid
+        }
         if len(kept) == len(found['allocations']):
             return
-        self._send('PUT', '/allocations/' + consumer, {
-            'allocations': kept,
-            'project_id': found['project_id'], 'user_id': found['user_id'],
-            'consumer_generation': found['consumer_generation']})
+        self._send(
+            'PUT',
+            paths.of('allocations', consumer),
+            {
+                'allocations': kept,
+                'project_id': found['project_id'],
+                'user_id': found['user_id'],
+                'consumer_generation': found['consumer_generation'],
+            },
+        )
 
     # Requests
 
-    def _get(self, path: str, params: Mapping[str, str] | None = None,
-             ) -> dict[str, ty.Any]:
-        return ty.cast(dict[str, ty.Any], self._send(
-            'GET', path, params=params).json())
+    def _get(
+        self, path: str, params: Mapping[str, str] | None = None
+    ) -> dict[str, ty.Any]:
+        return ty.cast(
+            dict[str, ty.Any], self._send('GET', path, params=params).json()
+        )
 
-    def _send(self, method: str, path: str, body: ty.Any = None,
-              params: Mapping[str, str] | None = None,
-              fine: tuple[int, ...] = (),
-              versioned: bool = True) -> requests.Response:
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: ty.Any = None,
+        params: Mapping[str, str] | None = None,
+        fine: tuple[int, ...] = (),
+        versioned: bool = True,
+    ) -> requests.Response:
         headers = {'Accept': 'application/json'}
         if versioned:
             headers['OpenStack-API-Version'] = 'placement %d.%d' % (
-                self.version)
+                self.version
+            )
         more: dict[str, ty.Any] = {}
         if body is not None:
             more['json'] = body
@@ -255,14 +300,20 @@ class Placement:
             more['params'] = params
         try:
             answer = self._adapter.request(
-                path, method, headers=headers, raise_exc=False, **more)
+                path, method, headers=headers, raise_exc=False, **more
+            )
         except exceptions.ClientException as problem:
             raise session.Unavailable(
-                'placement does not answer: %s' % problem) from None
+                'placement does not answer: %s' % problem
+            ) from None
         if answer.status_code < 400 or answer.status_code in fine:
             return answer
         said = '%s %s: %d %s' % (
-            method, path, answer.status_code, _detail(answer))
+            method,
+            path,
+            answer.status_code,
+            _detail(answer),
+        )
         if answer.status_code == 409:
             raise (InUse if _code(answer) == _IN_USE else Conflict)(said)
         if answer.status_code == 500 and _OVERTAKEN in said:
@@ -279,8 +330,12 @@ _OVERTAKEN = 'concurrently updated'
 
 
 def _provider(data: Mapping[str, ty.Any]) -> Provider:
-    return Provider(data['uuid'], data['name'], data['generation'],
-                    data['parent_provider_uuid'])
+    return Provider(
+        data['uuid'],
+        data['name'],
+        data['generation'],
+        data['parent_provider_uuid'],
+    )
 
 
 def _error(answer: requests.Response) -> Mapping[str, ty.Any]:

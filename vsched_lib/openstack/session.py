@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """How a service of OpenStack is reached, with keystone or without.
 
@@ -17,6 +7,7 @@ says how to authenticate, ``password`` and its like ask keystone,
 ``admin_token`` with ``endpoint`` and ``token`` needs none.
 """
 
+from collections.abc import Sequence
 import copy
 import itertools
 
@@ -33,25 +24,39 @@ class Unavailable(Exception):
     """A service can't be reached, or doesn't let us in."""
 
 
-def _opts(service_type: str) -> list[cfg.Opt]:
+#: Which endpoints of a service are taken, the first that there is.
+INTERFACES = ('internal', 'public')
+
+
+def _opts(
+    service_type: str, interfaces: Sequence[str] | None = INTERFACES
+) -> list[cfg.Opt]:
     # A group written for Nova may hold the deprecated "interface", which
     # keystoneauth does not take together with a default of its successor.
     opts = copy.deepcopy(
-        loading.get_session_conf_options() +
-        loading.get_adapter_conf_options(include_deprecated=False))
-    cfg.set_defaults(opts, timeout=TIMEOUT_S, service_type=service_type,
-                     valid_interfaces=['internal', 'public'])
+        loading.get_session_conf_options()
+        + loading.get_adapter_conf_options(include_deprecated=False)
+    )
+    cfg.set_defaults(opts, timeout=TIMEOUT_S, service_type=service_type)
+    if interfaces is not None:
+        cfg.set_defaults(opts, valid_interfaces=list(interfaces))
     return opts
 
 
-def register_opts(conf: cfg.ConfigOpts, group: str,
-                  service_type: str) -> None:
+def register_opts(
+    conf: cfg.ConfigOpts,
+    group: str,
+    service_type: str,
+    interfaces: Sequence[str] | None = INTERFACES,
+) -> None:
     """Make the options of one service known.
 
     :param group: which holds them.
     :param service_type: as in keystone's catalogue.
+    :param interfaces: the default of ``valid_interfaces``; keystoneauth's
+        own when None.
     """
-    conf.register_opts(_opts(service_type), group=group)
+    conf.register_opts(_opts(service_type, interfaces), group=group)
     loading.register_auth_conf_options(conf, group)
 
 
@@ -59,10 +64,11 @@ def sample_opts(service_type: str) -> list[cfg.Opt]:
     """The options for a generated sample, the usual plugins' included."""
     found: dict[str, cfg.Opt] = {}
     for opt in itertools.chain(
-            loading.get_auth_common_conf_options(),
-            loading.get_auth_plugin_conf_options('password'),
-            loading.get_auth_plugin_conf_options('admin_token'),
-            _opts(service_type)):
+        loading.get_auth_common_conf_options(),
+        loading.get_auth_plugin_conf_options('password'),
+        loading.get_auth_plugin_conf_options('admin_token'),
+        _opts(service_type),
+    ):
         found.setdefault(opt.name, opt)
     return list(found.values())
 
@@ -84,8 +90,10 @@ def connect(conf: cfg.ConfigOpts, group: str) -> adapter.Adapter:
         if auth is None:
             raise Unavailable('[%s] auth_type is not set' % group)
         session = loading.load_session_from_conf_options(
-            conf, group, auth=auth)
+            conf, group, auth=auth
+        )
         return loading.load_adapter_from_conf_options(
-            conf, group, session=session, auth=auth)
+            conf, group, session=session, auth=auth
+        )
     except (exceptions.ClientException, cfg.Error, OSError) as problem:
         raise Unavailable('[%s]: %s' % (group, problem)) from None

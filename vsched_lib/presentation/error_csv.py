@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """An error profile as a table for other programs."""
 
@@ -22,15 +12,29 @@ from vsched_lib.model import error
 CONFIDENCES_PCT = (80, 95)
 
 _QUANTILES = tuple(
-    'p%d_ppm' % (part_ppm // 10_000) for part_ppm in error.QUANTILES_PPM)
+    'p%d_ppm' % (part_ppm // 10_000) for part_ppm in error.QUANTILES_PPM
+)
 
 #: The columns. ``size_bound_``: 99 of 100 errors are not larger, at this
 #: confidence; empty when there are too few samples to say.
 COLUMNS = (
-    'backend', 'period_us', 'share_pct', 'contenders', 'probe', 'n',
-    'mean_ppm', 'min_ppm', 'max_ppm', *_QUANTILES,
-    'abs_p50_ppm', 'abs_p95_ppm', 'abs_p99_ppm', 'long_mean_ppm',
-    *('size_bound_%d_ppm' % one for one in CONFIDENCES_PCT), 'window_us')
+    'backend',
+    'period_us',
+    'share_pct',
+    'contenders',
+    'probe',
+    'n',
+    'mean_ppm',
+    'min_ppm',
+    'max_ppm',
+    *_QUANTILES,
+    'abs_p50_ppm',
+    'abs_p95_ppm',
+    'abs_p99_ppm',
+    'long_mean_ppm',
+    *('size_bound_%d_ppm' % one for one in CONFIDENCES_PCT),
+    'window_us',
+)
 
 
 def render(profile: profiles.ErrorProfile) -> str:
@@ -40,18 +44,23 @@ def render(profile: profiles.ErrorProfile) -> str:
         newline.
     """
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, extrasaction='ignore',
-                            lineterminator='\n')
+    writer = csv.DictWriter(
+        text, COLUMNS, extrasaction='ignore', lineterminator='\n'
+    )
     writer.writeheader()
     for point in profile.points:
-        writer.writerow({
-            **{name: getattr(point, name, '') for name in COLUMNS},
-            'probe': point.probe.value,
-            'share_pct': '%g' % (point.share_ppm / 10_000),
-            **dict(zip(_QUANTILES, point.quantiles_ppm,
-                       strict=False)),
-            **{'size_bound_%d_ppm' % one: _bound(point, one)
-               for one in CONFIDENCES_PCT}})
+        writer.writerow(
+            {
+                **{name: getattr(point, name, '') for name in COLUMNS},
+                'probe': point.probe.value,
+                'share_pct': '%g' % (point.share_ppm / 10_000),
+                **dict(zip(_QUANTILES, point.quantiles_ppm, strict=False)),
+                **{
+                    'size_bound_%d_ppm' % one: _bound(point, one)
+                    for one in CONFIDENCES_PCT
+                },
+            }
+        )
     return text.getvalue()
 
 

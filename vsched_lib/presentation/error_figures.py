@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """How the pictures of an error profile are drawn.
 
@@ -44,8 +34,13 @@ _PAPER = 'Xen in HPL-2007-25'
 _SHADED = 'shaded: within %g %%' % pages.NEEDED_PCT
 
 # Okabe and Ito: told apart by everyone.
-_COLOURS = {'deadline': '#0072B2', 'cfs': '#D55E00', 'rtds': '#009E73',
-            'credit2': '#CC79A7', 'credit': '#B8860B'}
+_COLOURS = {
+    'deadline': '#0072B2',
+    'cfs': '#D55E00',
+    'rtds': '#009E73',
+    'credit2': '#CC79A7',
+    'credit': '#B8860B',
+}
 _OTHER = '#444444'
 
 _SMALL = 7.5
@@ -66,11 +61,13 @@ _LEFT, _BOTTOM = 0.85, 0.6
 # The places of quantiles in a point.
 _P1, _P5, _P50, _P95, _P99 = (
     error.QUANTILES_PPM.index(part)
-    for part in (10_000, 50_000, 500_000, 950_000, 990_000))
+    for part in (10_000, 50_000, 500_000, 950_000, 990_000)
+)
 
 
-def draw(profile: profiles.ErrorProfile, name: str,
-         host: str) -> figures.Figure:
+def draw(
+    profile: profiles.ErrorProfile, name: str, host: str
+) -> figures.Figure:
     """The figure of this name.
 
     :param name: ``error``, ``cdf`` or ``mean``.
@@ -79,39 +76,57 @@ def draw(profile: profiles.ErrorProfile, name: str,
     lines = error_series.subtitles(profile, host)
     warnings = error_series.warnings(profile)
     if not series:
-        page = pages.Page(
-            8, 1.5, 'Error of CPU allocation', lines, warnings)
-        page.figure.text(0.5, 0.75 / page.height,
-                         'This profile has no points to draw.', size=11,
-                         color=pages.GREY, ha='center', va='center')
+        page = pages.Page(8, 1.5, 'Error of CPU allocation', lines, warnings)
+        page.figure.text(
+            0.5,
+            0.75 / page.height,
+            'This profile has no points to draw.',
+            size=11,
+            color=pages.GREY,
+            ha='center',
+            va='center',
+        )
         return page.figure
     return _DRAWERS[name](series, lines, warnings)
 
 
-def _error(series: Sequence[error_series.Series], lines: list[str],
-           warnings: list[str]) -> figures.Figure:
+def _error(
+    series: Sequence[error_series.Series],
+    lines: list[str],
+    warnings: list[str],
+) -> figures.Figure:
     """Figure 6: a panel for each backend, period and contention."""
-    rows = list(dict.fromkeys(
-        (one.backend, one.period_us) for one in series))
+    rows = list(dict.fromkeys((one.backend, one.period_us) for one in series))
     columns = sorted({(one.contenders, one.probe) for one in series})
-    found = {((one.backend, one.period_us), (one.contenders, one.probe)): one
-             for one in series}
+    found = {
+        ((one.backend, one.period_us), (one.contenders, one.probe)): one
+        for one in series
+    }
     width = 4.3 if len(columns) > 1 else 6.0
     height, gap = 2.2, 0.85
     page = pages.Page(
         _LEFT + len(columns) * (width + 0.25) + 1.7,
         len(rows) * (height + gap) + 0.25,
-        'Error of CPU allocation at each promised share', [
-            *lines, 'dot: median · thick bar: p5 to p95 · thin bar: p1 to '
-            'p99 · line: lowest to highest · %s · dashed: %s' % (
-                _SHADED, _PAPER)], warnings)
+        'Error of CPU allocation at each promised share',
+        [
+            *lines,
+            'dot: median · thick bar: p5 to p95 · thin bar: p1 to '
+            'p99 · line: lowest to highest · %s · dashed: %s'
+            % (_SHADED, _PAPER),
+        ],
+        warnings,
+    )
     low, high = _limits(series, 10, 100)
     shares = _shares(series)
     for (row, where), (column, beside) in itertools.product(
-            enumerate(rows), enumerate(columns)):
+        enumerate(rows), enumerate(columns)
+    ):
         axes = page.panel(
             _LEFT + column * (width + 0.25),
-            _BOTTOM + (len(rows) - 1 - row) * (height + gap), width, height)
+            _BOTTOM + (len(rows) - 1 - row) * (height + gap),
+            width,
+            height,
+        )
         pages.share_axis(axes, shares, row == len(rows) - 1)
         pages.error_axis(axes, 'y', _LINEAR_PCT, low, high)
         axes.tick_params(labelleft=not column)
@@ -121,8 +136,14 @@ def _error(series: Sequence[error_series.Series], lines: list[str],
         if (where, beside) in found:
             _bars(axes, found[where, beside])
         else:
-            axes.text(0.5, 0.3, 'not measured', color=pages.GREY,
-                      ha='center', transform=axes.transAxes)
+            axes.text(
+                0.5,
+                0.3,
+                'not measured',
+                color=pages.GREY,
+                ha='center',
+                transform=axes.transAxes,
+            )
     return page.figure
 
 
@@ -132,56 +153,109 @@ def _bars(axes: axes_.Axes, one: error_series.Series) -> None:
     shares = [_pct(point.share_ppm) for point in one.points]
     parts = [point.quantiles_ppm for point in one.points]
     for width, ends in (
-            (0.8, [(point.min_ppm, point.max_ppm) for point in one.points]),
-            (2.0, [(part[_P1], part[_P99]) for part in parts]),
-            (4.6, [(part[_P5], part[_P95]) for part in parts])):
-        axes.vlines(shares, [_pct(low) for low, _ in ends],
-                    [_pct(high) for _, high in ends], colors=colour,
-                    linewidths=width)
-    axes.plot(shares, [_pct(part[_P50]) for part in parts], linestyle='',
-              marker='o', markersize=4.2, color='white',
-              markeredgecolor=colour, markeredgewidth=1.2)
-    axes.text(0, 1.105, '%s, period %s' % (one.name, one.period),
-              transform=axes.transAxes, color=colour, weight='bold',
-              parse_math=False)
-    axes.text(0, 1.02, 'worst p99 of |error|: ' + ', '.join(
-        '%s at shares %s' % (worst, which) for worst, which in (
-            (one.worst(True), 'from 10 % up'), (one.worst(False), 'below'))
-        if worst), transform=axes.transAxes, color=pages.GREY, size=8)
+        (0.8, [(point.min_ppm, point.max_ppm) for point in one.points]),
+        (2.0, [(part[_P1], part[_P99]) for part in parts]),
+        (4.6, [(part[_P5], part[_P95]) for part in parts]),
+    ):
+        axes.vlines(
+            shares,
+            [_pct(low) for low, _ in ends],
+            [_pct(high) for _, high in ends],
+            colors=colour,
+            linewidths=width,
+        )
+    axes.plot(
+        shares,
+        [_pct(part[_P50]) for part in parts],
+        linestyle='',
+        marker='o',
+        markersize=4.2,
+        color='white',
+        markeredgecolor=colour,
+        markeredgewidth=1.2,
+    )
+    axes.text(
+        0,
+        1.105,
+        '%s, period %s' % (one.name, one.period),
+        transform=axes.transAxes,
+        color=colour,
+        weight='bold',
+        parse_math=False,
+    )
+    axes.text(
+        0,
+        1.02,
+        'worst p99 of |error|: '
+        + ', '.join(
+            '%s at shares %s' % (worst, which)
+            for worst, which in (
+                (one.worst(True), 'from 10 % up'),
+                (one.worst(False), 'below'),
+            )
+            if worst
+        ),
+        transform=axes.transAxes,
+        color=pages.GREY,
+        size=8,
+    )
 
 
 def _references(axes: axes_.Axes, named: bool) -> None:
     """What the paper found, as lines."""
     for level, text in (
-            (CREDIT_TENTH_PCT, 'Xen Credit: 10 %% beyond %g %%'),
-            (SEDF_MAX_PCT, 'Xen SEDF: max %g %%')):
-        axes.axhline(level, color=pages.PALE, lw=0.8, ls=(0, (4, 3)),
-                     zorder=1)
+        (CREDIT_TENTH_PCT, 'Xen Credit: 10 %% beyond %g %%'),
+        (SEDF_MAX_PCT, 'Xen SEDF: max %g %%'),
+    ):
+        axes.axhline(level, color=pages.PALE, lw=0.8, ls=(0, (4, 3)), zorder=1)
         if named:
-            axes.text(1.015, level, text % level, color=pages.GREY,
-                      size=_SMALL, va='center',
-                      transform=axes.get_yaxis_transform())
+            axes.text(
+                1.015,
+                level,
+                text % level,
+                color=pages.GREY,
+                size=_SMALL,
+                va='center',
+                transform=axes.get_yaxis_transform(),
+            )
 
 
-def _cdf(series: Sequence[error_series.Series], lines: list[str],
-         warnings: list[str]) -> figures.Figure:
+def _cdf(
+    series: Sequence[error_series.Series],
+    lines: list[str],
+    warnings: list[str],
+) -> figures.Figure:
     """Figure 7: a panel for each period, all shares together."""
     periods = _by_period(series)
     names = max(map(len, periods.values()))
     height = _CDF_HEIGHT + _NAME_HEIGHT * names
     page = pages.Page(
-        9.2, len(periods) * (height + 0.75) + 0.1,
-        'How many windows err by how much', [
-            *lines, ' · '.join((
-                'all shares together', 'left: got less, right: got more',
-                *_key(series), _SHADED, 'diamonds: ' + _PAPER))],
-        warnings)
+        9.2,
+        len(periods) * (height + 0.75) + 0.1,
+        'How many windows err by how much',
+        [
+            *lines,
+            ' · '.join(
+                (
+                    'all shares together',
+                    'left: got less, right: got more',
+                    *_key(series),
+                    _SHADED,
+                    'diamonds: ' + _PAPER,
+                )
+            ),
+        ],
+        warnings,
+    )
     low, high = _limits(series, 100, 100)
     step = (_FLOOR_PCT / _CEILING_PCT) ** (_NAME_HEIGHT / _CDF_HEIGHT)
     for row, (period, group) in enumerate(periods.items()):
         axes = page.panel(
-            _LEFT, _BOTTOM + (len(periods) - 1 - row) * (height + 0.75),
-            8.1, height)
+            _LEFT,
+            _BOTTOM + (len(periods) - 1 - row) * (height + 0.75),
+            8.1,
+            height,
+        )
         pages.error_axis(axes, 'x', _CDF_LINEAR_PCT, low, high)
         axes.set_xlabel('error of a window, % of the promise')
         axes.set_ylabel('windows beyond, %')
@@ -189,10 +263,22 @@ def _cdf(series: Sequence[error_series.Series], lines: list[str],
         axes.set_ylim(_FLOOR_PCT * step ** (names + 0.4), _CEILING_PCT)
         pages.ticks(axes.yaxis, [0.1, 1, 10, 100])
         axes.axhline(1, color=pages.PALE, lw=0.6, zorder=1)
-        axes.text(0.997, 1.08, '1 window in 100', size=_SMALL, ha='right',
-                  color=pages.GREY, transform=axes.get_yaxis_transform())
-        axes.text(0, 1.02, 'period ' + period, weight='bold',
-                  transform=axes.transAxes)
+        axes.text(
+            0.997,
+            1.08,
+            '1 window in 100',
+            size=_SMALL,
+            ha='right',
+            color=pages.GREY,
+            transform=axes.get_yaxis_transform(),
+        )
+        axes.text(
+            0,
+            1.02,
+            'period ' + period,
+            weight='bold',
+            transform=axes.transAxes,
+        )
         _marks(axes)
         _tails(axes, group, step)
     return page.figure
@@ -201,19 +287,27 @@ def _cdf(series: Sequence[error_series.Series], lines: list[str],
 def _marks(axes: axes_.Axes) -> None:
     """What the paper found, as points."""
     for x, y, text in (
-            (CREDIT_TENTH_PCT, 10, 'Xen\nCredit'),
-            (LESS_PCT, 10, 'Xen\nCredit'),
-            (SEDF_MAX_PCT, SEDF_LESS_PART_PCT, 'Xen\nSEDF'),
-            (LESS_PCT, SEDF_LESS_PART_PCT, 'Xen\nSEDF')):
+        (CREDIT_TENTH_PCT, 10, 'Xen\nCredit'),
+        (LESS_PCT, 10, 'Xen\nCredit'),
+        (SEDF_MAX_PCT, SEDF_LESS_PART_PCT, 'Xen\nSEDF'),
+        (LESS_PCT, SEDF_LESS_PART_PCT, 'Xen\nSEDF'),
+    ):
         axes.plot([x], [y], marker='D', markersize=4, color=pages.PALE)
         axes.annotate(
-            text, (x, y), (math.copysign(6, x), 0), size=_SMALL,
-            textcoords='offset points', color=pages.GREY, va='center',
-            ha='left' if x > 0 else 'right')
+            text,
+            (x, y),
+            (math.copysign(6, x), 0),
+            size=_SMALL,
+            textcoords='offset points',
+            color=pages.GREY,
+            va='center',
+            ha='left' if x > 0 else 'right',
+        )
 
 
-def _tails(axes: axes_.Axes, group: Iterable[error_series.Series],
-           step: float) -> None:
+def _tails(
+    axes: axes_.Axes, group: Iterable[error_series.Series], step: float
+) -> None:
     """Both tails of each series, with its name below the longer one.
 
     The farther out a tail ends, the lower is its name. It is written
@@ -221,62 +315,106 @@ def _tails(axes: axes_.Axes, group: Iterable[error_series.Series],
     """
     ends = []
     for one in group:
-        found = [tail for tail in (
-            error_series.beyond(one.points, sign) for sign in (-1, 1))
-            if tail]
+        found = [
+            tail
+            for tail in (
+                error_series.beyond(one.points, sign) for sign in (-1, 1)
+            )
+            if tail
+        ]
         for tail in found:
             axes.plot(*zip(*tail, strict=True), **_line(one))
         if found:
-            ends.append((max((tail[-1] for tail in found),
-                             key=lambda end: abs(end[0])), one))
+            ends.append(
+                (
+                    max(
+                        (tail[-1] for tail in found),
+                        key=lambda end: abs(end[0]),
+                    ),
+                    one,
+                )
+            )
     ends.sort(key=lambda end: abs(end[0][0]))
     for row, ((x, y), one) in enumerate(ends):
         colour = _COLOURS.get(one.backend, _OTHER)
         level = _FLOOR_PCT * step ** (row + 0.6)
         axes.plot([x, x], [y, level], color=colour, lw=0.7, ls=':')
         axes.annotate(
-            '%s: %s to %s' % (one.name, *map(
-                error_series.percent, one.extent_ppm())),
-            (x, level), (-3 if x > 0 else 3, 0), color=colour, size=8.5,
-            textcoords='offset points', va='center', parse_math=False,
-            ha='right' if x > 0 else 'left')
+            '%s: %s to %s'
+            % (one.name, *map(error_series.percent, one.extent_ppm())),
+            (x, level),
+            (-3 if x > 0 else 3, 0),
+            color=colour,
+            size=8.5,
+            textcoords='offset points',
+            va='center',
+            parse_math=False,
+            ha='right' if x > 0 else 'left',
+        )
 
 
-def _mean(series: Sequence[error_series.Series], lines: list[str],
-          warnings: list[str]) -> figures.Figure:
+def _mean(
+    series: Sequence[error_series.Series],
+    lines: list[str],
+    warnings: list[str],
+) -> figures.Figure:
     """Figure 8: a panel for each period."""
     periods = _by_period(series)
     height = max(3.0, 0.2 * max(map(len, periods.values())))
     page = pages.Page(
-        9.2, len(periods) * (height + 0.75) + 0.1,
-        'Mean error at each promised share', [
-            *lines, ' · '.join((
-                'dot: all windows of a share together (in HPL-2007-25: '
-                '%d of 1 s)' % error.LONG_WINDOWS, *_key(series), _SHADED))],
-        warnings)
-    means = [_pct(point.long_mean_ppm)
-             for one in series for point in one.points]
+        9.2,
+        len(periods) * (height + 0.75) + 0.1,
+        'Mean error at each promised share',
+        [
+            *lines,
+            ' · '.join(
+                (
+                    'dot: all windows of a share together (in HPL-2007-25: '
+                    '%d of 1 s)' % error.LONG_WINDOWS,
+                    *_key(series),
+                    _SHADED,
+                )
+            ),
+        ],
+        warnings,
+    )
+    means = [
+        _pct(point.long_mean_ppm) for one in series for point in one.points
+    ]
     low, high = pages.limit(-min(means), 10), pages.limit(max(means), 10)
     shares = _shares(series)
     for row, (period, group) in enumerate(periods.items()):
         axes = page.panel(
-            _LEFT, _BOTTOM + (len(periods) - 1 - row) * (height + 0.75),
-            6.1, height)
+            _LEFT,
+            _BOTTOM + (len(periods) - 1 - row) * (height + 0.75),
+            6.1,
+            height,
+        )
         pages.share_axis(axes, shares, row == len(periods) - 1)
         pages.error_axis(axes, 'y', _LINEAR_PCT, low, high)
         axes.set_ylabel('mean error, % of the promise')
-        axes.text(0, 1.02, 'period ' + period, weight='bold',
-                  transform=axes.transAxes)
+        axes.text(
+            0,
+            1.02,
+            'period ' + period,
+            weight='bold',
+            transform=axes.transAxes,
+        )
         for one in group:
-            axes.plot([_pct(point.share_ppm) for point in one.points],
-                      [_pct(point.long_mean_ppm) for point in one.points],
-                      marker='o', markersize=3.5, **_line(one))
+            axes.plot(
+                [_pct(point.share_ppm) for point in one.points],
+                [_pct(point.long_mean_ppm) for point in one.points],
+                marker='o',
+                markersize=3.5,
+                **_line(one),
+            )
         _names(axes, group, 0.2 / height)
     return page.figure
 
 
-def _names(axes: axes_.Axes, group: Iterable[error_series.Series],
-           gap: float) -> None:
+def _names(
+    axes: axes_.Axes, group: Iterable[error_series.Series], gap: float
+) -> None:
     """The name of each line right of its last point, none over another.
 
     :param gap: between two names, as a part of the axis.
@@ -286,22 +424,40 @@ def _names(axes: axes_.Axes, group: Iterable[error_series.Series],
     for one in group:
         last = one.points[-1]
         x, y = place.transform(
-            (_pct(last.share_ppm), _pct(last.long_mean_ppm)))
+            (_pct(last.share_ppm), _pct(last.long_mean_ppm))
+        )
         ends.append((float(x), float(y), one))
     ends.sort(key=lambda end: end[1])
     for (x, y, one), height in zip(
-            ends, pages.spread([y for _, y, _ in ends], gap), strict=True):
+        ends, pages.spread([y for _, y, _ in ends], gap), strict=True
+    ):
         colour = _COLOURS.get(one.backend, _OTHER)
-        axes.plot([x + 0.01, 1.0, 1.03], [y, y, height], color=colour,
-                  lw=0.6, ls=':', transform=axes.transAxes, clip_on=False)
-        axes.text(1.035, height, one.name, color=colour, va='center',
-                  transform=axes.transAxes, parse_math=False)
+        axes.plot(
+            [x + 0.01, 1.0, 1.03],
+            [y, y, height],
+            color=colour,
+            lw=0.6,
+            ls=':',
+            transform=axes.transAxes,
+            clip_on=False,
+        )
+        axes.text(
+            1.035,
+            height,
+            one.name,
+            color=colour,
+            va='center',
+            transform=axes.transAxes,
+            parse_math=False,
+        )
 
 
 def _line(one: error_series.Series) -> dict[str, ty.Any]:
-    return {'color': _COLOURS.get(one.backend, _OTHER),
-            'lw': 1.8 if one.probe is profiles.Probe.THREAD else 1.0,
-            'ls': '-' if one.contenders else (0, (4, 1.5))}
+    return {
+        'color': _COLOURS.get(one.backend, _OTHER),
+        'lw': 1.8 if one.probe is profiles.Probe.THREAD else 1.0,
+        'ls': '-' if one.contenders else (0, (4, 1.5)),
+    }
 
 
 def _key(series: Sequence[error_series.Series]) -> list[str]:
@@ -314,16 +470,20 @@ def _key(series: Sequence[error_series.Series]) -> list[str]:
     return found
 
 
-def _limits(series: Iterable[error_series.Series], low: float,
-            high: float) -> tuple[float, float]:
+def _limits(
+    series: Iterable[error_series.Series], low: float, high: float
+) -> tuple[float, float]:
     """Where an axis of all errors ends, as sizes; not before these."""
     lowest, highest = zip(*(one.extent_ppm() for one in series), strict=True)
-    return (pages.limit(-_pct(min(lowest)), low),
-            pages.limit(_pct(max(highest)), high))
+    return (
+        pages.limit(-_pct(min(lowest)), low),
+        pages.limit(_pct(max(highest)), high),
+    )
 
 
-def _by_period(series: Iterable[error_series.Series]) -> dict[
-        str, list[error_series.Series]]:
+def _by_period(
+    series: Iterable[error_series.Series],
+) -> dict[str, list[error_series.Series]]:
     found: dict[str, list[error_series.Series]] = {}
     for one in sorted(series, key=lambda one: one.period_us):
         found.setdefault(one.period, []).append(one)
@@ -331,10 +491,14 @@ def _by_period(series: Iterable[error_series.Series]) -> dict[
 
 
 def _shares(series: Iterable[error_series.Series]) -> list[float]:
-    return sorted({_pct(point.share_ppm)
-                   for one in series for point in one.points})
+    return sorted(
+        {_pct(point.share_ppm) for one in series for point in one.points}
+    )
 
 
-_DRAWERS: dict[str, ty.Callable[
-    [Sequence[error_series.Series], list[str], list[str]],
-    figures.Figure]] = {'error': _error, 'cdf': _cdf, 'mean': _mean}
+_DRAWERS: dict[
+    str,
+    ty.Callable[
+        [Sequence[error_series.Series], list[str], list[str]], figures.Figure
+    ],
+] = {'error': _error, 'cdf': _cdf, 'mean': _mean}

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Pages and axes that the pictures share.
 
@@ -48,8 +38,14 @@ class Page:
     :param warnings: below them, in colour.
     """
 
-    def __init__(self, width: float, height: float, heading: str,
-                 lines: Sequence[str], warnings: Sequence[str]) -> None:
+    def __init__(
+        self,
+        width: float,
+        height: float,
+        heading: str,
+        lines: Sequence[str],
+        warnings: Sequence[str],
+    ) -> None:
         self.width = width
         lines, warnings = self._wrap(lines), self._wrap(warnings)
         self.height = height + 0.45 + 0.17 * len([*lines, *warnings])
@@ -65,27 +61,43 @@ class Page:
 
     def _wrap(self, lines: Iterable[str]) -> list[str]:
         # Between the facts of a line, not within one.
-        return [part.replace('\N{NO-BREAK SPACE}', ' ')
-                for line in lines for part in textwrap.wrap(
-                    line.replace(' ', '\N{NO-BREAK SPACE}').replace(
-                        '·\N{NO-BREAK SPACE}', '· '),
-                    int(self.width * _PER_INCH), break_on_hyphens=False)]
+        return [
+            part.replace('\N{NO-BREAK SPACE}', ' ')
+            for line in lines
+            for part in textwrap.wrap(
+                line.replace(' ', '\N{NO-BREAK SPACE}').replace(
+                    '·\N{NO-BREAK SPACE}', '· '
+                ),
+                int(self.width * _PER_INCH),
+                break_on_hyphens=False,
+            )
+        ]
 
     def _write(self, top: float, text: str, **looks: ty.Any) -> None:
         self.figure.text(
-            0.15 / self.width, 1 - top / self.height, text, va='top',
-            parse_math=False, **looks)
+            0.15 / self.width,
+            1 - top / self.height,
+            text,
+            va='top',
+            parse_math=False,
+            **looks,
+        )
 
-    def panel(self, left: float, bottom: float, width: float,
-              height: float) -> axes_.Axes:
+    def panel(
+        self, left: float, bottom: float, width: float, height: float
+    ) -> axes_.Axes:
         """Axes whose data fill this rectangle, counted from below."""
-        return self.figure.add_axes((
-            left / self.width, bottom / self.height, width / self.width,
-            height / self.height))
+        return self.figure.add_axes(
+            (
+                left / self.width,
+                bottom / self.height,
+                width / self.width,
+                height / self.height,
+            )
+        )
 
 
-def share_axis(axes: axes_.Axes, shares: Sequence[float],
-               named: bool) -> None:
+def share_axis(axes: axes_.Axes, shares: Sequence[float], named: bool) -> None:
     """Promised shares from left to right, on a logarithmic scale.
 
     :param shares: those that were measured, in rising order.
@@ -112,8 +124,9 @@ def limit(most: float, least: float) -> float:
     return 1.3 * max(least, 10 ** math.ceil(math.log10(max(most, least))))
 
 
-def error_axis(axes: axes_.Axes, which: str, linear: float, low: float,
-               high: float) -> None:
+def error_axis(
+    axes: axes_.Axes, which: str, linear: float, low: float, high: float
+) -> None:
     """Errors of both signs, on a logarithmic scale each.
 
     :param which: ``x`` or ``y``.
@@ -122,24 +135,40 @@ def error_axis(axes: axes_.Axes, which: str, linear: float, low: float,
     """
     upright = which == 'y'
     (axes.set_yscale if upright else axes.set_xscale)(
-        'symlog', linthresh=linear, linscale=0.4)
+        'symlog', linthresh=linear, linscale=0.4
+    )
     (axes.set_ylim if upright else axes.set_xlim)(-low, high)
-    decades = range(round(math.log10(linear)),
-                    math.ceil(math.log10(max(low, high))))
-    ticks(axes.yaxis if upright else axes.xaxis, [
-        0, *(sign * 10.0 ** one for sign, end in ((-1, low), (1, high))
-             for one in decades if 10.0 ** one < end)])
+    decades = range(
+        round(math.log10(linear)), math.ceil(math.log10(max(low, high)))
+    )
+    ticks(
+        axes.yaxis if upright else axes.xaxis,
+        [
+            0,
+            *(
+                sign * 10.0**one
+                for sign, end in ((-1, low), (1, high))
+                for one in decades
+                if 10.0**one < end
+            ),
+        ],
+    )
     (axes.axhspan if upright else axes.axvspan)(
-        -NEEDED_PCT, NEEDED_PCT, color=_BAND, zorder=0, lw=0)
+        -NEEDED_PCT, NEEDED_PCT, color=_BAND, zorder=0, lw=0
+    )
     (axes.axhline if upright else axes.axvline)(
-        0, color=GREY, lw=0.6, zorder=1)
+        0, color=GREY, lw=0.6, zorder=1
+    )
 
 
 def ticks(axis: ty.Any, places: Sequence[float]) -> None:
     """Ticks at these places, and nowhere else."""
     axis.set_major_locator(ticker.FixedLocator(places))
-    axis.set_major_formatter(ticker.FuncFormatter(
-        lambda value, _: error_series.number(round(value, 4))))
+    axis.set_major_formatter(
+        ticker.FuncFormatter(
+            lambda value, _: error_series.number(round(value, 4))
+        )
+    )
     axis.set_minor_locator(ticker.NullLocator())
 
 
@@ -159,5 +188,8 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
             size += count
             blocks.pop()
         blocks.append((middle, size))
-    return [middle + gap * (number - (size - 1) / 2)
-            for middle, size in blocks for number in range(size)]
+    return [
+        middle + gap * (number - (size - 1) / 2)
+        for middle, size in blocks
+        for number in range(size)
+    ]

@@ -1,20 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Pictures of profiles; of errors after figures 6 to 8 of HPL-2007-25."""
 
 from collections.abc import Callable
 import io
-import threading
 import typing as ty
 
 from vsched_lib.contract import profiles
@@ -38,17 +27,15 @@ _STYLE = {
     'svg.hashsalt': 'vsched',
 }
 
-# Settings of matplotlib are the whole process's.
-_lock = threading.Lock()
-
 
 class Unavailable(Exception):
     """There is nothing to draw with."""
 
 
-def render(profile: profiles.ErrorProfile, figure: str, form: str, *,
-           host: str = '') -> bytes:
-    """Draw one picture. Safe to call from several threads.
+def render(
+    profile: profiles.ErrorProfile, figure: str, form: str, *, host: str = ''
+) -> bytes:
+    """Draw one picture. For one thread at a time.
 
     :param figure: one of :data:`FIGURES`.
     :param form: one of :data:`FORMS`.
@@ -63,16 +50,20 @@ def render(profile: profiles.ErrorProfile, figure: str, form: str, *,
 
     def draw() -> ty.Any:
         from vsched_lib.presentation import error_figures
+
         return error_figures.draw(profile, figure, host)
 
     return _file(draw, form)
 
 
-def render_overhead(profile: profiles.OverheadProfile, form: str, *,
-                    host: str = '') -> bytes:
+def render_overhead(
+    profile: profiles.OverheadProfile, form: str, *, host: str = ''
+) -> bytes:
     """Draw what I/O costs; otherwise as :func:`render`."""
+
     def draw() -> ty.Any:
         from vsched_lib.presentation import overhead_figures
+
         return overhead_figures.draw(profile, host)
 
     return _file(draw, form)
@@ -81,17 +72,19 @@ def render_overhead(profile: profiles.OverheadProfile, form: str, *,
 def _file(draw: Callable[[], ty.Any], form: str) -> bytes:
     if form not in FORMS:
         raise ValueError('form is none of %s' % ', '.join(FORMS))
-    with _lock:
-        file = io.BytesIO()
-        try:
-            import matplotlib.style
-        except ImportError as missing:
-            raise Unavailable(
-                'pictures need matplotlib, which can not be imported (%s): '
-                'install vsched[plot]' % missing) from missing
-        with matplotlib.style.context(['default', _STYLE]):
-            draw().savefig(
-                file, format=form,
-                metadata={'Date': None} if form == 'svg' else
-                {'Software': None})
+    file = io.BytesIO()
+    try:
+        import matplotlib.style
+    except ImportError as missing:
+        raise Unavailable(
+            'pictures need matplotlib, which can not be imported (%s): '
+            'install vsched[plot]' % missing
+        ) from missing
+    # Settings of matplotlib are the whole process's.
+    with matplotlib.style.context(['default', _STYLE]):
+        draw().savefig(
+            file,
+            format=form,
+            metadata={'Date': None} if form == 'svg' else {'Software': None},
+        )
     return file.getvalue()

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What is said and drawn of an error profile, before anything is drawn."""
 
@@ -32,13 +22,15 @@ CONFIDENCE_PCT = 80
 ROWS, COLUMNS = 12, 6
 
 #: Nothing real is farther from zero.
-_FAR_PPM = 10 ** 12
+_FAR_PPM = 10**12
 
 #: Characters of a text from another process.
 _LONGEST = 48
 
-_PROBES = {profiles.Probe.THREAD: 'host threads',
-           profiles.Probe.VCPU: 'vCPUs of a VM'}
+_PROBES = {
+    profiles.Probe.THREAD: 'host threads',
+    profiles.Probe.VCPU: 'vCPUs of a VM',
+}
 
 
 class Series(ty.NamedTuple):
@@ -53,10 +45,13 @@ class Series(ty.NamedTuple):
     @property
     def beside(self) -> str:
         """What ran meanwhile, and in what the hog ran."""
-        text = 'alone' if self.contenders < 1 else 'beside %d hog%s' % (
-            self.contenders, 's'[:self.contenders - 1])
-        return text + (' in a VM' if self.probe is profiles.Probe.VCPU
-                       else '')
+        text = (
+            'alone'
+            if self.contenders < 1
+            else 'beside %d hog%s'
+            % (self.contenders, 's'[: self.contenders - 1])
+        )
+        return text + (' in a VM' if self.probe is profiles.Probe.VCPU else '')
 
     @property
     def name(self) -> str:
@@ -74,14 +69,19 @@ class Series(ty.NamedTuple):
         :param large: at shares from :data:`LARGE_PPM` on; else below.
         :returns: None when no such share was measured.
         """
-        sizes = [point.abs_p99_ppm for point in self.points
-                 if (point.share_ppm >= LARGE_PPM) == large]
+        sizes = [
+            point.abs_p99_ppm
+            for point in self.points
+            if (point.share_ppm >= LARGE_PPM) == large
+        ]
         return percent(max(sizes)) if sizes else None
 
     def extent_ppm(self) -> tuple[int, int]:
         """The lowest and the highest error."""
-        return (min(point.min_ppm for point in self.points),
-                max(point.max_ppm for point in self.points))
+        return (
+            min(point.min_ppm for point in self.points),
+            max(point.max_ppm for point in self.points),
+        )
 
 
 def series(points: Iterable[profiles.ErrorPoint]) -> list[Series]:
@@ -91,22 +91,39 @@ def series(points: Iterable[profiles.ErrorPoint]) -> list[Series]:
     of another length than this release makes, and what is beyond
     :data:`ROWS` and :data:`COLUMNS`.
     """
+
     def kind(point: profiles.ErrorPoint) -> tuple[ty.Any, ...]:
-        return (_rank(point.backend), point.backend, point.period_us,
-                point.contenders, point.probe)
+        return (
+            _rank(point.backend),
+            point.backend,
+            point.period_us,
+            point.contenders,
+            point.probe,
+        )
+
     usable = [
-        point for point in points
-        if point.n > 0 and point.share_ppm > 0 and
-        len(point.counts) == len(error.EDGES_PPM) + 1 and
-        len(point.quantiles_ppm) == len(error.QUANTILES_PPM)]
+        point
+        for point in points
+        if point.n > 0
+        and point.share_ppm > 0
+        and len(point.counts) == len(error.EDGES_PPM) + 1
+        and len(point.quantiles_ppm) == len(error.QUANTILES_PPM)
+    ]
     usable.sort(key=lambda point: (*kind(point), point.share_ppm))
     rows = sorted({kind(point)[:3] for point in usable})[:ROWS]
     columns = sorted({kind(point)[3:] for point in usable})[:COLUMNS]
-    return [Series(backend, period_us, contenders, probe, tuple(group))
-            for (rank, backend, period_us, contenders, probe), group
-            in itertools.groupby(usable, kind)
-            if (rank, backend, period_us) in rows and
-            (contenders, probe) in columns]
+    return [
+        Series(backend, period_us, contenders, probe, tuple(group))
+        for (
+            rank,
+            backend,
+            period_us,
+            contenders,
+            probe,
+        ), group in itertools.groupby(usable, kind)
+        if (rank, backend, period_us) in rows
+        and (contenders, probe) in columns
+    ]
 
 
 def _rank(backend: str) -> int:
@@ -114,8 +131,9 @@ def _rank(backend: str) -> int:
     return 0 if backend == 'deadline' else 1
 
 
-def beyond(points: Sequence[profiles.ErrorPoint], sign: int) -> list[
-        tuple[float, float]]:
+def beyond(
+    points: Sequence[profiles.ErrorPoint], sign: int
+) -> list[tuple[float, float]]:
     """How many errors are how large, of all points together.
 
     Exact at the edges of the histogram, and at its end.
@@ -124,8 +142,10 @@ def beyond(points: Sequence[profiles.ErrorPoint], sign: int) -> list[
     :returns: pairs of an error and of the part of all errors that lie
         beyond, both in percent; the errors get larger, the parts smaller.
     """
-    counts = [sum(column) for column in zip(
-        *(point.counts for point in points), strict=True)]
+    counts = [
+        sum(column)
+        for column in zip(*(point.counts for point in points), strict=True)
+    ]
     total = sum(counts)
     if total < 1:
         return []
@@ -137,9 +157,12 @@ def beyond(points: Sequence[profiles.ErrorPoint], sign: int) -> list[
         end_ppm = max(point.max_ppm for point in points)
         counts.reverse()
     found = [
-        (pct(edge_ppm), 100 * count / total) for edge_ppm, count in zip(
-            edges, list(itertools.accumulate(counts))[-2::-1], strict=True)
-        if 0 <= sign * edge_ppm <= sign * end_ppm and count > 0]
+        (pct(edge_ppm), 100 * count / total)
+        for edge_ppm, count in zip(
+            edges, list(itertools.accumulate(counts))[-2::-1], strict=True
+        )
+        if 0 <= sign * edge_ppm <= sign * end_ppm and count > 0
+    ]
     if found and sign * found[-1][0] < sign * pct(end_ppm):
         found.append((pct(end_ppm), 100 / total))
     return found
@@ -148,32 +171,49 @@ def beyond(points: Sequence[profiles.ErrorPoint], sign: int) -> list[
 def subtitles(profile: profiles.ErrorProfile, host: str) -> list[str]:
     """What a picture must say of where its data come from."""
     points = [point for one in series(profile.points) for point in one.points]
-    where = ['Linux %s' % clean(profile.kernel),
-             'tick %g ms' % (profile.tick_us / 1000),
-             '%d CPU%s' % (profile.cpus, 's' * (profile.cpus != 1)),
-             'load %.1f' % profile.load,
-             '%s no. %d%s' % (
-                 'free samples' if
-                 profile.source is profiles.ProfileSource.LIVE
-                 else 'benchmark', profile.version, _day(profile))]
+    where = [
+        'Linux %s' % clean(profile.kernel),
+        'tick %g ms' % (profile.tick_us / 1000),
+        '%d CPU%s' % (profile.cpus, 's' * (profile.cpus != 1)),
+        'load %.1f' % profile.load,
+        '%s no. %d%s'
+        % (
+            'free samples'
+            if profile.source is profiles.ProfileSource.LIVE
+            else 'benchmark',
+            profile.version,
+            _day(profile),
+        ),
+    ]
     if host:
         where.insert(0, clean(host))
     if not points:
         return [' · '.join(where)]
     backends = dict.fromkeys(one.backend for one in series(points))
     periods = sorted({point.period_us for point in points})
-    what = ['backend%s %s' % ('s' * (len(backends) > 1),
-                              ', '.join(map(clean, backends))),
-            'period%s %s ms' % ('s' * (len(periods) > 1), ', '.join(
-                '%g' % (one / 1000) for one in periods)),
-            ' and '.join(text for probe, text in _PROBES.items() if any(
-                point.probe is probe for point in points)),
-            '%s window%s of %s s at each of %d point%s, %d in all' % (
-                _range(point.n for point in points),
-                's' * any(point.n > 1 for point in points),
-                _range(point.window_us / 1_000_000 for point in points),
-                len(points), 's' * (len(points) > 1),
-                sum(point.n for point in points))]
+    what = [
+        'backend%s %s'
+        % ('s' * (len(backends) > 1), ', '.join(map(clean, backends))),
+        'period%s %s ms'
+        % (
+            's' * (len(periods) > 1),
+            ', '.join('%g' % (one / 1000) for one in periods),
+        ),
+        ' and '.join(
+            text
+            for probe, text in _PROBES.items()
+            if any(point.probe is probe for point in points)
+        ),
+        '%s window%s of %s s at each of %d point%s, %d in all'
+        % (
+            _range(point.n for point in points),
+            's' * any(point.n > 1 for point in points),
+            _range(point.window_us / 1_000_000 for point in points),
+            len(points),
+            's' * (len(points) > 1),
+            sum(point.n for point in points),
+        ),
+    ]
     return [' · '.join(where), ' · '.join(what)]
 
 
@@ -184,14 +224,18 @@ def warnings(profile: profiles.ErrorProfile) -> list[str]:
     if profile.quick:
         found.append(
             'quick run: wide bounds (to bound the p99 at %d %% confidence '
-            'takes %d windows a point)' % (
-                CONFIDENCE_PCT, error.samples_needed(CONFIDENCE_PCT / 100)))
+            'takes %d windows a point)'
+            % (CONFIDENCE_PCT, error.samples_needed(CONFIDENCE_PCT / 100))
+        )
     if not profile.complete:
-        found.append('incomplete: not every point that was asked for was '
-                     'measured')
+        found.append(
+            'incomplete: not every point that was asked for was measured'
+        )
     if shown < len(profile.points):
-        found.append('%d of %d points are not drawn' % (
-            len(profile.points) - shown, len(profile.points)))
+        found.append(
+            '%d of %d points are not drawn'
+            % (len(profile.points) - shown, len(profile.points))
+        )
     return found
 
 
@@ -204,7 +248,8 @@ def _range(numbers: Iterable[float]) -> str:
 def _day(profile: profiles.ErrorProfile) -> str:
     try:
         return datetime.datetime.fromtimestamp(
-            profile.finished_at, datetime.UTC).strftime(' of %Y-%m-%d')
+            profile.finished_at, datetime.UTC
+        ).strftime(' of %Y-%m-%d')
     except (OverflowError, ValueError, OSError):
         return ''
 
@@ -227,4 +272,4 @@ def number(value: float) -> str:
 def clean(text: str) -> str:
     """Text from another process, as one short line."""
     text = ''.join(one if one.isprintable() else '?' for one in text)
-    return text if len(text) <= _LONGEST else text[:_LONGEST - 1] + '…'
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The figure of an overhead profile: what prices say, what was measured."""
 
@@ -17,39 +7,71 @@ from matplotlib import figure as figures
 from vsched_lib.contract import profiles
 from vsched_lib.presentation import error_page as pages
 
-_COLORS = {'net-rx': '#1f6fb4', 'net-tx': '#e08214', 'disk-read': '#2e8b57',
-           'disk-write': '#9b59b6', 'idle': '#6b6b6b'}
+_COLORS = {
+    'net-rx': '#1f6fb4',
+    'net-tx': '#e08214',
+    'disk-read': '#2e8b57',
+    'disk-write': '#9b59b6',
+    'idle': '#6b6b6b',
+}
 
 
 def draw(profile: profiles.OverheadProfile, host: str) -> figures.Figure:
     """Each load as a mark; those in bursts are hollow."""
-    lines = [' · '.join(filter(None, (
-        host, 'profile %d of %s' % (profile.version, profile.source),
-        'Linux %s' % profile.kernel, '%d CPUs' % profile.cpus,
-        'explains %.1f %%' % (100 * profile.r2))))]
-    warnings = [] if profile.good else [
-        'A poor fit: these prices are not used.']
-    page = pages.Page(7, 4.6, 'What the host\'s work for I/O costs', lines,
-                      warnings)
+    lines = [
+        ' · '.join(
+            filter(
+                None,
+                (
+                    host,
+                    'profile %d of %s' % (profile.version, profile.source),
+                    'Linux %s' % profile.kernel,
+                    '%d CPUs' % profile.cpus,
+                    'explains %.1f %%' % (100 * profile.r2),
+                ),
+            )
+        )
+    ]
+    warnings = (
+        [] if profile.good else ['A poor fit: these prices are not used.']
+    )
+    page = pages.Page(
+        7, 4.6, "What the host's work for I/O costs", lines, warnings
+    )
     axes = page.panel(0.8, 0.6, 5.9, 3.7)
     if not profile.points:
-        page.figure.text(0.5, 0.4, 'This profile has no points to draw.',
-                         size=11, color=pages.GREY, ha='center')
+        page.figure.text(
+            0.5,
+            0.4,
+            'This profile has no points to draw.',
+            size=11,
+            color=pages.GREY,
+            ha='center',
+        )
         return page.figure
     for experiment in dict.fromkeys(
-            point.experiment for point in profile.points):
+        point.experiment for point in profile.points
+    ):
         color = _COLORS.get(experiment, '#000000')
         for bursts in (False, True):
-            mine = [point for point in profile.points
-                    if point.experiment == experiment
-                    and (point.burst > 1) == bursts]
+            mine = [
+                point
+                for point in profile.points
+                if point.experiment == experiment
+                and (point.burst > 1) == bursts
+            ]
             axes.plot(
-                [_share_pct(point, point.direct_us + point.shared_us)
-                 for point in mine],
+                [
+                    _share_pct(point, point.direct_us + point.shared_us)
+                    for point in mine
+                ],
                 [_share_pct(point, point.predicted_us) for point in mine],
-                'o', color=color, markersize=5,
+                'o',
+                color=color,
+                markersize=5,
                 markerfacecolor='none' if bursts else color,
-                label=None if bursts else experiment)
+                label=None if bursts else experiment,
+            )
     most = max(axes.get_xlim()[1], axes.get_ylim()[1])
     axes.plot([0, most], [0, most], color=pages.PALE, linestyle=':')
     axes.set_xlim(0, most)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Real placement and keystone, as processes of their own.
 
@@ -43,8 +33,9 @@ from vsched_lib.tests import requirements
 
 _START_S = 120
 #: Where the project is: what runs in a service may be a part of it.
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.abspath(__file__))))
+_ROOT = os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+)
 
 #: Options by name, by section.
 Sections = ty.Mapping[str, ty.Mapping[str, ty.Any]]
@@ -52,7 +43,8 @@ Sections = ty.Mapping[str, ty.Mapping[str, ty.Any]]
 
 #: How an administrator reaches MariaDB.
 MARIADB = os.environ.get(
-    'VSCHED_TEST_MARIADB_URL', 'mysql+pymysql://root@127.0.0.1:3306/')
+    'VSCHED_TEST_MARIADB_URL', 'mysql+pymysql://root@127.0.0.1:3306/'
+)
 
 
 def mariadb(test: unittest.TestCase) -> str:
@@ -62,9 +54,12 @@ def mariadb(test: unittest.TestCase) -> str:
 
     def execute(statement: str) -> None:
         connection = pymysql.connect(
-            host=server.hostname, port=server.port or 3306,
-            user=server.username, password=server.password or '',
-            connect_timeout=5)
+            host=server.hostname,
+            port=server.port or 3306,
+            user=server.username,
+            password=server.password or '',
+            connect_timeout=5,
+        )
         with connection, connection.cursor() as cursor:
             cursor.execute(statement)
 
@@ -90,8 +85,10 @@ def write(path: str, sections: Sections) -> str:
             file.write('[%s]\n' % section)
             for name, value in options.items():
                 # A list is an option that is given several times.
-                file.writelines('%s = %s\n' % (name, one) for one in (
-                    value if isinstance(value, list) else [value]))
+                file.writelines(
+                    '%s = %s\n' % (name, one)
+                    for one in (value if isinstance(value, list) else [value])
+                )
     return path
 
 
@@ -108,14 +105,14 @@ def _answers(port: int) -> bool:
 
 
 # An application may read the command line, which must be empty by then.
-_SERVE = '''
+_SERVE = """
 import importlib, sys, waitress
 port, application = sys.argv[1:]
 del sys.argv[1:]
 module, name = application.split(':')
 waitress.serve(getattr(importlib.import_module(module), name),
                host='127.0.0.1', port=int(port), threads=16)
-'''
+"""
 
 
 class Service(fixtures.Fixture):
@@ -137,13 +134,13 @@ class Service(fixtures.Fixture):
             importlib.metadata.version(self.distribution)
         except importlib.metadata.PackageNotFoundError:
             requirements.require(
-                test, 'nova', '%s is not installed' % self.distribution)
+                test, 'nova', '%s is not installed' % self.distribution
+            )
 
     def _setUp(self) -> None:
         # Not below a test's own folder for temporary files: it may outlive
         # the test.
-        self.folder = tempfile.mkdtemp(prefix='vsched-test-',
-                                       dir='/var/tmp')
+        self.folder = tempfile.mkdtemp(prefix='vsched-test-', dir='/var/tmp')
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -166,20 +163,30 @@ class Service(fixtures.Fixture):
 
     @property
     def _environment(self) -> dict[str, str]:
-        return {'PATH': os.environ['PATH'], 'HOME': self.folder,
-                'PYTHONWARNINGS': 'ignore', 'PYTHONPATH': _ROOT,
-                self.variable: self.folder}
+        return {
+            'PATH': os.environ['PATH'],
+            'HOME': self.folder,
+            'PYTHONWARNINGS': 'ignore',
+            'PYTHONPATH': _ROOT,
+            self.variable: self.folder,
+        }
 
     def run(self, *command: str) -> None:
         """One of its own commands, from the same environment."""
         path = os.path.join(os.path.dirname(sys.executable), command[0])
         done = subprocess.run(
-            [path, *command[1:]], env=self._environment, cwd=self.folder,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, check=False)
+            [path, *command[1:]],
+            env=self._environment,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
         if done.returncode:
-            raise RuntimeError('%s: %s' % (
-                ' '.join(command), done.stdout.decode()[-2000:]))
+            raise RuntimeError(
+                '%s: %s' % (' '.join(command), done.stdout.decode()[-2000:])
+            )
 
     def start(self) -> None:
         """Start it and wait until it answers."""
@@ -190,10 +197,19 @@ class Service(fixtures.Fixture):
         """Start it; it does not answer yet."""
         with open(os.path.join(self.folder, 'log'), 'ab') as file:
             self._process = subprocess.Popen(
-                [sys.executable, '-c', _SERVE, str(self.port),
-                 self.application],
-                env=self._environment, cwd=self.folder,
-                stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+                [
+                    sys.executable,
+                    '-c',
+                    _SERVE,
+                    str(self.port),
+                    self.application,
+                ],
+                env=self._environment,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+            )
 
     def wait(self) -> None:
         """Wait until it answers.
@@ -202,16 +218,23 @@ class Service(fixtures.Fixture):
         """
         give_up = time.monotonic() + _START_S
         while not _answers(self.port):
-            if (self._process is None or self._process.poll() is not None or
-                    time.monotonic() > give_up):
-                raise RuntimeError('%s did not start: %s' % (
-                    self.application, self.said()))
+            if (
+                self._process is None
+                or self._process.poll() is not None
+                or time.monotonic() > give_up
+            ):
+                raise RuntimeError(
+                    '%s did not start: %s' % (self.application, self.said())
+                )
             time.sleep(0.05)
 
     def said(self) -> str:
         """What it has written, the end of it."""
-        with open(os.path.join(self.folder, 'log'), encoding='utf-8',
-                  errors='replace') as file:
+        with open(
+            os.path.join(self.folder, 'log'),
+            encoding='utf-8',
+            errors='replace',
+        ) as file:
             return file.read()[-2000:]
 
     def stop(self) -> None:
@@ -239,10 +262,13 @@ class Placement(Service):
     application = 'placement.wsgi.api:application'
     variable = 'OS_PLACEMENT_CONFIG_DIR'
 
-    def __init__(self, test: unittest.TestCase,
-                 connection: str | None = None,
-                 options: Sections = types.MappingProxyType({}),
-                 keystone: ty.Any = None) -> None:
+    def __init__(
+        self,
+        test: unittest.TestCase,
+        connection: str | None = None,
+        options: Sections = types.MappingProxyType({}),
+        keystone: ty.Any = None,
+    ) -> None:
         super().__init__(test)
         self._connection = connection
         self._options = options
@@ -253,15 +279,19 @@ class Placement(Service):
         sections: dict[str, dict[str, ty.Any]] = {
             'api': {'auth_strategy': 'noauth2'},
             'placement_database': {
-                'connection': self._connection or 'sqlite:///' + os.path.join(
-                    self.folder, 'placement.sqlite'),
-                'sync_on_startup': True}}
+                'connection': self._connection
+                or 'sqlite:///'
+                + os.path.join(self.folder, 'placement.sqlite'),
+                'sync_on_startup': True,
+            },
+        }
         if self._keystone is not None:
             sections['api']['auth_strategy'] = 'keystone'
             sections['keystone_authtoken'] = {
                 'www_authenticate_uri': self._keystone.auth_url,
                 'interface': 'public',
-                **self._keystone.password}
+                **self._keystone.password,
+            }
         for name, options in self._options.items():
             sections.setdefault(name, {}).update(options)
         self.write('placement.conf', sections)
@@ -269,8 +299,11 @@ class Placement(Service):
     @property
     def options(self) -> dict[str, str]:
         """Options of who reaches it without keystone."""
-        return {'auth_type': 'admin_token', 'endpoint': self.endpoint,
-                'token': 'admin'}
+        return {
+            'auth_type': 'admin_token',
+            'endpoint': self.endpoint,
+            'token': 'admin',
+        }
 
     def client(self) -> placement.Placement:
         """A client of an administrator, for a service without keystone."""
@@ -279,29 +312,42 @@ class Placement(Service):
     def adapter(self) -> adapter.Adapter:
         """For what the client has no word for."""
         return adapter.Adapter(
-            sessions.Session(), service_type='placement',
+            sessions.Session(),
+            service_type='placement',
             auth=token_endpoint.Token(self.endpoint, 'admin'),
-            default_microversion='1.37', raise_exc=True)
+            default_microversion='1.37',
+            raise_exc=True,
+        )
 
     def make_compute(self, name: str, vcpus: int = 8) -> str:
         """A provider as nova-compute makes it; its UUID."""
         uuid = str(uuids.uuid4())
         session = self.adapter()
-        session.post('/resource_providers', json={
-            'uuid': uuid, 'name': name})
-        session.put('/resource_providers/%s/inventories' % uuid, json={
-            'resource_provider_generation': 0, 'inventories': {'VCPU': {
-                'total': vcpus, 'max_unit': vcpus}}})
+        session.post('/resource_providers', json={'uuid': uuid, 'name': name})
+        session.put(
+            '/resource_providers/%s/inventories' % uuid,
+            json={
+                'resource_provider_generation': 0,
+                'inventories': {'VCPU': {'total': vcpus, 'max_unit': vcpus}},
+            },
+        )
         return uuid
 
-    def claim(self, consumer: str, provider_uuid: str,
-              **resources: int) -> None:
+    def claim(
+        self, consumer: str, provider_uuid: str, **resources: int
+    ) -> None:
         """Claim something for a new consumer, as a scheduler does."""
-        self.adapter().put('/allocations/' + consumer, json={
-            'allocations': {provider_uuid: {'resources': resources}},
-            'project_id': 'project', 'user_id': 'user',
-            'consumer_generation': None, 'consumer_type': 'INSTANCE'},
-            microversion='1.38')
+        self.adapter().put(
+            '/allocations/' + consumer,
+            json={
+                'allocations': {provider_uuid: {'resources': resources}},
+                'project_id': 'project',
+                'user_id': 'user',
+                'consumer_generation': None,
+                'consumer_type': 'INSTANCE',
+            },
+            microversion='1.38',
+        )
 
 
 _shared: Placement | None = None
@@ -328,32 +374,49 @@ class Keystone(Service):
     application = 'keystone.wsgi.api:application'
     variable = 'OS_KEYSTONE_CONFIG_DIR'
 
-    def __init__(self, test: unittest.TestCase,
-                 connection: str | None = None) -> None:
+    def __init__(
+        self, test: unittest.TestCase, connection: str | None = None
+    ) -> None:
         super().__init__(test)
         self._connection = connection
 
     def prepare(self) -> None:
         """Database, keys, an administrator."""
-        self.write('keystone.conf', {
-            'database': {
-                'connection': self._connection or 'sqlite:///' +
-                os.path.join(self.folder, 'keystone.sqlite')},
-            'identity': {'password_hash_rounds': 4},
-            'token': {'provider': 'fernet'},
-            'fernet_tokens': {'key_repository': os.path.join(
-                self.folder, 'fernet')},
-            'fernet_receipts': {'key_repository': os.path.join(
-                self.folder, 'receipts')}})
-        config = '--config-file=' + os.path.join(
-            self.folder, 'keystone.conf')
+        self.write(
+            'keystone.conf',
+            {
+                'database': {
+                    'connection': self._connection
+                    or 'sqlite:///'
+                    + os.path.join(self.folder, 'keystone.sqlite')
+                },
+                'identity': {'password_hash_rounds': 4},
+                'token': {'provider': 'fernet'},
+                'fernet_tokens': {
+                    'key_repository': os.path.join(self.folder, 'fernet')
+                },
+                'fernet_receipts': {
+                    'key_repository': os.path.join(self.folder, 'receipts')
+                },
+            },
+        )
+        config = '--config-file=' + os.path.join(self.folder, 'keystone.conf')
         self.run('keystone-manage', config, 'db_sync')
-        self.run('keystone-manage', config, 'fernet_setup',
-                 '--keystone-user=root', '--keystone-group=root')
-        self.run('keystone-manage', config, 'bootstrap',
-                 '--bootstrap-password=secret',
-                 '--bootstrap-region-id=RegionOne',
-                 '--bootstrap-public-url=' + self.auth_url)
+        self.run(
+            'keystone-manage',
+            config,
+            'fernet_setup',
+            '--keystone-user=root',
+            '--keystone-group=root',
+        )
+        self.run(
+            'keystone-manage',
+            config,
+            'bootstrap',
+            '--bootstrap-password=secret',
+            '--bootstrap-region-id=RegionOne',
+            '--bootstrap-public-url=' + self.auth_url,
+        )
 
     @property
     def auth_url(self) -> str:
@@ -363,30 +426,52 @@ class Keystone(Service):
     @property
     def password(self) -> dict[str, str]:
         """Options of whoever is the administrator."""
-        return {'auth_type': 'password', 'auth_url': self.auth_url,
-                'username': 'admin', 'password': 'secret',
-                'project_name': 'admin', 'user_domain_id': 'default',
-                'project_domain_id': 'default'}
+        return {
+            'auth_type': 'password',
+            'auth_url': self.auth_url,
+            'username': 'admin',
+            'password': 'secret',
+            'project_name': 'admin',
+            'user_domain_id': 'default',
+            'project_domain_id': 'default',
+        }
 
-    def adapter(self, service_type: str,
-                url: str | None = None) -> adapter.Adapter:
+    def adapter(
+        self, service_type: str, url: str | None = None
+    ) -> adapter.Adapter:
         """A session of the administrator with a service.
 
         :param url: of the service, when the catalogue is not to be asked.
         """
-        auth = v3.Password(**{
-            name: value for name, value in self.password.items()
-            if name != 'auth_type'})
+        options: dict[str, ty.Any] = {
+            name: value
+            for name, value in self.password.items()
+            if name != 'auth_type'
+        }
+        auth = v3.Password(**options)
         return adapter.Adapter(
-            sessions.Session(auth=auth), service_type=service_type,
-            interface='public', endpoint_override=url,
-            default_microversion='1.37' if url is None else None)
+            sessions.Session(auth=auth),
+            service_type=service_type,
+            interface='public',
+            endpoint_override=url,
+            default_microversion='1.37' if url is None else None,
+        )
 
     def add_service(self, service_type: str, url: str) -> None:
         """Put a service into the catalogue."""
         session = self.adapter('identity', self.auth_url)
-        service = session.post('/services', json={'service': {
-            'type': service_type, 'name': service_type}}).json()['service']
-        session.post('/endpoints', json={'endpoint': {
-            'service_id': service['id'], 'interface': 'public',
-            'region_id': 'RegionOne', 'url': url}})
+        service = session.post(
+            '/services',
+            json={'service': {'type': service_type, 'name': service_type}},
+        ).json()['service']
+        session.post(
+            '/endpoints',
+            json={
+                'endpoint': {
+                    'service_id': service['id'],
+                    'interface': 'public',
+                    'region_id': 'RegionOne',
+                    'url': url,
+                }
+            },
+        )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A virtual host of its own on the real broker, and a way to cut it off."""
 
@@ -24,7 +14,8 @@ from vsched_lib.tests import requirements
 
 #: Where the broker is, without a virtual host.
 BROKER = os.environ.get(
-    'VSCHED_TEST_RABBITMQ_URL', 'rabbit://guest:guest@127.0.0.1:5672')
+    'VSCHED_TEST_RABBITMQ_URL', 'rabbit://guest:guest@127.0.0.1:5672'
+)
 
 
 def address() -> tuple[str, int]:
@@ -35,8 +26,12 @@ def address() -> tuple[str, int]:
 
 def _control(*arguments: str) -> None:
     subprocess.run(
-        ('rabbitmqctl', '--quiet', *arguments), check=True,
-        stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        ('rabbitmqctl', '--quiet', *arguments),
+        check=True,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
 
 
 def make_vhost(test: unittest.TestCase) -> str:
@@ -54,8 +49,10 @@ def make_vhost(test: unittest.TestCase) -> str:
         _control('set_permissions', '-p', name, user, '.*', '.*', '.*')
     except (OSError, subprocess.CalledProcessError) as error:
         requirements.require(
-            test, 'rabbitmq', '%s %s' % (
-                error, getattr(error, 'stderr', None) or ''))
+            test,
+            'rabbitmq',
+            '%s %s' % (error, getattr(error, 'stderr', None) or ''),
+        )
     return '%s/%s' % (BROKER, name)
 
 
@@ -74,7 +71,8 @@ class Door:
     def url(self, direct: str) -> str:
         """A transport URL that leads through here."""
         return direct.replace(
-            '@%s:%d' % address(), '@127.0.0.1:%d' % self.port)
+            '@%s:%d' % address(), '@127.0.0.1:%d' % self.port
+        )
 
     def open(self) -> None:
         """Let traffic through."""
@@ -83,7 +81,8 @@ class Door:
         listener = socket.create_server(('127.0.0.1', self.port))
         self._bell, bell = socket.socketpair()
         self._thread = threading.Thread(
-            target=self._run, args=(listener, bell), daemon=True)
+            target=self._run, args=(listener, bell), daemon=True
+        )
         self._thread.start()
 
     def shut(self) -> None:
@@ -113,8 +112,9 @@ class Door:
                 end.close()
 
 
-def _pump(end: socket.socket,
-          peers: dict[socket.socket, socket.socket]) -> None:
+def _pump(
+    end: socket.socket, peers: dict[socket.socket, socket.socket]
+) -> None:
     try:
         chunk = end.recv(65536)
         if chunk:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a test needs from the machine: skip without it, or fail.
 
@@ -24,7 +14,7 @@ import unittest
 #: The parts that tests may ask for.
 #: ``nova`` stands for the OpenStack services of the extra ``openstack``: Nova,
 #: placement, keystone.
-PARTS = ('libvirt', 'rabbitmq', 'postgresql', 'mariadb', 'nova')
+PARTS = ('libvirt', 'rabbitmq', 'postgresql', 'mariadb', 'nova', 'nginx')
 
 #: Environment variable with a comma-separated list of parts.
 VARIABLE = 'VSCHED_REQUIRE'
@@ -61,8 +51,9 @@ def require(
     unknown = sorted(required().difference(PARTS))
     if unknown:
         raise test.failureException(
-            '%s names %s, which is none of the parts %s' % (
-                VARIABLE, ', '.join(unknown), ', '.join(PARTS)))
+            '%s names %s, which is none of the parts %s'
+            % (VARIABLE, ', '.join(unknown), ', '.join(PARTS))
+        )
     if part in required():
         raise test.failureException(
             '%s is required (%s) but missing: %s' % (part, VARIABLE, reason)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What clients and servers of the bus do, on any bus.
 
@@ -21,10 +11,12 @@ import threading
 import uuid
 
 from oslo_config import cfg
+from oslo_context import fixture as context_fixture
 import oslo_messaging as messaging
 
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.contract import request_context
 from vsched_lib.contract import rpc
 from vsched_lib.contract import wire
 
@@ -41,25 +33,53 @@ def full_report(batch=1, instances=3):
     return report(
         batch,
         host_info=messages.HostInfo(
-            '0.1.0', '6.1.0', 'boot', 'qemu', 2, 4000, 1800, 600, 0, (
+            '0.1.0',
+            '6.1.0',
+            'boot',
+            'qemu',
+            2,
+            4000,
+            1800,
+            600,
+            0,
+            (
                 messages.BackendInfo('deadline', True),
-                messages.BackendInfo('cfs', False, ('no controller',)))),
+                messages.BackendInfo('cfs', False, ('no controller',)),
+            ),
+        ),
         instances=tuple(
-            messages.InstanceInfo(one, 'vm \u2603', 4) for one in uuids),
+            messages.InstanceInfo(one, 'vm \u2603', 4) for one in uuids
+        ),
         reservations=tuple(
             messages.ReservationReport(
-                one, messages.Source.METADATA, messages.State.REFUSED, 4,
-                1700000000.0, runtime_us=12_000, period_us=20_000,
+                one,
+                messages.Source.METADATA,
+                messages.State.REFUSED,
+                4,
+                1700000000.0,
+                runtime_us=12_000,
+                period_us=20_000,
                 code='vsched.reservation.does_not_fit',
-                figures={'needed_mcpu': 2400, 'bound_mcpu': 1800})
-            for one in uuids),
+                figures={'needed_mcpu': 2400, 'bound_mcpu': 1800},
+            )
+            for one in uuids
+        ),
         usage=tuple(
             messages.UsageSample(
-                one, 1700000000.0, 1_000_000, 600_000, 12, None)
-            for one in uuids),
-        events=(messages.Event(
-            str(uuid.UUID(int=7)), 1700000000.0, 'vsched.drift.repaired',
-            messages.Severity.WARNING, 'detail'),))
+                one, 1700000000.0, 1_000_000, 600_000, 12, None
+            )
+            for one in uuids
+        ),
+        events=(
+            messages.Event(
+                str(uuid.UUID(int=7)),
+                1700000000.0,
+                'vsched.drift.repaired',
+                messages.Severity.WARNING,
+                'detail',
+            ),
+        ),
+    )
 
 
 class Collector(rpc.CollectorEndpoint):
@@ -68,16 +88,34 @@ class Collector(rpc.CollectorEndpoint):
     def __init__(self, name='collector'):
         self.name = name
         self.reports = []
+        self.requests = []
         self.hosts = []
         self.reply = messages.ReportReply(False, 3)
-        self.known = messages.Overrides(3, (
-            messages.Override('u1', 2, 5_000, 20_000, 'capped'),
-            messages.Override(
-                'u2', 3, 5_000, 20_000, 'work_conserving', 'deadline')))
+        self.known = messages.Overrides(
+            3,
+            (
+                messages.Override(
+                    '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b4f',
+                    2,
+                    5_000,
+                    20_000,
+                    'capped',
+                ),
+                messages.Override(
+                    '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b50',
+                    3,
+                    5_000,
+                    20_000,
+                    'work_conserving',
+                    'deadline',
+                ),
+            ),
+        )
         self.fail = None
         self._lock = threading.Lock()
 
     def on_report(self, report):
+        self.requests.append(request_context.outgoing())
         if self.fail is not None:
             raise self.fail
         with self._lock:
@@ -90,9 +128,18 @@ class Collector(rpc.CollectorEndpoint):
 
     def on_jobs(self, host):
         self.hosts.append(host)
-        return messages.Jobs(4, (messages.JobOrder(
-            'j1', messages.JobKind.PROFILE_ERROR, messages.JobWanted.RUN,
-            2, {'quick': True}),))
+        return messages.Jobs(
+            4,
+            (
+                messages.JobOrder(
+                    '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b51',
+                    messages.JobKind.PROFILE_ERROR,
+                    messages.JobWanted.RUN,
+                    2,
+                    {'quick': True},
+                ),
+            ),
+        )
 
 
 class Agent(rpc.AgentEndpoint):
@@ -102,6 +149,7 @@ class Agent(rpc.AgentEndpoint):
         self.generations = queue.Queue()
 
     def on_overrides_changed(self, generation):
+        self.request = request_context.outgoing()
         self.generations.put(generation)
 
     def on_jobs_changed(self, generation):
@@ -120,7 +168,8 @@ class OnBus:
         # Nothing that another test left on the bus may reach this one.
         rpc.get_transport(self.conf, 'fake://').cleanup()
         self.conf.set_override(
-            'control_exchange', 'vsched-' + uuid.uuid4().hex)
+            'control_exchange', 'vsched-' + uuid.uuid4().hex
+        )
         self.transport = self.make_transport(self.url)
 
     def make_transport(self, url):
@@ -130,7 +179,8 @@ class OnBus:
 
     def serve(self, topic, server, endpoint, transport=None):
         running = rpc.get_server(
-            transport or self.transport, topic, server, [endpoint])
+            transport or self.transport, topic, server, [endpoint]
+        )
         running.start()
         self.addCleanup(running.wait)
         self.addCleanup(running.stop)
@@ -151,13 +201,22 @@ class RpcSuite(OnBus):
     def refused(self, word, method, version='1.0', **arguments):
         """Call the collector without our client; it must not work."""
         raw = messaging.get_rpc_client(
-            self.transport, messaging.Target(
-                topic=rpc.COLLECTOR_TOPIC, version=version),
-            timeout=PATIENCE_S)
+            self.transport,
+            messaging.Target(topic=rpc.COLLECTOR_TOPIC, version=version),
+            timeout=PATIENCE_S,
+        )
         # In memory errors arrive as themselves, else as RemoteError.
         error = self.assertRaises(
-            (messaging.RemoteError, messaging.RPCDispatcherError,
-             wire.MalformedMessage), raw.call, {}, method, **arguments)
+            (
+                messaging.RemoteError,
+                messaging.RPCDispatcherError,
+                wire.MalformedMessage,
+            ),
+            raw.call,
+            {},
+            method,
+            **arguments,
+        )
         self.assertIn(word, '%s: %s' % (type(error).__name__, error))
 
     def test_report_arrives_as_sent(self):
@@ -169,8 +228,7 @@ class RpcSuite(OnBus):
 
     def test_overrides_arrive_as_sent(self):
         collector = self.collector()
-        self.assertEqual(
-            collector.known, self.client().overrides('node1'))
+        self.assertEqual(collector.known, self.client().overrides('node1'))
         self.assertEqual(['node1'], collector.hosts)
 
     def test_large_report(self):
@@ -185,7 +243,8 @@ class RpcSuite(OnBus):
         for batch in range(20):
             client.report(report(batch))
         self.assertEqual(
-            list(range(20)), [one.batch for one in collector.reports])
+            list(range(20)), [one.batch for one in collector.reports]
+        )
 
     def test_two_collectors_share(self):
         first, second = self.collector('one'), self.collector('two')
@@ -194,7 +253,8 @@ class RpcSuite(OnBus):
             client.report(report(batch))
         self.assertEqual(
             list(range(20)),
-            sorted(one.batch for one in first.reports + second.reports))
+            sorted(one.batch for one in first.reports + second.reports),
+        )
 
     def test_two_agents_at_once(self):
         collector = self.collector()
@@ -208,8 +268,10 @@ class RpcSuite(OnBus):
                 except errors.Unreachable as error:
                     failures.append(error)
 
-        threads = [threading.Thread(target=deliver, args=(host,))
-                   for host in ('node1', 'node2')]
+        threads = [
+            threading.Thread(target=deliver, args=(host,))
+            for host in ('node1', 'node2')
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -219,21 +281,27 @@ class RpcSuite(OnBus):
 
     def test_nobody_there(self):
         error = self.assertRaises(
-            errors.Unreachable, self.client(1).report, report())
+            errors.Unreachable, self.client(1).report, report()
+        )
         self.assertIn('collector: report:', str(error))
         error = self.assertRaises(
-            errors.Unreachable, self.client(1).overrides, 'node1')
+            errors.Unreachable, self.client(1).overrides, 'node1'
+        )
         self.assertIn('collector: overrides:', str(error))
 
     def test_collector_that_fails_has_not_stored(self):
         collector = self.collector()
         client = self.client()
         # Errors of builtins travel as themselves, others as RemoteError.
-        for failure in (KeyError('gone'), errors.VschedError('no database'),
-                        wire.MalformedMessage('Report.batch: missing')):
+        for failure in (
+            KeyError('gone'),
+            errors.VschedError('no database'),
+            wire.MalformedMessage('Report.batch: missing'),
+        ):
             collector.fail = failure
             error = self.assertRaises(
-                errors.Unreachable, client.report, report())
+                errors.Unreachable, client.report, report()
+            )
             self.assertIn(type(failure).__name__, str(error))
         collector.fail = None
         client.report(report(2))
@@ -241,13 +309,17 @@ class RpcSuite(OnBus):
 
     def test_jobs_come_as_the_collector_knows_them(self):
         collector = self.collector()
-        self.assertEqual(collector.on_jobs('node1'),
-                         self.client().jobs('node1'))
+        self.assertEqual(
+            collector.on_jobs('node1'), self.client().jobs('node1')
+        )
 
     def test_malformed_report_is_not_handed_on(self):
         collector = self.collector()
-        self.refused('Report.batch: missing', 'report',
-                     report={'host': 'node1', 'at': 1.0})
+        self.refused(
+            'Report.batch: missing',
+            'report',
+            report={'host': 'node1', 'at': 1.0},
+        )
         self.assertEqual([], collector.reports)
 
     def test_malformed_answer_is_not_handed_on(self):
@@ -258,7 +330,8 @@ class RpcSuite(OnBus):
         self.serve(rpc.COLLECTOR_TOPIC, 'odd', Odd())
         # Its keys are known ones of another message.
         error = self.assertRaises(
-            wire.MalformedMessage, self.client().overrides, 'node1')
+            wire.MalformedMessage, self.client().overrides, 'node1'
+        )
         self.assertIn('Overrides.generation', str(error))
 
     def test_only_exposed_methods_can_be_called(self):
@@ -268,7 +341,8 @@ class RpcSuite(OnBus):
     def test_version_from_the_future_is_refused(self):
         self.collector()
         self.refused(
-            'UnsupportedVersion', 'overrides', version='2.0', host='node1')
+            'UnsupportedVersion', 'overrides', version='2.0', host='node1'
+        )
 
     def test_cast_reaches_the_named_host_only(self):
         first, second = Agent(), Agent()
@@ -280,6 +354,21 @@ class RpcSuite(OnBus):
         self.assertEqual(7, first.generations.get(timeout=PATIENCE_S))
         self.assertEqual(8, second.generations.get(timeout=PATIENCE_S))
         self.assertTrue(first.generations.empty())
+
+    def test_requests_are_known_on_the_other_side(self):
+        self.useFixture(context_fixture.ClearRequestContext())
+        collector = self.collector()
+        for batch in (1, 2):
+            self.client().report(report(batch))
+            self.assertTrue(collector.requests[-1]['request_id'])
+        first, second = (one['request_id'] for one in collector.requests)
+        self.assertNotEqual(first, second)
+        agent = Agent()
+        self.serve(rpc.AGENT_TOPIC, 'node1', agent)
+        told = {'request_id': 'req-1', 'user_id': 'ann'}
+        rpc.AgentClient(self.transport).overrides_changed('node1', 7, told)
+        self.assertEqual(7, agent.generations.get(timeout=PATIENCE_S))
+        self.assertEqual(told, agent.request)
 
     def test_cast_to_nobody_is_no_error(self):
         rpc.AgentClient(self.transport).overrides_changed('nowhere', 1)

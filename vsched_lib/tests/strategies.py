@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What hypothesis draws: reservations, claims and hosts."""
 
@@ -28,13 +18,22 @@ BACKENDS = st.none() | st.sampled_from(reservation.Backend)
 
 
 @st.composite
-def reservations(draw, period_us_min=1, period_us_max=MAX_US,
-                 runtime_us_min=1, backends=BACKENDS):
-    period_us = draw(st.integers(
-        max(period_us_min, runtime_us_min), period_us_max))
+def reservations(
+    draw,
+    period_us_min=1,
+    period_us_max=MAX_US,
+    runtime_us_min=1,
+    backends=BACKENDS,
+):
+    period_us = draw(
+        st.integers(max(period_us_min, runtime_us_min), period_us_max)
+    )
     return reservation.Reservation(
-        draw(st.integers(runtime_us_min, period_us)), period_us,
-        draw(MODES), draw(backends))
+        draw(st.integers(runtime_us_min, period_us)),
+        period_us,
+        draw(MODES),
+        draw(backends),
+    )
 
 
 #: Shares of one CPU, exact.
@@ -44,22 +43,22 @@ UTILISATIONS = reservations().map(lambda one: one.utilisation)
 def claims(cpus):
     """Claims on a host, some vCPUs pinned to one of its CPUs."""
     pins = st.lists(
-        st.none() | st.integers(0, cpus - 1), min_size=1, max_size=4)
-    return st.builds(
-        admission.Claim, reservations(), pins.map(tuple))
+        st.none() | st.integers(0, cpus - 1), min_size=1, max_size=4
+    )
+    return st.builds(admission.Claim, reservations(), pins.map(tuple))
 
 
 @st.composite
 def capacities(draw):
     cpus = draw(st.integers(1, 8))
     share = Fraction(draw(st.integers(0, 1000)), 1000)
-    return host.Capacity(
-        cpus, cpus * share, draw(st.integers(0, 1000)))
+    return host.Capacity(cpus, cpus * share, draw(st.integers(0, 1000)))
 
 
 #: Errors of some windows, in ppm; those at which a histogram's bin ends.
 ERRORS_PPM = st.lists(
-    st.integers(-error.PPM, 6 * error.PPM) |
-    st.sampled_from(error.EDGES_PPM), min_size=1)
+    st.integers(-error.PPM, 6 * error.PPM) | st.sampled_from(error.EDGES_PPM),
+    min_size=1,
+)
 
 CONFIDENCES = st.integers(1, 999).map(lambda one: one / 1000)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The quick start: the main job on real VMs, in about a minute.
 
@@ -37,8 +27,8 @@ from oslo_service import backend
 # oslo.service chooses eventlet unless told before its first use.
 backend.init_backend(backend.BackendType.THREADING)
 
-from vsched_agent.hypervisor import domain_xml  # noqa: E402
-from vsched_agent.hypervisor import guest  # noqa: E402
+from vsched_agent.profiling.guest import domain_xml  # noqa: E402
+from vsched_agent.profiling.guest import vm  # noqa: E402
 from vsched_lib.contract import extra_specs  # noqa: E402
 from vsched_lib.model import reservation  # noqa: E402
 from vsched_standalone import conf as standalone_conf  # noqa: E402
@@ -55,26 +45,42 @@ NEIGHBOURS_PER_CPU = 2
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog='quickstart',
-        description='Show a CPU-time promise kept on real VMs.')
+        description='Show a CPU-time promise kept on real VMs.',
+    )
     parser.add_argument(
-        '--guest-dir', required=True,
-        help='folder with the guest\'s vmlinux and initramfs.cpio')
+        '--guest-dir',
+        required=True,
+        help="folder with the guest's vmlinux and initramfs.cpio",
+    )
     parser.add_argument(
-        '--virt-type', choices=('kvm', 'qemu'), default='qemu',
-        help='what runs the guests; default qemu, which emulates')
+        '--virt-type',
+        choices=('kvm', 'qemu'),
+        default='qemu',
+        help='what runs the guests; default qemu, which emulates',
+    )
     parser.add_argument(
-        '--uri', default='qemu:///system', help='libvirt to use')
+        '--uri', default='qemu:///system', help='libvirt to use'
+    )
     parser.add_argument(
-        '--seconds', type=_seconds, default=60,
-        help='seconds to measure in all; default 60')
+        '--seconds',
+        type=_seconds,
+        default=60,
+        help='seconds to measure in all; default 60',
+    )
     parser.add_argument(
-        '--port', type=int, default=0,
-        help='port of the REST API; default any that is free')
+        '--port',
+        type=int,
+        default=0,
+        help='port of the REST API; default any that is free',
+    )
     parser.add_argument(
-        '--json', metavar='FILE', help='write the summary there')
+        '--json', metavar='FILE', help='write the summary there'
+    )
     parser.add_argument(
-        '--keep', action='store_true',
-        help='leave everything running until Ctrl-C')
+        '--keep',
+        action='store_true',
+        help='leave everything running until Ctrl-C',
+    )
     return parser.parse_args(argv)
 
 
@@ -82,26 +88,33 @@ def _seconds(text: str) -> int:
     value = int(text)
     if not 12 <= value <= 86_400:
         raise argparse.ArgumentTypeError(
-            '%d is not accepted; accepted: 12 to 86400' % value)
+            '%d is not accepted; accepted: 12 to 86400' % value
+        )
     return value
 
 
-def _specs(options: argparse.Namespace, folder: str,
-           ) -> list[domain_xml.DomainSpec]:
+def _specs(
+    options: argparse.Namespace, folder: str
+) -> list[domain_xml.DomainSpec]:
     promise = reservation.Reservation(
-        demonstration.PHASES[0].runtime_us, demonstration.PERIOD_US)
+        demonstration.PHASES[0].runtime_us, demonstration.PERIOD_US
+    )
     names = ['vsched-promised'] + [
-        'vsched-neighbour-%d' % number for number in range(
-            1, 1 + NEIGHBOURS_PER_CPU * (os.cpu_count() or 1))]
-    return [domain_xml.DomainSpec(
-        name=name,
-        kernel=os.path.join(options.guest_dir, 'vmlinux'),
-        initrd=os.path.join(options.guest_dir, 'initramfs.cpio'),
-        cmdline='console=ttyS0 quiet vsched.load=burn',
-        virt_type=options.virt_type,
-        serial_file=os.path.join(folder, name + '.console'),
-        extra_specs=extra_specs.render(promise) if number == 0 else {})
-        for number, name in enumerate(names)]
+        'vsched-neighbour-%d' % number
+        for number in range(1, 1 + NEIGHBOURS_PER_CPU * (os.cpu_count() or 1))
+    ]
+    return [
+        domain_xml.DomainSpec(
+            name=name,
+            kernel=os.path.join(options.guest_dir, 'vmlinux'),
+            initrd=os.path.join(options.guest_dir, 'initramfs.cpio'),
+            cmdline=domain_xml.cmdline('vsched.load=burn'),
+            virt_type=options.virt_type,
+            serial_file=os.path.join(folder, name + '.console'),
+            extra_specs=extra_specs.render(promise) if number == 0 else {},
+        )
+        for number, name in enumerate(names)
+    ]
 
 
 def _conf(options: argparse.Namespace, folder: str) -> cfg.ConfigOpts:
@@ -109,8 +122,7 @@ def _conf(options: argparse.Namespace, folder: str) -> cfg.ConfigOpts:
     standalone_conf.register_opts(conf)
     standalone_conf.set_defaults(conf, folder)
     # One program, one purpose: files of an installed service do not count.
-    conf([], project='vsched', default_config_files=[],
-         default_config_dirs=[])
+    conf([], project='vsched', default_config_files=[], default_config_dirs=[])
     conf.set_override('uri', options.uri, group='hypervisor')
     conf.set_override('bind_port', options.port, group='standalone')
     conf.set_override('restore_on_stop', True, group='agent')
@@ -128,24 +140,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     shown = table.Table(sys.stdout)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(
-            tempfile.TemporaryDirectory(prefix='vsched-quickstart-'))
+            tempfile.TemporaryDirectory(prefix='vsched-quickstart-')
+        )
         specs = _specs(options, folder)
         for number, spec in enumerate(specs, 1):
-            shown.say('starting VM %d/%d %s' % (
-                number, len(specs), spec.name))
+            shown.say('starting VM %d/%d %s' % (number, len(specs), spec.name))
             # Its neighbours burn already; give the last ones time to boot.
-            stack.enter_context(guest.RunningDomain(
-                spec, options.uri, ready_timeout_s=120, cancel=over))
+            stack.enter_context(
+                vm.RunningDomain(
+                    spec, options.uri, ready_timeout_s=120, cancel=over
+                )
+            )
         standalone = service.Standalone(_conf(options, folder))
         standalone.start()
         stack.callback(standalone.stop)
-        shown.say('vsched: %s (log %s)' % (
-            standalone.url, os.path.join(folder, 'vsched.log')))
+        shown.say(
+            'vsched: %s (log %s)'
+            % (standalone.url, os.path.join(folder, 'vsched.log'))
+        )
         try:
             outcomes = demonstration.Demonstration(
-                client.Client(standalone.url), specs[0].uuid,
-                {spec.uuid: spec.name for spec in specs}, shown,
-                over.wait).run(options.seconds)
+                client.Client(standalone.url),
+                specs[0].uuid,
+                {spec.uuid: spec.name for spec in specs},
+                shown,
+                over.wait,
+            ).run(options.seconds)
         except demonstration.NotHeld as error:
             shown.say('not held: %s' % error)
             _show_log(shown, folder)
@@ -155,8 +175,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
         _conclude(options, shown, standalone.url, outcomes, len(specs))
         if options.keep:
-            shown.say('running until Ctrl-C; try: curl %s/v1/reservations'
-                      % standalone.url)
+            shown.say(
+                'running until Ctrl-C; try: curl %s/v1/reservations'
+                % standalone.url
+            )
             over.wait()
     shown.say('everything that was started is stopped')
     return 0
@@ -167,35 +189,66 @@ def _show_log(shown: table.Table, folder: str) -> None:
         shown.say(log.read()[-4000:])
 
 
-def _conclude(options: argparse.Namespace, shown: table.Table, url: str,
-              outcomes: Sequence[demonstration.Outcome],
-              vms: int) -> None:
-    shown.say('\nsummary (windows of 1 s; error = |got - promised| / '
-              'promised)')
-    shown.say('%-10s %8s %8s %9s %9s %8s %9s' % (
-        'phase', 'promised', 'got', 'mean err', 'p99 err', 'windows',
-        'settled'))
+def _conclude(
+    options: argparse.Namespace,
+    shown: table.Table,
+    url: str,
+    outcomes: Sequence[demonstration.Outcome],
+    vms: int,
+) -> None:
+    shown.say(
+        '\nsummary (windows of 1 s; error = |got - promised| / promised)'
+    )
+    shown.say(
+        '%-10s %8s %8s %9s %9s %8s %9s'
+        % (
+            'phase',
+            'promised',
+            'got',
+            'mean err',
+            'p99 err',
+            'windows',
+            'settled',
+        )
+    )
     for one in outcomes:
         found = one.summary
         if found is None:
             shown.say('%-10s too short to say' % one.phase.key)
             continue
-        shown.say('%-10s %8.3f %8.3f %7.2f %% %7.2f %% %8d %9s' % (
-            one.phase.key, found.promised, found.got_mean,
-            100 * found.error_mean, 100 * found.error_p99, found.windows,
-            '%.1f s' % found.settle_s if found.settle_s is not None
-            else 'never'))
+        shown.say(
+            '%-10s %8.3f %8.3f %7.2f %% %7.2f %% %8d %9s'
+            % (
+                one.phase.key,
+                found.promised,
+                found.got_mean,
+                100 * found.error_mean,
+                100 * found.error_p99,
+                found.windows,
+                '%.1f s' % found.settle_s
+                if found.settle_s is not None
+                else 'never',
+            )
+        )
     shown.say('REST API: %s/v1/reservations' % url)
     if options.json:
-        _write(options.json, {
-            'when': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()),
-            'kernel': platform.release(), 'cpus': os.cpu_count(),
-            'virt_type': options.virt_type, 'vms': vms,
-            'seconds': options.seconds,
-            'phases': {
-                one.phase.key: dataclasses.asdict(one.summary)
-                for one in outcomes if one.summary is not None},
-            'metrics': demonstration.metrics(outcomes)})
+        _write(
+            options.json,
+            {
+                'when': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()),
+                'kernel': platform.release(),
+                'cpus': os.cpu_count(),
+                'virt_type': options.virt_type,
+                'vms': vms,
+                'seconds': options.seconds,
+                'phases': {
+                    one.phase.key: dataclasses.asdict(one.summary)
+                    for one in outcomes
+                    if one.summary is not None
+                },
+                'metrics': demonstration.metrics(outcomes),
+            },
+        )
         shown.say('summary written to %s' % options.json)
 
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The little of the REST API that the quickstart uses.
 
@@ -36,25 +26,34 @@ class Client:
         self._session = requests.Session()
         self._session.headers['OpenStack-API-Version'] = 'vsched 1.0'
 
-    def call(self, method: str, path: str,
-             body: Mapping[str, ty.Any] | None = None,
-             **query: ty.Any) -> ty.Any:
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, ty.Any] | None = None,
+        **query: ty.Any,
+    ) -> ty.Any:
         """One request.
 
         :returns: the decoded body, None when there is none.
         :raises requests.HTTPError: with the API's own words.
         """
         reply = self._session.request(
-            method, self.url + path, params=query, json=body, timeout=10)
+            method, self.url + path, params=query, json=body, timeout=10
+        )
         if reply.status_code >= 400:
-            raise requests.HTTPError('%s %s: %d %s' % (
-                method, path, reply.status_code, reply.text), response=reply)
+            raise requests.HTTPError(
+                '%s %s: %d %s' % (method, path, reply.status_code, reply.text),
+                response=reply,
+            )
         return reply.json() if reply.content else None
 
     def reservations(self) -> dict[str, dict[str, ty.Any]]:
         """Every reservation by instance."""
-        return {one['instance_uuid']: one for one in
-                self.call('GET', '/v1/reservations')['reservations']}
+        return {
+            one['instance_uuid']: one
+            for one in self.call('GET', '/v1/reservations')['reservations']
+        }
 
     def change(self, instance_uuid: str, **fields: ty.Any) -> float:
         """Change a promise live.
@@ -65,13 +64,24 @@ class Client:
         self.call('PATCH', '/v1/reservations/' + instance_uuid, fields)
         return at
 
-    def windows(self, instance_uuid: str,
-                since: float) -> list[windows.Window]:
+    def windows(
+        self, instance_uuid: str, since: float
+    ) -> list[windows.Window]:
         """An instance's usage samples that end after a moment."""
         start = datetime.datetime.fromtimestamp(
-            since, datetime.UTC).isoformat()
-        found = self.call('GET', '/v1/usage', instance_uuid=instance_uuid,
-                          start=start, limit=1000)['usage']
-        return [windows.Window(
-            datetime.datetime.fromisoformat(one['at']).timestamp(),
-            one['guest_us'] / one['interval_us']) for one in found]
+            since, datetime.UTC
+        ).isoformat()
+        found = self.call(
+            'GET',
+            '/v1/usage',
+            instance_uuid=instance_uuid,
+            start=start,
+            limit=1000,
+        )['usage']
+        return [
+            windows.Window(
+                datetime.datetime.fromisoformat(one['at']).timestamp(),
+                one['guest_us'] / one['interval_us'],
+            )
+            for one in found
+        ]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The main job, shown on real VMs: a promise, its neighbours, its change.
 
@@ -56,12 +46,30 @@ class Phase:
 
 
 PHASES = (
-    Phase('deadline', 'promised 60 % of a CPU by its flavor', 12_000,
-          'deadline', None, 0.5),
-    Phase('patched', 'changed to 30 % over REST', 6_000, 'deadline',
-          {'runtime_us': 6_000}, 0.25),
-    Phase('cfs', '60 % again, but held by a CFS quota', 12_000, 'cfs',
-          {'runtime_us': 12_000, 'backend': 'cfs'}, 0.25),
+    Phase(
+        'deadline',
+        'promised 60 % of a CPU by its flavor',
+        12_000,
+        'deadline',
+        None,
+        0.5,
+    ),
+    Phase(
+        'patched',
+        'changed to 30 % over REST',
+        6_000,
+        'deadline',
+        {'runtime_us': 6_000},
+        0.25,
+    ),
+    Phase(
+        'cfs',
+        '60 % again, but held by a CFS quota',
+        12_000,
+        'cfs',
+        {'runtime_us': 12_000, 'backend': 'cfs'},
+        0.25,
+    ),
 )
 
 
@@ -100,17 +108,23 @@ class Demonstration:
     #: Who uses this part of a CPU burns.
     BURNS = 0.05
 
-    def __init__(self, api: client.Client, promised: str,
-                 names: ty.Mapping[str, str], shown: table.Table,
-                 wait: Callable[[float], bool]) -> None:
+    def __init__(
+        self,
+        api: client.Client,
+        promised: str,
+        names: ty.Mapping[str, str],
+        shown: table.Table,
+        wait: Callable[[float], bool],
+    ) -> None:
         self._api = api
         self._promised = promised
         self._names = names
         self._shown = shown
         self._wait = wait
 
-    def run(self, seconds: float,
-            phases: Sequence[Phase] = PHASES) -> list[Outcome]:
+    def run(
+        self, seconds: float, phases: Sequence[Phase] = PHASES
+    ) -> list[Outcome]:
         """Show every phase.
 
         :param seconds: to measure, over all phases.
@@ -126,9 +140,16 @@ class Demonstration:
             if phase.change is not None:
                 changed_at = self._api.change(self._promised, **phase.change)
             self._await_held(phase)
-            outcomes.append(Outcome(phase, self._watch(
-                phase, changed_at,
-                seconds * phase.weight / total + windows.SETTLING_S)))
+            outcomes.append(
+                Outcome(
+                    phase,
+                    self._watch(
+                        phase,
+                        changed_at,
+                        seconds * phase.weight / total + windows.SETTLING_S,
+                    ),
+                )
+            )
             if self._wait(0):
                 break
         return outcomes
@@ -138,9 +159,14 @@ class Demonstration:
         idle = dict(self._names)
         while idle:
             if time.monotonic() > give_up:
-                raise NoLoad('%s: no second with %g CPUs in the first %g s' % (
-                    ', '.join(sorted(idle.values())), self.BURNS,
-                    self.LOAD_S))
+                raise NoLoad(
+                    '%s: no second with %g CPUs in the first %g s'
+                    % (
+                        ', '.join(sorted(idle.values())),
+                        self.BURNS,
+                        self.LOAD_S,
+                    )
+                )
             since = time.time() - 3
             for uuid in list(idle):
                 latest = self._latest(uuid, since)
@@ -150,8 +176,11 @@ class Demonstration:
                 return
 
     def _latest(self, uuid: str, since: float) -> windows.Window | None:
-        return max(self._api.windows(uuid, since),
-                   key=lambda one: one.at, default=None)
+        return max(
+            self._api.windows(uuid, since),
+            key=lambda one: one.at,
+            default=None,
+        )
 
     def _await_held(self, phase: Phase) -> None:
         give_up = time.monotonic() + self.DEADLINE_S
@@ -159,19 +188,24 @@ class Demonstration:
         while time.monotonic() < give_up:
             seen = self._api.reservations().get(self._promised, {})
             enforced = seen.get('enforced') or {}
-            if (seen.get('state') in ('applied', 'degraded') and
-                    enforced.get('runtime_us') == phase.runtime_us and
-                    enforced.get('backend') == phase.backend):
+            if (
+                seen.get('state') in ('applied', 'degraded')
+                and enforced.get('runtime_us') == phase.runtime_us
+                and enforced.get('backend') == phase.backend
+            ):
                 return
             if seen.get('state') == 'refused':
                 break
             if self._wait(0.2):
                 return
-        raise NotHeld('%s: state %s: %s' % (
-            phase.title, seen.get('state', 'unknown'), seen.get('detail')))
+        raise NotHeld(
+            '%s: state %s: %s'
+            % (phase.title, seen.get('state', 'unknown'), seen.get('detail'))
+        )
 
-    def _watch(self, phase: Phase, changed_at: float,
-               seconds: float) -> windows.Summary | None:
+    def _watch(
+        self, phase: Phase, changed_at: float, seconds: float
+    ) -> windows.Summary | None:
         end = changed_at + seconds
         while (left := end - time.time()) > 0:
             self._draw(phase, left, seconds)
@@ -179,7 +213,9 @@ class Demonstration:
                 break
         return windows.summarise(
             self._api.windows(self._promised, changed_at),
-            phase.promised, changed_at)
+            phase.promised,
+            changed_at,
+        )
 
     def _draw(self, phase: Phase, left: float, seconds: float) -> None:
         reservations = self._api.reservations()
@@ -189,27 +225,36 @@ class Demonstration:
             latest = self._latest(uuid, since)
             held = reservations.get(uuid) or {}
             enforced = held.get('enforced') or {}
-            rows.append(table.Row(
-                name, phase.promised if uuid == self._promised else None,
-                latest.got if latest else None,
-                enforced.get('backend') or '-', held.get('state', '-')))
+            rows.append(
+                table.Row(
+                    name,
+                    phase.promised if uuid == self._promised else None,
+                    latest.got if latest else None,
+                    enforced.get('backend') or '-',
+                    held.get('state', '-'),
+                )
+            )
         done = int(20 * (1 - left / seconds))
-        self._shown.draw('[%s%s] %3.0f s left' % (
-            '#' * done, '.' * (20 - done), left), rows)
+        self._shown.draw(
+            '[%s%s] %3.0f s left' % ('#' * done, '.' * (20 - done), left), rows
+        )
 
 
 def metrics(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """The figures that the benchmark records; fractions."""
     found = {one.phase.key: one.summary for one in outcomes if one.summary}
     figures: dict[str, float] = {}
-    for key, name in (('deadline', 'deadline_got_mean'),
-                      ('cfs', 'cfs_got_mean'),
-                      ('patched', 'patched_got_mean')):
+    for key, name in (
+        ('deadline', 'deadline_got_mean'),
+        ('cfs', 'cfs_got_mean'),
+        ('patched', 'patched_got_mean'),
+    ):
         if key in found:
             figures[name] = round(found[key].got_mean, 5)
     if 'deadline' in found:
         figures['deadline_abs_error_p99'] = round(
-            found['deadline'].error_p99, 5)
+            found['deadline'].error_p99, 5
+        )
     settled = found['patched'].settle_s if 'patched' in found else None
     if settled is not None:
         figures['patched_settle_s'] = round(settled, 3)

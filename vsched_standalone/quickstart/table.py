@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The live table: what each VM was promised and what it gets."""
 
@@ -17,7 +7,13 @@ import dataclasses
 import typing as ty
 
 _HEADER = '%-22s %9s %9s %8s  %-9s %s' % (
-    'VM', 'promised', 'got', 'error', 'backend', 'state')
+    'VM',
+    'promised',
+    'got',
+    'error',
+    'backend',
+    'state',
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,12 +34,16 @@ class Row:
         error = ''
         if self.promised and self.got is not None:
             error = '%+.1f %%' % (
-                100 * (self.got - self.promised) / self.promised)
+                100 * (self.got - self.promised) / self.promised
+            )
         return '%-22s %9s %9s %8s  %-9s %s' % (
             self.name[:22],
             '-' if self.promised is None else '%.3f' % self.promised,
             '-' if self.got is None else '%.3f' % self.got,
-            error or '-', self.backend, self.state)
+            error or '-',
+            self.backend,
+            self.state,
+        )
 
 
 class Table:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What one-second windows of usage say about a promise."""
 
@@ -66,8 +56,9 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ranked[max(0, math.ceil(share * len(ranked)) - 1)]
 
 
-def summarise(windows: Iterable[Window], promised: float,
-              changed_at: float) -> Summary | None:
+def summarise(
+    windows: Iterable[Window], promised: float, changed_at: float
+) -> Summary | None:
     """Describe a phase.
 
     :param windows: every window that ended after the change.
@@ -86,7 +77,11 @@ def summarise(windows: Iterable[Window], promised: float,
             break
         settled = max(0.0, one.at - changed_at)
     return Summary(
-        len(steady), promised,
+        len(steady),
+        promised,
         sum(one.got for one in steady) / len(steady),
-        sum(errors) / len(errors), percentile(errors, 0.99), max(errors),
-        settled)
+        sum(errors) / len(errors),
+        percentile(errors, 0.99),
+        max(errors),
+        settled,
+    )

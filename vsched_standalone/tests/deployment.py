@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The services as operators run them: processes, a broker, a database."""
 
@@ -33,12 +23,22 @@ class Deployment(fixtures.Fixture):
     :param transport_url: the broker.
     :param connection: the database; its schema is made here.
     :param host: the agent's name.
+    :param options: added to the configuration, by section.
+    :param parts: the services to start.
     """
 
-    def __init__(self, transport_url: str, connection: str,
-                 host: str = 'node-1') -> None:
+    def __init__(
+        self,
+        transport_url: str,
+        connection: str,
+        host: str = 'node-1',
+        options: ty.Mapping[str, ty.Mapping[str, str]] | None = None,
+        parts: ty.Sequence[str] = ('collector', 'api', 'agent'),
+    ) -> None:
         self._transport_url = transport_url
         self._connection = connection
+        self._options = options or {}
+        self._parts = parts
         self.host = host
 
     def _setUp(self) -> None:
@@ -48,19 +48,67 @@ class Deployment(fixtures.Fixture):
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._config = os.path.join(self.folder, 'vsched.conf')
         with open(self._config, 'w', encoding='utf-8') as file:
-            file.write('\n'.join((
-                '[DEFAULT]', 'transport_url = ' + self._transport_url,
-                '[database]', 'connection = ' + self._connection,
-                '[api]', 'auth_strategy = noauth',
-                '[agent]', 'host = ' + self.host,
-                'state_path = ' + os.path.join(self.folder, 'state'),
-                'report_interval = 1', '')))
-        self._run(['-m', 'vsched_api.cmd.manage', '--config-file',
-                   self._config, 'db', 'sync'])
-        for name in ('collector', 'api', 'agent'):
+            file.write(
+                '\n'.join(
+                    (
+                        '[DEFAULT]',
+                        'transport_url = ' + self._transport_url,
+                        '[database]',
+                        'connection = ' + self._connection,
+                        '[api]',
+                        'auth_strategy = noauth',
+                        '[bus]',
+                        'master_key_file = '
+                        + os.path.join(self.folder, 'master.key'),
+                        'key_file = ' + os.path.join(self.folder, 'host.key'),
+                        '[agent]',
+                        'host = ' + self.host,
+                        'state_path = ' + os.path.join(self.folder, 'state'),
+                        'report_interval = 1',
+                        '',
+                    )
+                )
+            )
+            for section, values in self._options.items():
+                file.write('[%s]\n' % section)
+                file.writelines('%s = %s\n' % one for one in values.items())
+        self._run(
+            [
+                '-m',
+                'vsched_api.cmd.manage',
+                '--config-file',
+                self._config,
+                'db',
+                'sync',
+            ]
+        )
+        self._run(
+            [
+                '-m',
+                'vsched_api.cmd.manage',
+                'master-key',
+                'create',
+                os.path.join(self.folder, 'master.key'),
+            ]
+        )
+        self._run(
+            [
+                '-m',
+                'vsched_api.cmd.manage',
+                '--config-file',
+                self._config,
+                'host-key',
+                'issue',
+                self.host,
+                '--output',
+                os.path.join(self.folder, 'host.key'),
+            ]
+        )
+        for name in self._parts:
             self.addCleanup(self.stop, name)
             self.start(name)
-        self.addCleanup(self.restore)
+        if 'agent' in self._parts:
+            self.addCleanup(self.restore)
 
     def start(self, name: str) -> None:
         """Start one service.
@@ -69,9 +117,13 @@ class Deployment(fixtures.Fixture):
         """
         with open(self.log(name), 'ab') as log:
             self._processes[name] = subprocess.Popen(
-                self._command(name), stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, start_new_session=True,
-                env=os.environ | {'OS_VSCHED_CONFIG_FILES': self._config})
+                self._command(name),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=os.environ | {'OS_VSCHED_CONFIG_FILES': self._config},
+            )
         if name == 'api':
             self._await(lambda: private_services.answers(self.port), name)
 
@@ -79,16 +131,28 @@ class Deployment(fixtures.Fixture):
         if name == 'api':
             return [
                 os.path.join(os.path.dirname(sys.executable), 'uwsgi'),
-                '--http-socket', '127.0.0.1:%d' % self.port,
-                '--module', 'vsched_api.wsgi.api:application',
-                '--master', '--processes', '1', '--threads', '4',
-                '--enable-threads', '--need-app', '--die-on-term',
-                '--lazy-apps', '--single-interpreter',
-                '--add-header', 'Connection: close']
-        module = {'agent': 'vsched_agent.cmd.agent',
-                  'collector': 'vsched_api.cmd.collector'}[name]
-        command = [sys.executable, '-m', module,
-                   '--config-file', self._config]
+                '--http-socket',
+                '127.0.0.1:%d' % self.port,
+                '--module',
+                'vsched_api.wsgi.api:application',
+                '--master',
+                '--processes',
+                '1',
+                '--threads',
+                '4',
+                '--enable-threads',
+                '--need-app',
+                '--die-on-term',
+                '--lazy-apps',
+                '--single-interpreter',
+                '--add-header',
+                'Connection: close',
+            ]
+        module = {
+            'agent': 'vsched_agent.cmd.agent',
+            'collector': 'vsched_api.cmd.collector',
+        }[name]
+        command = [sys.executable, '-m', module, '--config-file', self._config]
         return [*command, 'run'] if name == 'agent' else command
 
     def stop(self, name: str) -> None:
@@ -102,8 +166,9 @@ class Deployment(fixtures.Fixture):
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            raise RuntimeError('%s did not stop: %s' % (
-                name, self.said(name))) from None
+            raise RuntimeError(
+                '%s did not stop: %s' % (name, self.said(name))
+            ) from None
 
     def kill(self, name: str) -> None:
         """End one service and its children without a word (SIGKILL)."""
@@ -111,12 +176,38 @@ class Deployment(fixtures.Fixture):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
+    @property
+    def connection(self) -> str:
+        """The database."""
+        return self._connection
+
+    @property
+    def master_key_file(self) -> str:
+        """What the keys of hosts are made of."""
+        return os.path.join(self.folder, 'master.key')
+
+    def pid(self, name: str) -> int:
+        """The process of a service that runs."""
+        return self._processes[name].pid
+
+    def alive(self, name: str) -> bool:
+        """Whether the process of a service runs."""
+        process = self._processes.get(name)
+        return process is not None and process.poll() is None
+
     def restore(self) -> None:
         """What an operator runs to undo vsched on a host."""
         if 'agent' in self._processes:
             self.stop('agent')
-        self._run(['-m', 'vsched_agent.cmd.agent', '--config-file',
-                   self._config, 'restore'])
+        self._run(
+            [
+                '-m',
+                'vsched_agent.cmd.agent',
+                '--config-file',
+                self._config,
+                'restore',
+            ]
+        )
 
     def log(self, name: str) -> str:
         """Where a service writes."""
@@ -124,15 +215,16 @@ class Deployment(fixtures.Fixture):
 
     def said(self, name: str) -> str:
         """What a service has written, the end of it."""
-        with open(self.log(name), encoding='utf-8',
-                  errors='replace') as file:
+        with open(self.log(name), encoding='utf-8', errors='replace') as file:
             return file.read()[-4000:]
 
-    def request(self, method: str, path: str, **arguments: ty.Any,
-                ) -> requests.Response:
+    def request(
+        self, method: str, path: str, **arguments: ty.Any
+    ) -> requests.Response:
         """One request to the API."""
         return requests.request(
-            method, self.url + path, timeout=30, **arguments)
+            method, self.url + path, timeout=30, **arguments
+        )
 
     def get(self, path: str, **query: ty.Any) -> ty.Any:
         """The body of a GET that must succeed."""
@@ -149,14 +241,18 @@ class Deployment(fixtures.Fixture):
         body = reply.json()
         return body.get('reservation', body)
 
-    def await_state(self, uuid: str, state: str,
-                    **enforced: ty.Any) -> dict[str, ty.Any]:
+    def await_state(
+        self, uuid: str, state: str, **enforced: ty.Any
+    ) -> dict[str, ty.Any]:
         """Wait until a reservation is in a state and held as said."""
+
         def there() -> bool:
             seen = self.reservation(uuid)
             held = seen.get('enforced') or {}
             return seen.get('state') == state and all(
-                held.get(key) == value for key, value in enforced.items())
+                held.get(key) == value for key, value in enforced.items()
+            )
+
         self._await(there, 'agent')
         return self.reservation(uuid)
 
@@ -167,8 +263,11 @@ class Deployment(fixtures.Fixture):
         while True:
             page = self.get('/v1/usage', **query)
             found += page['usage']
-            following = [link['href'] for link in page.get('links', ())
-                         if link['rel'] == 'next']
+            following = [
+                link['href']
+                for link in page.get('links', ())
+                if link['rel'] == 'next'
+            ]
             if not following or not page['usage']:
                 return sorted(found, key=lambda one: one['at'])
             query['marker'] = following[0].split('marker=')[1].split('&')[0]
@@ -178,15 +277,24 @@ class Deployment(fixtures.Fixture):
         while not there():
             process = self._processes.get(name)
             if time.monotonic() > give_up or (
-                    process is not None and process.poll() is not None):
+                process is not None and process.poll() is not None
+            ):
                 raise RuntimeError('%s: %s' % (name, self.said(name)))
             time.sleep(0.2)
 
     def _run(self, arguments: list[str]) -> None:
         done = subprocess.run(
-            [sys.executable, *arguments], capture_output=True, text=True,
-            timeout=120)
+            [sys.executable, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         if done.returncode:
-            raise RuntimeError('%s: %s%s' % (
-                ' '.join(arguments), done.stdout[-2000:],
-                done.stderr[-2000:]))
+            raise RuntimeError(
+                '%s: %s%s'
+                % (
+                    ' '.join(arguments),
+                    done.stdout[-2000:],
+                    done.stderr[-2000:],
+                )
+            )

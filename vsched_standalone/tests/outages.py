@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What the services lose while a part of them is away: nothing.
 
@@ -26,8 +16,9 @@ import typing as ty
 import fixtures
 import requests
 
-from vsched_agent.hypervisor import domain_xml
-from vsched_agent.hypervisor import guest
+from vsched_agent.host import schedstat
+from vsched_agent.profiling.guest import domain_xml
+from vsched_agent.profiling.guest import vm
 from vsched_lib.contract import extra_specs
 from vsched_lib.model import reservation
 from vsched_standalone.tests import deployment
@@ -65,27 +56,35 @@ class Scene(fixtures.Fixture):
         stack = contextlib.ExitStack()
         self.addCleanup(stack.close)
         specs = [self._spec(folder, 'promised', extra_specs.render(PROMISE))]
-        specs += [self._spec(folder, 'neighbour-%d' % number, {})
-                  for number in range(NEIGHBOURS)]
+        specs += [
+            self._spec(folder, 'neighbour-%d' % number, {})
+            for number in range(NEIGHBOURS)
+        ]
         for spec in specs:
-            stack.enter_context(guest.RunningDomain(
-                spec, ready_timeout_s=120))
+            stack.enter_context(vm.RunningDomain(spec, ready_timeout_s=120))
         self.uuid = specs[0].uuid
         self.tid = _vcpu_tid(specs[0].name)
-        self.services = self.useFixture(deployment.Deployment(
-            self.broker.transport_url, self.database.connection))
+        self.services = self.useFixture(
+            deployment.Deployment(
+                self.broker.transport_url, self.database.connection
+            )
+        )
         self.services.await_state(
-            self.uuid, 'applied', backend='deadline', runtime_us=12_000)
+            self.uuid, 'applied', backend='deadline', runtime_us=12_000
+        )
 
-    def _spec(self, folder: str, name: str,
-              specs: ty.Mapping[str, str]) -> domain_xml.DomainSpec:
+    def _spec(
+        self, folder: str, name: str, specs: ty.Mapping[str, str]
+    ) -> domain_xml.DomainSpec:
         name = 'vsched-test-outage-%s-%d' % (name, os.getpid())
         return domain_xml.DomainSpec(
-            name=name, kernel=os.path.join(GUEST_DIR, 'vmlinux'),
+            name=name,
+            kernel=os.path.join(GUEST_DIR, 'vmlinux'),
             initrd=os.path.join(GUEST_DIR, 'initramfs.cpio'),
-            cmdline='console=ttyS0 quiet vsched.load=burn',
+            cmdline=domain_xml.cmdline('vsched.load=burn'),
             serial_file=os.path.join(folder, name + '.console'),
-            extra_specs=specs)
+            extra_specs=specs,
+        )
 
     def shares(self, seconds: float) -> list[float]:
         """What the promised VM got in each second, from the kernel."""
@@ -100,26 +99,11 @@ class Scene(fixtures.Fixture):
         return found
 
     def _run_ns(self) -> int:
-        with open('/proc/%d/schedstat' % self.tid, encoding='ascii') as file:
-            return int(file.read().split()[0])
+        return schedstat.read(self.tid).run_ns
 
     def samples(self) -> Samples:
         """What the database holds of the promised VM."""
-        rows = self.services.usage(self.uuid)
-        repeated = missing_us = 0
-        ends = [_seconds(row['at']) for row in rows]
-        for index in range(1, len(rows)):
-            gap_us = round(1e6 * (ends[index] - ends[index - 1])
-                           - rows[index]['interval_us'])
-            # Wall clock and the agent's steady clock are read one after
-            # the other; what differs is that moment, not a lost sample.
-            if gap_us > 50_000:
-                missing_us += gap_us
-            elif gap_us < -50_000:
-                repeated += 1
-        return Samples(
-            len(rows), repeated, missing_us,
-            sum(row['interval_us'] for row in rows))
+        return samples(self.services, self.uuid)
 
     def await_samples(self, until: float) -> None:
         """Wait until the database holds what happened until then."""
@@ -132,31 +116,68 @@ class Scene(fixtures.Fixture):
                 if error.response.status_code != 503:
                     raise
                 rows = []
-            if rows and _seconds(rows[-1]['at']) >= until:
+            if rows and seconds(rows[-1]['at']) >= until:
                 return
             time.sleep(0.5)
-        raise RuntimeError('samples until %s did not arrive: %s' % (
-            until, self.services.said('agent')))
+        raise RuntimeError(
+            'samples until %s did not arrive: %s'
+            % (until, self.services.said('agent'))
+        )
 
     def events(self, code: str) -> int:
         """How many events of a code the promised VM has."""
-        return len(self.services.get(
-            '/v1/events', instance_uuid=self.uuid, code=code)['events'])
+        return len(
+            self.services.get(
+                '/v1/events', instance_uuid=self.uuid, code=code
+            )['events']
+        )
 
 
-def _seconds(text: str) -> float:
+def samples(services: deployment.Deployment, uuid: str) -> Samples:
+    """What the database holds of one instance."""
+    rows = services.usage(uuid)
+    repeated = missing_us = 0
+    ends = [seconds(row['at']) for row in rows]
+    for index in range(1, len(rows)):
+        gap_us = round(
+            1e6 * (ends[index] - ends[index - 1]) - rows[index]['interval_us']
+        )
+        # Wall clock and the agent's steady clock are read one after
+        # the other; what differs is that moment, not a lost sample.
+        if gap_us > 50_000:
+            missing_us += gap_us
+        elif gap_us < -50_000:
+            repeated += 1
+    return Samples(
+        len(rows),
+        repeated,
+        missing_us,
+        sum(row['interval_us'] for row in rows),
+    )
+
+
+def seconds(text: str) -> float:
+    """A time of the API, in seconds since the epoch."""
     return datetime.datetime.fromisoformat(text).timestamp()
 
 
 def _vcpu_tid(name: str) -> int:
     with open('/run/libvirt/qemu/%s.pid' % name, encoding='ascii') as file:
-        pid = int(file.read())
+        return vcpu_tid(int(file.read()))
+
+
+def vcpu_tid(pid: int) -> int:
+    """The thread of the first vCPU of a QEMU process.
+
+    :raises RuntimeError: when it has none.
+    """
     for tid in os.listdir('/proc/%d/task' % pid):
-        with open('/proc/%d/task/%s/comm' % (pid, tid),
-                  encoding='ascii') as file:
+        with open(
+            '/proc/%d/task/%s/comm' % (pid, tid), encoding='ascii'
+        ) as file:
             if file.read().startswith('CPU 0/'):
                 return int(tid)
-    raise RuntimeError('%s has no vCPU thread' % name)
+    raise RuntimeError('process %d has no vCPU thread' % pid)
 
 
 def agent_killed(scene: Scene, seconds: float) -> dict[str, ty.Any]:
@@ -171,12 +192,14 @@ def agent_killed(scene: Scene, seconds: float) -> dict[str, ty.Any]:
     scene.await_samples(started + 2)
     seen = scene.services.reservation(scene.uuid)
     return {
-        'share_while_dead': _mean(dead), 'share_after': _mean(back),
+        'share_while_dead': _mean(dead),
+        'share_after': _mean(back),
         'worst_second': max(abs(one - 0.6) for one in dead + back),
-        'applied_again': scene.events(
-            'vsched.reservation.applied') - applied,
+        'applied_again': scene.events('vsched.reservation.applied') - applied,
         'drift_events': scene.events('vsched.drift.repaired'),
-        'state': seen['state'], 'since_kept': seen['since'] == since}
+        'state': seen['state'],
+        'since_kept': seen['since'] == since,
+    }
 
 
 def broker_stopped(scene: Scene, seconds: float) -> dict[str, ty.Any]:
@@ -186,10 +209,12 @@ def broker_stopped(scene: Scene, seconds: float) -> dict[str, ty.Any]:
     scene.broker.start()
     back = time.time()
     scene.await_samples(back + 5)
-    return {'share_while_away': _mean(shares),
-            'worst_second': max(abs(one - 0.6) for one in shares),
-            'outage_s': seconds,
-            'samples': dataclasses.asdict(scene.samples())}
+    return {
+        'share_while_away': _mean(shares),
+        'worst_second': max(abs(one - 0.6) for one in shares),
+        'outage_s': seconds,
+        'samples': dataclasses.asdict(scene.samples()),
+    }
 
 
 def database_stopped(scene: Scene, seconds: float) -> dict[str, ty.Any]:
@@ -201,12 +226,17 @@ def database_stopped(scene: Scene, seconds: float) -> dict[str, ty.Any]:
     scene.database.start()
     back = time.time()
     scene.await_samples(back + 5)
-    return {'status': reply.status_code, 'code': error['code'],
-            'retry_after': reply.headers.get('Retry-After'),
-            'share_while_away': _mean(shares), 'outage_s': seconds,
-            'status_after': scene.services.request(
-                'GET', '/v1/reservations').status_code,
-            'samples': dataclasses.asdict(scene.samples())}
+    return {
+        'status': reply.status_code,
+        'code': error['code'],
+        'retry_after': reply.headers.get('Retry-After'),
+        'share_while_away': _mean(shares),
+        'outage_s': seconds,
+        'status_after': scene.services.request(
+            'GET', '/v1/reservations'
+        ).status_code,
+        'samples': dataclasses.asdict(scene.samples()),
+    }
 
 
 def _mean(values: list[float]) -> float:

@@ -1,18 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""A broker and a database of a test's own, to be stopped and started.
+"""Services of a test's own, to be stopped and started.
 
-The services that everyone else uses stay untouched. Both run as the users
+The services that everyone else uses stay untouched. They run as the users
 their packages made for them, in a folder that is removed afterwards, on
 loopback ports that were free.
 """
@@ -45,22 +35,22 @@ def answers(port: int) -> bool:
         return probe.connect_ex(('127.0.0.1', port)) == 0
 
 
-class _Service(fixtures.Fixture):
+class Service(fixtures.Fixture):
     """A process that listens on a port of its own.
 
-    :ivar port: where.
+    :ivar port: where; one that is free, unless somebody chose it.
     """
 
     user: str
+    port = 0
     stop_signal = signal.SIGTERM
 
     def _setUp(self) -> None:
         # Not below a test's own temporary folder, which only root enters.
-        self.folder = tempfile.mkdtemp(
-            prefix='vsched-test-', dir='/var/tmp')
+        self.folder = tempfile.mkdtemp(prefix='vsched-test-', dir='/var/tmp')
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         shutil.chown(self.folder, self.user, self.user)
-        self.port = free_port()
+        self.port = self.port or free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self.prepare()
         self.addCleanup(self.stop)
@@ -79,18 +69,40 @@ class _Service(fixtures.Fixture):
         log = open(os.path.join(self.folder, 'log'), 'ab')
         with log:
             self._process = subprocess.Popen(
-                command, env=environment, cwd=self.folder, user=self.user,
-                group=self.user, extra_groups=[], stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log, start_new_session=True)
+                command,
+                env=environment,
+                cwd=self.folder,
+                user=self.user,
+                group=self.user,
+                extra_groups=[],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         give_up = time.monotonic() + _START_S
         while not answers(self.port):
-            if (self._process.poll() is not None or
-                    time.monotonic() > give_up):
-                with open(log.name, encoding='utf-8',
-                          errors='replace') as said:
-                    raise RuntimeError('%s did not start: %s' % (
-                        command[0], said.read()[-2000:]))
+            if self._process.poll() is not None or time.monotonic() > give_up:
+                with open(
+                    log.name, encoding='utf-8', errors='replace'
+                ) as said:
+                    raise RuntimeError(
+                        '%s did not start: %s'
+                        % (command[0], said.read()[-2000:])
+                    )
             time.sleep(0.1)
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        """End it and its children with SIGKILL."""
+        process, self._process = self._process, None
+        if process is not None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def stop(self) -> None:
         """Stop it; the port is free afterwards."""
@@ -105,19 +117,23 @@ class _Service(fixtures.Fixture):
         self._process = None
 
 
-class Rabbit(_Service):
+class Rabbit(Service):
     """A RabbitMQ node of its own. Needs epmd, as any other node does."""
 
     user = 'rabbitmq'
 
     def prepare(self) -> None:
         """Its configuration, on loopback only."""
-        with open(os.path.join(self.folder, 'rabbitmq.conf'), 'w',
-                  encoding='ascii') as file:
-            file.write('listeners.tcp.1 = 127.0.0.1:%d\n'
-                       'disk_free_limit.absolute = 50MB\n' % self.port)
-        with open(os.path.join(self.folder, 'plugins'), 'w',
-                  encoding='ascii') as file:
+        with open(
+            os.path.join(self.folder, 'rabbitmq.conf'), 'w', encoding='ascii'
+        ) as file:
+            file.write(
+                'listeners.tcp.1 = 127.0.0.1:%d\n'
+                'disk_free_limit.absolute = 50MB\n' % self.port
+            )
+        with open(
+            os.path.join(self.folder, 'plugins'), 'w', encoding='ascii'
+        ) as file:
             file.write('[].\n')
 
     def command(self) -> tuple[list[str], dict[str, str]]:
@@ -129,10 +145,10 @@ class Rabbit(_Service):
             'RUNNING_UNDER_SYSTEMD': '1',
             'RABBITMQ_CONF_ENV_FILE': '/dev/null',
             'RABBITMQ_NODENAME': 'vsched-%d@localhost' % self.port,
-            'RABBITMQ_CONFIG_FILE': os.path.join(
-                self.folder, 'rabbitmq.conf'),
+            'RABBITMQ_CONFIG_FILE': os.path.join(self.folder, 'rabbitmq.conf'),
             'RABBITMQ_ENABLED_PLUGINS_FILE': os.path.join(
-                self.folder, 'plugins'),
+                self.folder, 'plugins'
+            ),
             'RABBITMQ_DIST_PORT': str(free_port()),
             'RABBITMQ_MNESIA_BASE': os.path.join(self.folder, 'mnesia'),
             'RABBITMQ_LOG_BASE': os.path.join(self.folder, 'logs'),
@@ -145,7 +161,7 @@ class Rabbit(_Service):
         return 'rabbit://guest:guest@127.0.0.1:%d/' % self.port
 
 
-class Postgres(_Service):
+class Postgres(Service):
     """A PostgreSQL server of its own, with one empty database."""
 
     user = 'postgres'
@@ -157,22 +173,144 @@ class Postgres(_Service):
         self._bin = os.path.join('/usr/lib/postgresql', versions[-1], 'bin')
         self._data = os.path.join(self.folder, 'data')
         subprocess.run(
-            [os.path.join(self._bin, 'initdb'), '-D', self._data,
-             '-A', 'trust', '-U', 'vsched', '--no-sync'],
-            check=True, user=self.user, group=self.user, extra_groups=[],
-            cwd=self.folder, env={'PATH': '/usr/bin:/bin', 'LC_ALL': 'C'},
-            stdout=subprocess.DEVNULL)
+            [
+                os.path.join(self._bin, 'initdb'),
+                '-D',
+                self._data,
+                '-A',
+                'trust',
+                '-U',
+                'vsched',
+                '--no-sync',
+            ],
+            check=True,
+            user=self.user,
+            group=self.user,
+            extra_groups=[],
+            cwd=self.folder,
+            env={'PATH': '/usr/bin:/bin', 'LC_ALL': 'C'},
+            stdout=subprocess.DEVNULL,
+        )
 
     def command(self) -> tuple[list[str], dict[str, str]]:
         """The server in the foreground."""
         return [
-            os.path.join(self._bin, 'postgres'), '-D', self._data,
-            '-p', str(self.port), '-k', self.folder,
-            '-c', 'listen_addresses=127.0.0.1'], {
-                'PATH': '/usr/bin:/bin', 'LC_ALL': 'C'}
+            os.path.join(self._bin, 'postgres'),
+            '-D',
+            self._data,
+            '-p',
+            str(self.port),
+            '-k',
+            self.folder,
+            '-c',
+            'listen_addresses=127.0.0.1',
+        ], {'PATH': '/usr/bin:/bin', 'LC_ALL': 'C'}
 
     @property
     def connection(self) -> str:
         """For ``[database] connection``."""
-        return ('postgresql+psycopg2://vsched@127.0.0.1:%d/postgres'
-                % self.port)
+        return 'postgresql+psycopg2://vsched@127.0.0.1:%d/postgres' % self.port
+
+
+class MariaDB(Service):
+    """A MariaDB server of its own, with one empty database."""
+
+    user = 'mysql'
+
+    def prepare(self) -> None:
+        """Make its data folder."""
+        self._data = os.path.join(self.folder, 'data')
+        subprocess.run(
+            [
+                'mariadb-install-db',
+                '--no-defaults',
+                '--datadir=' + self._data,
+                '--auth-root-authentication-method=normal',
+                '--skip-test-db',
+            ],
+            check=True,
+            user=self.user,
+            group=self.user,
+            extra_groups=[],
+            cwd=self.folder,
+            env={'PATH': '/usr/sbin:/usr/bin:/sbin:/bin'},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        # Run by the server each time that it starts.
+        self._init = os.path.join(self.folder, 'init.sql')
+        with open(self._init, 'w', encoding='ascii') as file:
+            file.write('CREATE DATABASE IF NOT EXISTS vsched;\n')
+
+    def command(self) -> tuple[list[str], dict[str, str]]:
+        """The server in the foreground, as durable as it comes."""
+        return [
+            'mariadbd',
+            '--no-defaults',
+            '--datadir=' + self._data,
+            '--bind-address=127.0.0.1',
+            '--port=%d' % self.port,
+            '--socket=' + os.path.join(self.folder, 'socket'),
+            '--pid-file=' + os.path.join(self.folder, 'pid'),
+            '--skip-name-resolve',
+            '--init-file=' + self._init,
+        ], {'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'LC_ALL': 'C'}
+
+    @property
+    def connection(self) -> str:
+        """For ``[database] connection``."""
+        return 'mysql+pymysql://root@127.0.0.1:%d/vsched' % self.port
+
+
+class Nginx(Service):
+    """An nginx with one site of its own."""
+
+    user = 'www-data'
+
+    @staticmethod
+    def program() -> str | None:
+        """Where nginx is installed, if it is."""
+        return shutil.which(
+            'nginx',
+            path=os.pathsep.join((os.environ.get('PATH', ''), '/usr/sbin')),
+        )
+
+    def site(self) -> str:
+        """What it serves: a file of ``conf.d``."""
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Write what includes the site, and keep all files in the folder."""
+        self._conf = os.path.join(self.folder, 'nginx.conf')
+        kinds = ('client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi')
+        with open(self._conf, 'w', encoding='ascii') as file:
+            file.write(
+                'daemon off;\npid %(in)s/pid;\nworker_processes 1;\n'
+                'events {}\nhttp {\naccess_log off;\n%(paths)s'
+                'include %(in)s/site.conf;\n}\n'
+                % {
+                    'in': self.folder,
+                    'paths': ''.join(
+                        '%s_temp_path %s/%s;\n' % (one, self.folder, one)
+                        for one in kinds
+                    ),
+                }
+            )
+
+    def command(self) -> tuple[list[str], dict[str, str]]:
+        """The server in the foreground."""
+        program = self.program()
+        assert program is not None
+        with open(
+            os.path.join(self.folder, 'site.conf'), 'w', encoding='ascii'
+        ) as file:
+            file.write(self.site())
+        return [
+            program,
+            '-p',
+            self.folder,
+            '-c',
+            self._conf,
+            '-e',
+            'stderr',
+        ], {'PATH': '/usr/sbin:/usr/bin:/sbin:/bin'}

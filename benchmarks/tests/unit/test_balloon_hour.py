@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import itertools
 import types
@@ -24,39 +14,66 @@ from vsched_lib.contract import balloons
 
 def told(*gaps_s, **fields):
     return balloon_hour.Told(
-        balloon_acts.Acts((1.0,) * (1 + len(gaps_s)), gaps_s, 4, 1), {},
-        **{'missing_s': 0.0, 'standstill_s': 0.2, 'vcpus_missing': 0,
-           'threads_changed': 0, **fields})
+        balloon_acts.Acts((1.0,) * (1 + len(gaps_s)), gaps_s, 4, 1),
+        {},
+        **{
+            'missing_s': 0.0,
+            'standstill_s': 0.2,
+            'vcpus_missing': 0,
+            'threads_changed': 0,
+            **fields,
+        },
+    )
 
 
 class MetricsTest(base.BaseTestCase):
-
     def metrics(self, **guests):
-        watch = types.SimpleNamespace(
-            looks=7, misfits=['one'], longest_s=31.0)
-        return balloon_hour._metrics(balloon_hour.Hour(
-            100.0, guests, watch, 0, (1, 0), 0), balloon_hour.FULL, 2)
+        watch = types.SimpleNamespace(looks=7, misfits=['one'], longest_s=31.0)
+        return balloon_hour._metrics(
+            balloon_hour.Hour(100.0, guests, watch, 0, (1, 0), 0),
+            balloon_hour.FULL,
+            2,
+        )
 
     def test_over_all_guests(self):
         found = self.metrics(
             promised=told(31.0, 29.5, vcpus_missing=3),
-            plain=told(40.0, missing_s=1.5, standstill_s=0.7))
+            plain=told(40.0, missing_s=1.5, standstill_s=0.7),
+        )
         self.assertEqual(
-            (5, 8, 29.5, 1, 2), tuple(found[name] for name in (
-                'balloons', 'most_balloons', 'least_gap_s', 'too_soon',
-                'failed')))
+            (5, 8, 29.5, 1, 2),
+            tuple(
+                found[name]
+                for name in (
+                    'balloons',
+                    'most_balloons',
+                    'least_gap_s',
+                    'too_soon',
+                    'failed',
+                )
+            ),
+        )
         self.assertEqual(
-            (1.5, 0.7, 3, 1, 2), tuple(found[name] for name in (
-                'samples_missing_s', 'longest_standstill_s',
-                'vcpus_missing', 'misfits', 'host_changes')))
+            (1.5, 0.7, 3, 1, 2),
+            tuple(
+                found[name]
+                for name in (
+                    'samples_missing_s',
+                    'longest_standstill_s',
+                    'vcpus_missing',
+                    'misfits',
+                    'host_changes',
+                )
+            ),
+        )
 
     def test_every_figure_is_explained(self):
-        self.assertEqual(set(balloon_hour.ABOUT.units),
-                         set(self.metrics(plain=told())))
+        self.assertEqual(
+            set(balloon_hour.ABOUT.units), set(self.metrics(plain=told()))
+        )
 
 
 class TurnsTest(base.BaseTestCase):
-
     def turns(self, seed):
         return list(itertools.islice(balloon_turns.turns(seed), 100))
 
@@ -72,15 +89,15 @@ class TurnsTest(base.BaseTestCase):
 
 
 class MisfitTest(base.BaseTestCase):
-
     SAID = balloons.BalloonReport(
-        'vm', balloons.BalloonState.KEPT, True, 4, 1, 1, 1, 0.0, cpus=(1,))
+        'vm', balloons.BalloonState.KEPT, True, 4, 1, 1, 1, 0.0, cpus=(1,)
+    )
     HELD = [(16_000, 20_000), None, None, None]
 
     def misfit(self, used=(0,), bound_vcpus=(0,), promised=0.8, held=None):
         return balloon_watch.misfit(
-            self.SAID, set(used), set(bound_vcpus), promised,
-            held or self.HELD)
+            self.SAID, set(used), set(bound_vcpus), promised, held or self.HELD
+        )
 
     def test_all_fits(self):
         self.assertIsNone(self.misfit())
@@ -95,10 +112,14 @@ class MisfitTest(base.BaseTestCase):
         self.assertIsNone(self.misfit(bound_vcpus=(0, 1)))
 
     def test_an_offline_vcpu_holds_a_reservation(self):
-        self.assertIn('vCPUs [0, 1] hold', self.misfit(
-            held=[(8_000, 20_000)] * 2 + [None] * 2))
+        self.assertIn(
+            'vCPUs [0, 1] hold',
+            self.misfit(held=[(8_000, 20_000)] * 2 + [None] * 2),
+        )
         self.assertIn('hold', self.misfit(promised=0.0))
 
     def test_the_promise_shrank(self):
-        self.assertIn('0.200 CPUs are held', self.misfit(
-            held=[(4_000, 20_000), None, None, None]))
+        self.assertIn(
+            '0.200 CPUs are held',
+            self.misfit(held=[(4_000, 20_000), None, None, None]),
+        )

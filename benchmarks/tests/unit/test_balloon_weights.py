@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 from oslotest import base
 
@@ -16,14 +6,23 @@ from benchmarks import balloon_weights
 
 
 class DividedTest(base.BaseTestCase):
-
     def test_the_ratio_is_that_of_means(self):
         divided = balloon_weights.Divided(
-            (1.333, 0.667), (1, 1), ((0.9, 0.4), (0.7, 0.4)), (0.0, 0.0))
+            (1.333, 0.667), (1, 1), ((0.9, 0.4), (0.7, 0.4)), (0.0, 0.0)
+        )
         self.assertAlmostEqual(2.0, divided.ratio)
         figures = divided.figures()
         self.assertEqual([0.9, 0.7], figures['heavy_cpus'])
         self.assertEqual([0.4, 0.4], figures['light_cpus'])
+
+    def test_weights_alone_are_without_reservations(self):
+        self.assertEqual(
+            ({}, {}), balloon_weights.CASES[balloon_weights.WEIGHTS_CASE]
+        )
+        self.assertIn(
+            'vsched:cpu_runtime_us',
+            balloon_weights.CASES[balloon_weights.RESERVED_CASE][0],
+        )
 
     def test_what_is_promised_is_in_the_weights_proportion(self):
         heavy, light = balloon_weights.WEIGHTS

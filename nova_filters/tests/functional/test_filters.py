@@ -1,24 +1,14 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The filters in the hands of Nova's own scheduler code."""
+"""The filters, called by Nova's own scheduler code."""
 
 import logging
 import threading
 
 import fixtures
 
+from nova_filters.tests import fakes
 from nova_filters.tests.functional import nova_case
-from nova_filters.tests import told
 
 if nova_case.MISSING is None:
     from nova import conf as nova_conf
@@ -38,9 +28,14 @@ class TestFilters(nova_case.NovaCase):
         return [one.host for one in self.filtered(states, spec, index)]
 
     def test_nova_finds_them(self):
-        found = nova_scheduler_filters.HostFilterHandler(
-            ).get_matching_classes(['nova.scheduler.filters.all_filters',
-                                    'nova_filters.filters.all_filters'])
+        found = (
+            nova_scheduler_filters.HostFilterHandler().get_matching_classes(
+                [
+                    'nova.scheduler.filters.all_filters',
+                    'nova_filters.filters.all_filters',
+                ]
+            )
+        )
         self.assertEqual(set(), set(filters.all_filters()) - set(found))
 
     def test_making_one_begins_nothing(self):
@@ -51,57 +46,103 @@ class TestFilters(nova_case.NovaCase):
 
     def test_flavors_that_ask_for_nothing(self):
         states = [nova_case.state('node1'), nova_case.state('node2')]
-        self.assertEqual(['node1', 'node2'],
-                         self.names(states, nova_case.request()))
+        self.assertEqual(
+            ['node1', 'node2'], self.names(states, nova_case.request())
+        )
         self.assertEqual('', self.log.output)
 
     def test_each_refusal_has_its_reason_in_the_log(self):
-        self.tell(
-            told.host('full', 1, admitted_mcpu=1_900),
-            told.host('unmeasured', 2),
-            told.host('loose', 3, certificates=(
-                told.certificate(-900_000),)),
-            told.host('dear', 4, prices_ns={'net_rx': 1e6},
-                      certificates=(told.certificate(-5_000),)),
-            told.host('good', 5, prices_ns={'net_rx': 1e3},
-                      certificates=(told.certificate(-5_000),)))
+        self.set_known(
+            fakes.host('full', 1, admitted_mcpu=1_900),
+            fakes.host('unmeasured', 2),
+            fakes.host(
+                'inaccurate', 3, certificates=(fakes.certificate(-900_000),)
+            ),
+            fakes.host(
+                'expensive',
+                4,
+                prices_ns={'net_rx': 1e6},
+                certificates=(fakes.certificate(-5_000),),
+            ),
+            fakes.host(
+                'good',
+                5,
+                prices_ns={'net_rx': 1e3},
+                certificates=(fakes.certificate(-5_000),),
+            ),
+        )
         spec = nova_case.request(
-            cpu_runtime_us='5000', max_alloc_error_pct='2',
-            io_charging='charge', net_rx_pps='1000')
-        self.assertEqual(['good'], self.names(
-            [nova_case.state(name) for name in (
-                'full', 'unmeasured', 'loose', 'dear', 'good', 'agentless')],
-            spec))
-        lines = [line for line in self.log.output.splitlines()
-                 if line.startswith('vsched: ')]
+            cpu_runtime_us='5000',
+            max_alloc_error_pct='2',
+            io_charging='charge',
+            net_rx_pps='1000',
+        )
+        self.assertEqual(
+            ['good'],
+            self.names(
+                [
+                    nova_case.state(name)
+                    for name in (
+                        'full',
+                        'unmeasured',
+                        'inaccurate',
+                        'expensive',
+                        'good',
+                        'agentless',
+                    )
+                ],
+                spec,
+            ),
+        )
+        lines = [
+            line
+            for line in self.log.output.splitlines()
+            if line.startswith('vsched: ')
+        ]
         self.assertEqual(3, len(lines), lines)
-        for line, words in zip(lines, (
-                ('VschedReservationFilter refused 2 of 6 hosts',
-                 'capacity=1 (full: 250 mcpu needed, 0 of 1900 mcpu free)',
-                 'missing=1 (agentless: it has no agent)'),
-                ('VschedAllocationErrorFilter refused 2 of 4 hosts',
-                 'unmeasured: backend deadline was not measured',
-                 'loose: backend deadline falls short by 90 %'),
-                ('VschedIoOverheadFilter refused 1 of 2 hosts',
-                 'dear: its I/O would cost')), strict=True):
+        for line, words in zip(
+            lines,
+            (
+                (
+                    'VschedReservationFilter refused 2 of 6 hosts',
+                    'capacity=1 (full: 250 mcpu needed, 0 of 1900 mcpu free)',
+                    'missing=1 (agentless: it has no agent)',
+                ),
+                (
+                    'VschedAllocationErrorFilter refused 2 of 4 hosts',
+                    'unmeasured: backend deadline was not measured',
+                    'inaccurate: backend deadline falls short by 90 %',
+                ),
+                (
+                    'VschedIoOverheadFilter refused 1 of 2 hosts',
+                    'expensive: its I/O would cost',
+                ),
+            ),
+            strict=True,
+        ):
             self.assertIn(spec.instance_uuid, line)
             for word in words:
                 self.assertIn(word, line)
 
-    def test_nonsense_below_microversion_2_86(self):
-        self.tell(told.host())
+    def test_invalid_specs_below_microversion_2_86(self):
+        self.set_known(fakes.host())
         spec = nova_case.request(cpu_runtime_us='5000', cpu_period_us='400')
         self.assertEqual([], self.names([nova_case.state()], spec))
-        self.assertIn('vsched:cpu_runtime_us: 5000 is more than the period '
-                      'of 400', self.log.output)
+        self.assertIn(
+            'vsched:cpu_runtime_us: 5000 is more than the period of 400',
+            self.log.output,
+        )
 
     def test_several_instances_of_one_request(self):
         """As nova-scheduler does it without placement."""
-        self.tell(told.host('node1'),
-                  told.host('node2', 2, admitted_mcpu=1_000))
+        self.set_known(
+            fakes.host('node1'), fakes.host('node2', 2, admitted_mcpu=1_000)
+        )
         spec = nova_case.request(2, cpu_runtime_us='8000')
-        states = [nova_case.state('node1', num_instances=7),
-                  nova_case.state('node2')]
+        states = [
+            nova_case.state('node1', num_instances=7),
+            nova_case.state('node2'),
+        ]
         chosen = []
         for index in range(5):
             states = self.filtered(states, spec, index)
@@ -112,15 +153,16 @@ class TestFilters(nova_case.NovaCase):
         self.assertEqual(['node1', 'node1', 'node2'], chosen)
 
     def test_a_rebuild_stays_where_it_is(self):
-        self.tell(told.host(admitted_mcpu=1_900))
+        self.set_known(fakes.host(admitted_mcpu=1_900))
         spec = nova_case.request(cpu_runtime_us='5000')
         self.assertEqual([], self.names([nova_case.state()], spec))
         spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
         self.assertEqual(['node1'], self.names([nova_case.state()], spec))
 
     def test_one_host_by_itself(self):
-        self.tell(told.host('node1'),
-                  told.host('node2', 2, admitted_mcpu=1_900))
+        self.set_known(
+            fakes.host('node1'), fakes.host('node2', 2, admitted_mcpu=1_900)
+        )
         spec = nova_case.request(cpu_runtime_us='5000')
         one = filters.VschedReservationFilter()
         self.assertTrue(one.host_passes(nova_case.state('node1'), spec))
@@ -128,14 +170,16 @@ class TestFilters(nova_case.NovaCase):
 
     def test_the_service_was_never_reached(self):
         spec = nova_case.request(
-            cpu_runtime_us='5000', max_alloc_error_pct='2')
+            cpu_runtime_us='5000', max_alloc_error_pct='2'
+        )
         states = [nova_case.state()]
         self.assertEqual(['node1'], self.names(states, spec))
-        self.assertIn('VschedReservationFilter lets all 1 hosts pass',
-                      self.log.output)
-        nova_conf.CONF.set_override(
-            'allocation_error_stale', 'fail', 'vsched')
-        self.addCleanup(nova_conf.CONF.clear_override,
-                        'allocation_error_stale', 'vsched')
+        self.assertIn(
+            'VschedReservationFilter passes all 1 hosts', self.log.output
+        )
+        nova_conf.CONF.set_override('allocation_error_stale', 'fail', 'vsched')
+        self.addCleanup(
+            nova_conf.CONF.clear_override, 'allocation_error_stale', 'vsched'
+        )
         self.assertEqual([], self.names(states, spec))
         self.assertIn('stale=1 (node1: ', self.log.output)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The validators as Nova loads and uses them."""
 
@@ -24,30 +14,61 @@ class TestValidators(nova_case.NovaCase):
     """Through Nova's own registry, by the entry point."""
 
     def refuse(self, name, text):
-        return str(self.assertRaises(
-            exception.ValidationError, validators.validate, name, text))
+        return str(
+            self.assertRaises(
+                exception.ValidationError, validators.validate, name, text
+            )
+        )
 
     def test_every_key_of_the_table(self):
         self.assertEqual(
             {spec.name for spec in extra_specs.TABLE.values()},
-            {name for name in validators.VALIDATORS
-             if name.startswith(extra_specs.PREFIX)})
+            {
+                name
+                for name in validators.VALIDATORS
+                if name.startswith(extra_specs.PREFIX)
+            },
+        )
 
     def test_what_is_accepted_is_what_the_agent_reads(self):
-        texts = ('', '0', '1', '2', '+2', ' 2', '2_0', '1.5', '100', '100.1',
-                 '0.05', '99999', '4194304', '4194305', 'true', 'True', 'no',
-                 'capped', 'deadline', 'web', 'auto', 'off', 'none', 'x' * 99)
+        texts = (
+            '',
+            '0',
+            '1',
+            '2',
+            '+2',
+            ' 2',
+            '2_0',
+            '1.5',
+            '100',
+            '100.1',
+            '0.05',
+            '99999',
+            '4194304',
+            '4194305',
+            'true',
+            'True',
+            'no',
+            'capped',
+            'deadline',
+            'web',
+            'auto',
+            'off',
+            'none',
+            'x' * 99,
+        )
         for spec in extra_specs.TABLE.values():
             for text in texts:
                 try:
                     spec.parse(text)
                 except ValueError as problem:
-                    self.assertIn(
-                        str(problem), self.refuse(spec.name, text))
+                    self.assertIn(str(problem), self.refuse(spec.name, text))
                 else:
                     validators.validate(spec.name, text)
 
     def test_unknown_keys(self):
-        self.assertIn('does not appear to be a valid extra spec',
-                      self.refuse('vsched:cpu_runtime', '1'))
+        self.assertIn(
+            'does not appear to be a valid extra spec',
+            self.refuse('vsched:cpu_runtime', '1'),
+        )
         validators.validate('other:cpu_runtime', '1')

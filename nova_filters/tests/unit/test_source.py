@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Asking the service, over real HTTP."""
 
@@ -21,11 +11,11 @@ from oslotest import base
 
 from nova_filters import conf as options
 from nova_filters import source
-from nova_filters.tests import told
+from nova_filters.tests import fakes
 
 
 class TestSource(base.BaseTestCase):
-    """Against a server that says what it is told to."""
+    """Against a server with set answers."""
 
     def setUp(self):
         super().setUp()
@@ -46,7 +36,8 @@ class TestSource(base.BaseTestCase):
                 pass
 
         self.server = http.server.ThreadingHTTPServer(
-            ('127.0.0.1', 0), Handler)
+            ('127.0.0.1', 0), Handler
+        )
         thread = threading.Thread(target=self.server.serve_forever)
         thread.start()
         self.addCleanup(thread.join)
@@ -56,50 +47,62 @@ class TestSource(base.BaseTestCase):
         options.register_opts(self.conf)
         self.conf([], default_config_files=[])
         for name, value in (
-                ('auth_type', 'none'), ('timeout', 5),
-                ('endpoint_override', 'http://127.0.0.1:%d' % (
-                    self.server.server_port))):
+            ('auth_type', 'none'),
+            ('timeout', 5),
+            (
+                'endpoint_override',
+                'http://127.0.0.1:%d' % (self.server.server_port),
+            ),
+        ):
             self.conf.set_override(name, value, 'vsched')
         self.source = source.Source(self.conf)
 
-    def says(self, status, body=b'', **headers):
+    def respond(self, status, body=b'', **headers):
         self.answer = status, body, headers
 
     def test_all_hosts(self):
-        wanted = told.answer(told.host(version=7, certificates=(
-            told.certificate(-5_000), told.certificate(None, 10_000))))
-        self.says(200, json.dumps(wanted.to_dict()).encode(), ETag='"t"')
-        self.assertEqual((wanted, '"t"'), self.source.get())
+        expected = fakes.answer(
+            fakes.host(
+                version=7,
+                certificates=(
+                    fakes.certificate(-5_000),
+                    fakes.certificate(None, 10_000),
+                ),
+            )
+        )
+        self.respond(200, json.dumps(expected.to_dict()).encode(), ETag='"t"')
+        self.assertEqual((expected, '"t"'), self.source.get())
         self.assertEqual('/v1/snapshot', self.asked[0])
         self.assertNotIn('If-None-Match', self.asked[1])
         self.assertIn('gzip', self.asked[1]['Accept-Encoding'])
 
     def test_nothing_new(self):
-        self.says(304)
+        self.respond(304)
         self.assertEqual((None, '"t"'), self.source.get(7, '"t"'))
         self.assertEqual('/v1/snapshot?since=7', self.asked[0])
         self.assertEqual('"t"', self.asked[1]['If-None-Match'])
 
     def test_what_is_no_answer(self):
         for status, body, words in (
-                (503, b'{"errors": []}', 'it answers 503'),
-                (200, b'<html>', 'can not be read'),
-                (200, b'{"version": 1}', 'missing'),
-                (200, b'[]', 'not an object')):
-            self.says(status, body)
-            problem = self.assertRaises(
-                source.Unavailable, self.source.get)
+            (503, b'{"errors": []}', 'it answers 503'),
+            (200, b'<html>', 'cannot be parsed'),
+            (200, b'{"version": 1}', 'missing'),
+            (200, b'[]', 'not an object'),
+        ):
+            self.respond(status, body)
+            problem = self.assertRaises(source.Unavailable, self.source.get)
             self.assertIn(words, str(problem))
 
-    def test_nobody_there(self):
+    def test_no_server(self):
         self.conf.set_override(
-            'endpoint_override', 'http://127.0.0.1:1', 'vsched')
+            'endpoint_override', 'http://127.0.0.1:1', 'vsched'
+        )
         self.assertRaises(source.Unavailable, self.source.get)
 
-    def test_where_it_is_was_not_said(self):
+    def test_invalid_options(self):
         self.conf.set_override('auth_type', 'no-such-type', 'vsched')
         self.assertRaises(source.Unavailable, self.source.get)
-        # It may be said later.
+        # A later change counts.
         self.conf.set_override('auth_type', 'none', 'vsched')
-        self.says(304)
+        self.respond(304)
         self.assertEqual((None, None), self.source.get())

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What every functional test of the agent stands on."""
 
@@ -25,7 +15,7 @@ import libvirt
 from oslotest import base
 
 from vsched_agent.enforcement import capacity
-from vsched_agent.enforcement import cgroup
+from vsched_agent.host import cgroup
 from vsched_agent.privileged import sched
 from vsched_agent.privileged import syscalls
 from vsched_agent.tests import fixtures as agent_fixtures
@@ -37,8 +27,13 @@ _ALL_UNITS = 1 << 32
 _ONE_CPU_UNITS = 1 << 20
 #: Bandwidth of threads that died is free a period later; longest wait.
 _SETTLE_S = 10.0
-_LIMITS = ('cpu.cfs_quota_us', 'cpu.cfs_period_us', 'cpu.max',
-           'cpuset.cpus', 'cpuset.sched_load_balance')
+_LIMITS = (
+    'cpu.cfs_quota_us',
+    'cpu.cfs_period_us',
+    'cpu.max',
+    'cpuset.cpus',
+    'cpuset.sched_load_balance',
+)
 _NO_LIMIT = ('-1', '100000', 'max 100000')
 
 
@@ -63,29 +58,38 @@ class HostState:
         connection = libvirt.open(agent_fixtures.URI)
         try:
             domains = sorted(
-                one.name() for one in connection.listAllDomains(
-                    libvirt.VIR_CONNECT_LIST_DOMAINS_ACTIVE))
+                one.name()
+                for one in connection.listAllDomains(
+                    libvirt.VIR_CONNECT_LIST_DOMAINS_ACTIVE
+                )
+            )
         finally:
             connection.close()
         return cls(
             sched.probe_free_bandwidth(_ALL_UNITS),
             tuple(one.tid for one in capacity.deadline_threads()),
-            tuple(domains), dict(_limits()))
+            tuple(domains),
+            dict(_limits()),
+        )
 
     def changes(self, later: 'HostState') -> dict[str, ty.Any]:
         """What is different later; empty when the host is as found."""
-        found = {name: (getattr(self, name), getattr(later, name))
-                 for name in ('admissible_units', 'deadline_threads',
-                              'domains')
-                 if getattr(self, name) != getattr(later, name)}
+        found = {
+            name: (getattr(self, name), getattr(later, name))
+            for name in ('admissible_units', 'deadline_threads', 'domains')
+            if getattr(self, name) != getattr(later, name)
+        }
         for path in self.limits.keys() | later.limits.keys():
             before, after = self.limits.get(path), later.limits.get(path)
             # libvirt keeps the folder of its groups once it was made.
             if before is not None and after is not None:
                 if before != after:
                     found[path] = (before, after)
-            elif (after is not None and 'cpuset' not in path and
-                    after not in _NO_LIMIT):
+            elif (
+                after is not None
+                and 'cpuset' not in path
+                and after not in _NO_LIMIT
+            ):
                 found[path] = (before, after)
         return found
 
@@ -105,7 +109,8 @@ def assert_as_found(found: HostState) -> None:
     while changes := found.changes(HostState.look()):
         if time.monotonic() > give_up:
             raise AssertionError(
-                'the host is not as it was found: %s' % changes)
+                'the host is not as it was found: %s' % changes
+            )
         agent_guests.pause(0.1)
 
 
@@ -126,6 +131,8 @@ class AgentCase(base.BaseTestCase):
     vms: ty.ClassVar[dict[str, agent_guests.Vm]]
     found: ty.ClassVar[dict[str, list[tuple[ty.Any, ...]]]]
     agent: ty.ClassVar[agent_fixture.RunningAgent]
+    _found: ty.ClassVar['HostState']
+    _shared: ty.ClassVar[list[ty.Any]]
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -133,11 +140,12 @@ class AgentCase(base.BaseTestCase):
         agent_fixtures.require_libvirt(cls)
         cls._found = HostState.look()
         if _mcpu(cls._found.admissible_units) < cls.CAPACITY_MCPU:
-            raise cls.skipException('%d mcpu are needed; the kernel admits '
-                                    '%d units of 2**-20 CPU' % (
-                                        cls.CAPACITY_MCPU,
-                                        cls._found.admissible_units))
-        cls._shared: list[ty.Any] = []
+            raise cls.skipException(
+                '%d mcpu are needed; the kernel admits '
+                '%d units of 2**-20 CPU'
+                % (cls.CAPACITY_MCPU, cls._found.admissible_units)
+            )
+        cls._shared = []
         try:
             cls._start()
         except BaseException:
@@ -149,8 +157,10 @@ class AgentCase(base.BaseTestCase):
         folder = fixtures.TempDir()
         folder.setUp()
         cls._shared.append(folder.cleanUp)
-        cls.vms = {name: agent_guests.Vm(folder.path, **fields)
-                   for name, fields in cls.GUESTS.items()}
+        cls.vms = {
+            name: agent_guests.Vm(folder.path, **fields)
+            for name, fields in cls.GUESTS.items()
+        }
         guests = list(cls.vms.values())
         cls._shared.append(lambda: agent_guests.stop_all(guests))
         agent_guests.start_all(guests)
@@ -158,8 +168,8 @@ class AgentCase(base.BaseTestCase):
         cls.found = {vm.spec.name: vm.found() for vm in guests}
         # However large the host is, so much may be promised.
         cls.agent = agent_fixture.RunningAgent(
-            reserve_mcpu=_mcpu(cls._found.admissible_units) -
-            cls.CAPACITY_MCPU)
+            reserve_mcpu=_mcpu(cls._found.admissible_units) - cls.CAPACITY_MCPU
+        )
         # First in, so that it leaves the guests as found before they end.
         cls._shared.append(cls.agent.cleanUp)
         cls.agent.setUp()
@@ -195,12 +205,18 @@ class AgentCase(base.BaseTestCase):
     def assert_share(self, expected: float, vm: agent_guests.Vm) -> None:
         """The first vCPU gets this part of one CPU, no more and no less."""
         got = agent_guests.measure(vm.vcpu_tids[:1])
-        self.assertLess(abs(got.shares[0] - expected),
-                        self.TOLERANCE + got.stolen, got)
+        self.assertLess(
+            abs(got.shares[0] - expected), self.TOLERANCE + got.stolen, got
+        )
 
-    def override(self, vm: agent_guests.Vm, runtime_us: int,
-                 period_us: int = 20_000, mode: str = 'capped',
-                 backend: str | None = None) -> int:
+    def override(
+        self,
+        vm: agent_guests.Vm,
+        runtime_us: int,
+        period_us: int = 20_000,
+        mode: str = 'capped',
+        backend: str | None = None,
+    ) -> int:
         """Override for the length of a test.
 
         :returns: a place in the reports before it.
@@ -213,13 +229,19 @@ class AgentCase(base.BaseTestCase):
     def end_override(self, vm: agent_guests.Vm) -> int:
         """Let the flavor speak again, and wait for what comes of it."""
         mark = self.collector.mark()
-        if any(one.instance_uuid == vm.uuid for one in
-               self.collector.on_overrides('').overrides):
+        if any(
+            one.instance_uuid == vm.uuid
+            for one in self.collector.on_overrides('').overrides
+        ):
             self.agent.end_override(vm.uuid)
             if self.agent.agent is not None:
                 self.collector.await_news(
-                    lambda: (said := self.collector.said(vm.uuid)) is None or
-                    said.source != 'override', 'end of the override')
+                    lambda: (
+                        (said := self.collector.said(vm.uuid)) is None
+                        or said.source != 'override'
+                    ),
+                    'end of the override',
+                )
         return mark
 
 
@@ -252,9 +274,18 @@ def _taken(cpus: float) -> ty.Iterator[None]:
     try:
         # A thread that ends in the class leaks nothing; one that leaves it
         # asleep may.
-        syscalls.set_attr(thread.native_id or 0, syscalls.Attr(
-            syscalls.SCHED_DEADLINE, syscalls.FLAG_RESET_ON_FORK, 0, 0,
-            int(cpus * period_ns), period_ns, period_ns))
+        syscalls.set_attr(
+            thread.native_id or 0,
+            syscalls.Attr(
+                syscalls.SCHED_DEADLINE,
+                syscalls.FLAG_RESET_ON_FORK,
+                0,
+                0,
+                int(cpus * period_ns),
+                period_ns,
+                period_ns,
+            ),
+        )
         yield
     finally:
         end.set()

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Reservations given, changed and taken back, again and again."""
 
@@ -91,43 +81,66 @@ def measure(load: str, cycles: int) -> Figures:
         seconds = time.monotonic() - began
         stolen_s = agent_guests.stolen_s() - stolen_s
         after = _settled(before)
-        uptimes = heartbeats(vm)[max(0, first - 1):]
-    steps = sorted(later - earlier for earlier, later in
-                   itertools.pairwise(uptimes))
+        uptimes = heartbeats(vm)[max(0, first - 1) :]
+    steps = sorted(
+        later - earlier for earlier, later in itertools.pairwise(uptimes)
+    )
     if not steps:
         raise NotAsAsked('the guest has no heartbeat')
     return Figures(
-        cycles, before, after, before - after, round(steps[-1], 3),
-        round(steps[len(steps) // 2], 3), len(steps), round(stolen_s, 2),
-        round(seconds, 1))
+        cycles,
+        before,
+        after,
+        before - after,
+        round(steps[-1], 3),
+        round(steps[len(steps) // 2], 3),
+        len(steps),
+        round(stolen_s, 2),
+        round(seconds, 1),
+    )
 
 
 def heartbeats(vm: agent_guests.Vm) -> list[float]:
     """The guest's uptime at each of its heartbeats, in seconds."""
-    return [float(uptime) for _, uptime in
-            _HEARTBEAT.findall(vm.console())]
+    return [float(uptime) for _, uptime in _HEARTBEAT.findall(vm.console())]
 
 
-def _reserve(agent: agent_fixture.RunningAgent, vm: agent_guests.Vm,
-             runtime_us: int, period_us: int, number: int) -> None:
+def _reserve(
+    agent: agent_fixture.RunningAgent,
+    vm: agent_guests.Vm,
+    runtime_us: int,
+    period_us: int,
+    number: int,
+) -> None:
     mark = agent.collector.mark()
     agent.override(vm.uuid, runtime_us, period_us)
-    agent.await_said(vm.uuid, mark, state=State.APPLIED,
-                     generation=agent.collector.generation)
+    agent.await_said(
+        vm.uuid,
+        mark,
+        state=State.APPLIED,
+        generation=agent.collector.generation,
+    )
     held = vm.held()
     if held != [(runtime_us, period_us)]:
-        raise NotAsAsked('cycle %d: %s instead of %s' % (
-            number, held, (runtime_us, period_us)))
+        raise NotAsAsked(
+            'cycle %d: %s instead of %s'
+            % (number, held, (runtime_us, period_us))
+        )
 
 
-def _release(agent: agent_fixture.RunningAgent, vm: agent_guests.Vm,
-             found: list[ty.Any], number: int) -> None:
+def _release(
+    agent: agent_fixture.RunningAgent,
+    vm: agent_guests.Vm,
+    found: list[ty.Any],
+    number: int,
+) -> None:
     mark = agent.collector.mark()
     agent.end_override(vm.uuid)
     agent.await_said(vm.uuid, mark, state=State.RELEASED)
     if vm.found() != found:
-        raise NotAsAsked('cycle %d: found %s, left %s' % (
-            number, found, vm.found()))
+        raise NotAsAsked(
+            'cycle %d: found %s, left %s' % (number, found, vm.found())
+        )
 
 
 def _settled(expected_units: int, patience_s: float = 5.0) -> int:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The whole agent on this host's kernel and libvirt, with a bus in memory.
 
@@ -50,13 +40,15 @@ class Collector(rpc.CollectorEndpoint):
 
     def on_report(self, report: messages.Report) -> messages.ReportReply:
         with self._news:
-            duplicate = bool(
-                self.reports and report.batch <= self.reports[-1].batch)
+            # An agent that lost its journal begins to count again.
+            duplicate = any(
+                one.epoch == report.epoch and one.batch >= report.batch
+                for one in self.reports
+            )
             if not duplicate:
                 self.reports.append(report)
             self._news.notify_all()
-            return messages.ReportReply(
-                duplicate, self._overrides.generation)
+            return messages.ReportReply(duplicate, self._overrides.generation)
 
     def on_overrides(self, host: str) -> messages.Overrides:
         with self._news:
@@ -65,16 +57,18 @@ class Collector(rpc.CollectorEndpoint):
     def on_jobs(self, host: str) -> messages.Jobs:
         return messages.Jobs(0)
 
-    def override(self, uuid: str,
-                 wanted: messages.Override | None) -> int:
+    def override(self, uuid: str, wanted: messages.Override | None) -> int:
         """Set, or with None end, the override of one instance.
 
         :returns: the generation that says so.
         """
         with self._news:
             generation = self._overrides.generation + 1
-            others = tuple(one for one in self._overrides.overrides
-                           if one.instance_uuid != uuid)
+            others = tuple(
+                one
+                for one in self._overrides.overrides
+                if one.instance_uuid != uuid
+            )
             if wanted is not None:
                 others = (*others, wanted)
             self._overrides = messages.Overrides(generation, others)
@@ -90,17 +84,22 @@ class Collector(rpc.CollectorEndpoint):
         with self._news:
             return len(self.reports)
 
-    def events(self, since: int = 0, uuid: str | None = None,
-               code: str | None = None) -> list[messages.Event]:
+    def events(
+        self, since: int = 0, uuid: str | None = None, code: str | None = None
+    ) -> list[messages.Event]:
         """The events reported, oldest first."""
         with self._news:
-            return [event for report in self.reports[since:]
-                    for event in report.events
-                    if uuid in (None, event.instance_uuid) and
-                    code in (None, event.code)]
+            return [
+                event
+                for report in self.reports[since:]
+                for event in report.events
+                if uuid in (None, event.instance_uuid)
+                and code in (None, event.code)
+            ]
 
-    def said(self, uuid: str,
-             since: int = 0) -> messages.ReservationReport | None:
+    def said(
+        self, uuid: str, since: int = 0
+    ) -> messages.ReservationReport | None:
         """The last word on one instance's reservation."""
         with self._news:
             for report in reversed(self.reports[since:]):
@@ -109,8 +108,12 @@ class Collector(rpc.CollectorEndpoint):
                         return one
         return None
 
-    def await_news(self, look: Callable[[], T | None], what: str,
-                   patience_s: float = PATIENCE_S) -> T:
+    def await_news(
+        self,
+        look: Callable[[], T | None],
+        what: str,
+        patience_s: float = PATIENCE_S,
+    ) -> T:
         """Wait until a look at the reports finds something.
 
         :raises AssertionError: when it does not in time.
@@ -122,12 +125,14 @@ class Collector(rpc.CollectorEndpoint):
             if seen is not None and seen is not False:
                 found.append(seen)
             return bool(found)
+
         with self._news:
             if not self._news.wait_for(there, patience_s):
-                raise AssertionError('%s did not happen; the last of %d '
-                                     'reports: %s' % (
-                                         what, len(self.reports),
-                                         self.reports[-3:]))
+                raise AssertionError(
+                    '%s did not happen; the last of %d '
+                    'reports: %s'
+                    % (what, len(self.reports), self.reports[-3:])
+                )
         return found[0]
 
 
@@ -152,8 +157,8 @@ class RunningAgent(fixtures.Fixture):
         self.configure()
         self._transport = rpc.get_transport(self.conf)
         self._server = rpc.get_server(
-            self._transport, rpc.COLLECTOR_TOPIC, 'collector',
-            [self.collector])
+            self._transport, rpc.COLLECTOR_TOPIC, 'collector', [self.collector]
+        )
         self._server.start()
         self.addCleanup(self._server.wait)
         self.addCleanup(self._server.stop)
@@ -170,19 +175,27 @@ class RunningAgent(fixtures.Fixture):
             file.write('\n'.join(self._lines(options)))
         self.conf = cfg.ConfigOpts()
         agent_conf.register_opts(self.conf)
-        self.conf(['--config-file', self.config_file],
-                  default_config_dirs=[])
+        self.conf(['--config-file', self.config_file], default_config_dirs=[])
 
     def _lines(self, options: dict[str, ty.Any]) -> Iterator[str]:
         # Twice as quick as by default, for the tests' sake.
-        options = {'host': self.host, 'state_path': self._state_path,
-                   'interval': 0.5, 'report_interval': 0.5,
-                   'full_sync_interval': 3.0, **self._options, **options}
+        options = {
+            'host': self.host,
+            'state_path': self._state_path,
+            'interval': 0.5,
+            'report_interval': 0.5,
+            'full_sync_interval': 3.0,
+            # It would take of what two CPUs have to give.
+            'enforcement__use_idle_time': False,
+            **self._options,
+            **options,
+        }
         yield '[DEFAULT]'
         yield 'transport_url = fake://'
         yield '[agent]'
-        others = {name: value for name, value in options.items()
-                  if '__' in name}
+        others = {
+            name: value for name, value in options.items() if '__' in name
+        }
         for name, value in options.items():
             if name not in others:
                 yield '%s = %s' % (name, value)
@@ -195,8 +208,13 @@ class RunningAgent(fixtures.Fixture):
     @property
     def command(self) -> list[str]:
         """What runs a command on this agent's configuration."""
-        return [sys.executable, '-m', 'vsched_agent.cmd.agent',
-                '--config-file', self.config_file]
+        return [
+            sys.executable,
+            '-m',
+            'vsched_agent.cmd.agent',
+            '--config-file',
+            self.config_file,
+        ]
 
     def start(self) -> None:
         """Start, or start again on what an earlier one left behind.
@@ -208,7 +226,8 @@ class RunningAgent(fixtures.Fixture):
         agent.start()
         self.agent = agent
         self.collector.await_news(
-            lambda: self.collector.mark() > mark, 'the first report')
+            lambda: self.collector.mark() > mark, 'the first report'
+        )
 
     def stop(self) -> None:
         """Stop; nothing happens when it does not run."""
@@ -218,12 +237,26 @@ class RunningAgent(fixtures.Fixture):
 
     # What an operator does over the API
 
-    def override(self, uuid: str, runtime_us: int, period_us: int = 20_000,
-                 mode: str = 'capped', backend: str | None = None) -> None:
+    def override(
+        self,
+        uuid: str,
+        runtime_us: int,
+        period_us: int = 20_000,
+        mode: str = 'capped',
+        backend: str | None = None,
+    ) -> None:
         """Ask for a reservation over what the flavor says."""
-        self._tell(uuid, messages.Override(
-            uuid, self.collector.generation + 1, runtime_us, period_us,
-            mode, backend))
+        self._tell(
+            uuid,
+            messages.Override(
+                uuid,
+                self.collector.generation + 1,
+                runtime_us,
+                period_us,
+                mode,
+                backend,
+            ),
+        )
 
     def end_override(self, uuid: str) -> None:
         """Let the flavor speak again."""
@@ -236,26 +269,32 @@ class RunningAgent(fixtures.Fixture):
 
     # What came of it
 
-    def await_said(self, uuid: str, since: int = 0,
-                   **fields: ty.Any) -> messages.ReservationReport:
+    def await_said(
+        self, uuid: str, since: int = 0, **fields: ty.Any
+    ) -> messages.ReservationReport:
         """Wait until the last word on an instance says so.
 
         :param fields: of :class:`messages.ReservationReport`.
         """
+
         def look() -> messages.ReservationReport | None:
             said = self.collector.said(uuid, since)
-            if said is None or any(getattr(said, name) != value
-                                   for name, value in fields.items()):
+            if said is None or any(
+                getattr(said, name) != value for name, value in fields.items()
+            ):
                 return None
             return said
+
         return self.collector.await_news(look, '%s of %s' % (fields, uuid))
 
-    def await_event(self, code: str, uuid: str | None = None,
-                    since: int = 0) -> messages.Event:
+    def await_event(
+        self, code: str, uuid: str | None = None, since: int = 0
+    ) -> messages.Event:
         """Wait for the first event of a kind."""
         return self.collector.await_news(
-            lambda: (self.collector.events(since, uuid, code) or [None])[0],
-            'event %s' % code)
+            lambda: next(iter(self.collector.events(since, uuid, code)), None),
+            'event %s' % code,
+        )
 
     def await_passes(self, count: int = 2) -> None:
         """Wait until so many passes that began after now are over.
@@ -265,6 +304,12 @@ class RunningAgent(fixtures.Fixture):
         """
         mark = self.collector.mark()
         self.collector.await_news(
-            lambda: sum(bool(report.usage) for report in
-                        self.collector.reports[mark:]) > count,
-            '%d passes' % count)
+            lambda: (
+                sum(
+                    bool(report.usage)
+                    for report in self.collector.reports[mark:]
+                )
+                > count
+            ),
+            '%d passes' % count,
+        )

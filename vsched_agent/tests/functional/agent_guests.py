@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Guests under test, as the host's kernel sees them."""
 
@@ -30,18 +20,20 @@ import uuid as uuids
 import libvirt
 import libvirt_qemu
 
-from vsched_agent.enforcement import cgroup
-from vsched_agent.hypervisor import domain_xml
-from vsched_agent.hypervisor import guest
-from vsched_agent.hypervisor import metadata
+from vsched_agent.host import cgroup
+from vsched_agent.host import schedstat
+from vsched_agent.hypervisor.libvirt import metadata
 from vsched_agent.privileged import syscalls
+from vsched_agent.profiling.guest import domain_xml
+from vsched_agent.profiling.guest import vm
 from vsched_agent.tests import fixtures
+from vsched_agent.tests import guest_calls
 
 _VCPU = re.compile(r'CPU (\d+)/')
 _CGROUPS = cgroup.Cgroups()
 
 
-class Vm(guest.RunningDomain):
+class Vm(vm.RunningDomain):
     """A small guest, and what its threads have.
 
     :param folder: for its console.
@@ -53,31 +45,44 @@ class Vm(guest.RunningDomain):
     :param fields: of :class:`domain_xml.DomainSpec`.
     """
 
-    def __init__(self, folder: str, load: str = 'idle',
-                 heartbeat: bool = False, runs: Sequence[str] = (),
-                 ip: str | None = None, **fields: ty.Any) -> None:
+    def __init__(
+        self,
+        folder: str,
+        load: str = 'idle',
+        heartbeat: bool = False,
+        runs: Sequence[str] = (),
+        ip: str | None = None,
+        **fields: ty.Any,
+    ) -> None:
         name = 'vsched-test-%s' % uuids.uuid4().hex[:12]
-        cmdline = 'console=ttyS0 quiet vsched.load=%s' % load
+        words = ['vsched.load=%s' % load]
         if heartbeat:
-            cmdline += ' vsched.heartbeat=1'
+            words.append('vsched.heartbeat=1')
         if ip:
-            cmdline += ' vsched.ip=%s' % ip
-        for words in runs:
-            cmdline += ' vsched.run=%s' % words.replace(' ', ':')
-        super().__init__(domain_xml.DomainSpec(
-            name=name, kernel=str(fixtures.GUEST_DIR / 'vmlinux'),
-            initrd=str(fixtures.GUEST_DIR / 'initramfs.cpio'),
-            cmdline=cmdline,
-            serial_file=os.path.join(folder, name + '.serial'), **fields),
-            fixtures.URI)
+            words.append('vsched.ip=%s' % ip)
+        words.extend('vsched.run=%s' % run.replace(' ', ':') for run in runs)
+        super().__init__(
+            domain_xml.DomainSpec(
+                name=name,
+                kernel=str(fixtures.GUEST_DIR / 'vmlinux'),
+                initrd=str(fixtures.GUEST_DIR / 'initramfs.cpio'),
+                cmdline=domain_xml.cmdline(*words),
+                serial_file=os.path.join(folder, name + '.serial'),
+                **fields,
+            ),
+            fixtures.URI,
+        )
 
     # What it is
 
     @property
     def pid(self) -> int:
         """QEMU's process, found without the agent's driver."""
-        return int(pathlib.Path(
-            '/run/libvirt/qemu/%s.pid' % self.spec.name).read_text())
+        return int(
+            pathlib.Path(
+                '/run/libvirt/qemu/%s.pid' % self.spec.name
+            ).read_text()
+        )
 
     @property
     def vcpu_tids(self) -> list[int]:
@@ -92,10 +97,14 @@ class Vm(guest.RunningDomain):
     @property
     def io_tids(self) -> list[int]:
         """QEMU's main thread and its iothreads, by their names."""
-        return [self.pid, *sorted(
-            int(task.name)
-            for task in pathlib.Path('/proc/%d/task' % self.pid).iterdir()
-            if (task / 'comm').read_text().startswith('IO iothread'))]
+        return [
+            self.pid,
+            *sorted(
+                int(task.name)
+                for task in pathlib.Path('/proc/%d/task' % self.pid).iterdir()
+                if (task / 'comm').read_text().startswith('IO iothread')
+            ),
+        ]
 
     # What it has
 
@@ -109,9 +118,12 @@ class Vm(guest.RunningDomain):
         To the nearest: an agent that looks at budgets between ticks has
         them off by a nanosecond every other time.
         """
-        return [(round(attr.runtime_ns / 1000), round(attr.period_ns / 1000))
-                if attr.policy == syscalls.SCHED_DEADLINE else None
-                for attr in self.attrs()]
+        return [
+            (round(attr.runtime_ns / 1000), round(attr.period_ns / 1000))
+            if attr.policy == syscalls.SCHED_DEADLINE
+            else None
+            for attr in self.attrs()
+        ]
 
     def place(self, controller: str = 'cpu', index: int = 0) -> cgroup.Place:
         """One vCPU thread's control group."""
@@ -121,32 +133,44 @@ class Vm(guest.RunningDomain):
         """(quota, period) of one vCPU's group, in us; -1 for none."""
         place = self.place('cpu', index)
         if place.version == 1:
-            return (int(place.read('cpu.cfs_quota_us')),
-                    int(place.read('cpu.cfs_period_us')))
+            return (
+                int(place.read('cpu.cfs_quota_us')),
+                int(place.read('cpu.cfs_period_us')),
+            )
         quota, period = place.read('cpu.max').split()
         return -1 if quota == 'max' else int(quota), int(period)
 
-    def set_quota(self, quota_us: int, period_us: int,
-                  tid: int | None = None) -> None:
+    def set_quota(
+        self, quota_us: int, period_us: int, tid: int | None = None
+    ) -> None:
         """A foreign hand on a thread's group, which no daemon can delay.
 
         :param tid: the thread; the first vCPU's by default.
         """
         place = _place(tid, 'cpu') if tid else self.place()
-        values = {'cpu.cfs_period_us': '%d' % period_us,
-                  'cpu.cfs_quota_us': '%d' % quota_us}
+        values = {
+            'cpu.cfs_period_us': '%d' % period_us,
+            'cpu.cfs_quota_us': '%d' % quota_us,
+        }
         if place.version == 2:
-            values = {'cpu.max': '%s %d' % (
-                'max' if quota_us < 0 else quota_us, period_us)}
+            values = {
+                'cpu.max': '%s %d'
+                % ('max' if quota_us < 0 else quota_us, period_us)
+            }
         for name, text in values.items():
             pathlib.Path(place.file(name)).write_text(text)
 
     def found(self) -> list[tuple[ty.Any, ...]]:
         """All that vsched may change of each vCPU, for a comparison."""
-        return [(syscalls.get_attr(tid), self.quota(index),
-                 frozenset(os.sched_getaffinity(tid)),
-                 self.place('cpuset', index).read('cpuset.cpus'))
-                for index, tid in enumerate(self.vcpu_tids)]
+        return [
+            (
+                syscalls.get_attr(tid),
+                self.quota(index),
+                frozenset(os.sched_getaffinity(tid)),
+                self.place('cpuset', index).read('cpuset.cpus'),
+            )
+            for index, tid in enumerate(self.vcpu_tids)
+        ]
 
     # What is done to it
 
@@ -157,45 +181,61 @@ class Vm(guest.RunningDomain):
         """
         self.handle.setMetadata(
             libvirt.VIR_DOMAIN_METADATA_ELEMENT,
-            domain_xml.plain_metadata({
-                'vsched:' + key: str(value)
-                for key, value in specs.items()}) if specs else None,
-            metadata.PLAIN_KEY, metadata.PLAIN_NS,
-            libvirt.VIR_DOMAIN_AFFECT_LIVE)
+            guest_calls.plain_metadata(
+                {'vsched:' + key: str(value) for key, value in specs.items()}
+            )
+            if specs
+            else None,
+            guest_calls.PLAIN_KEY,
+            metadata.PLAIN_NS,
+            libvirt.VIR_DOMAIN_AFFECT_LIVE,
+        )
 
     def set_weight(self, weight: int) -> None:
         """How it fares against other work; libvirt's default is 1024."""
         self.handle.setSchedulerParametersFlags(
-            {'cpu_shares': weight}, libvirt.VIR_DOMAIN_AFFECT_LIVE)
+            {'cpu_shares': weight}, libvirt.VIR_DOMAIN_AFFECT_LIVE
+        )
 
     def execute(self, *command: str, patience_s: float = 60.0) -> None:
         """Have its guest agent start a program; it may not be up yet."""
-        text = json.dumps({'execute': 'guest-exec', 'arguments': {
-            'path': command[0], 'arg': command[1:]}})
+        text = json.dumps(
+            {
+                'execute': 'guest-exec',
+                'arguments': {'path': command[0], 'arg': command[1:]},
+            }
+        )
         give_up = time.monotonic() + patience_s
         while True:
             try:
                 libvirt_qemu.qemuAgentCommand(self.handle, text, 10, 0)
             except libvirt.libvirtError as error:
-                if (error.get_error_code() !=
-                        libvirt.VIR_ERR_AGENT_UNRESPONSIVE or
-                        time.monotonic() > give_up):
+                if (
+                    error.get_error_code()
+                    != libvirt.VIR_ERR_AGENT_UNRESPONSIVE
+                    or time.monotonic() > give_up
+                ):
                     raise
                 pause(0.1)
             else:
                 return
 
+    def clock_source(self) -> str:
+        """Return the clock that its kernel reads."""
+        return guest_calls.clock_source(self.handle)
+
     def readies(self) -> int:
         """How many times its guest has come up."""
-        return self.console().count(guest.READY)
+        return self.console().count(vm.READY)
 
     def await_readies(self, count: int, patience_s: float = 60.0) -> None:
         """Wait until its guest has come up so many times."""
         give_up = time.monotonic() + patience_s
         while self.readies() < count:
             if time.monotonic() > give_up:
-                raise AssertionError('%s: %r' % (
-                    self.spec.name, self.console()[-300:]))
+                raise AssertionError(
+                    '%s: %r' % (self.spec.name, self.console()[-300:])
+                )
             pause(0.05)
 
 
@@ -211,6 +251,20 @@ def start_all(guests: Sequence[Vm]) -> None:
     with concurrent.futures.ThreadPoolExecutor(len(guests)) as pool:
         for started in [pool.submit(one.start) for one in guests]:
             started.result()
+
+
+def require_clock_source(guests: Sequence[Vm]) -> None:
+    """Refuse to time anything in guests with an emulated clock.
+
+    :raises RuntimeError: naming the guest and its clock source.
+    """
+    for one in guests:
+        found = one.clock_source()
+        if found != domain_xml.CLOCK_SOURCE:
+            raise RuntimeError(
+                '%s: clock source %s, expected %s'
+                % (one.spec.name, found, domain_xml.CLOCK_SOURCE)
+            )
 
 
 def pause(seconds: float) -> None:
@@ -233,13 +287,19 @@ class Got:
 
 def measure(tids: Sequence[int], seconds: float = 3.0) -> Got:
     """Watch what threads get."""
-    began, before = time.monotonic(), [_run_ns(tid) for tid in tids]
+    began = time.monotonic()
+    before = [schedstat.read(tid).run_ns for tid in tids]
     before_s = stolen_s()
     pause(seconds)
-    after, ended = [_run_ns(tid) for tid in tids], time.monotonic()
-    return Got([(two - one) / 1e9 / (ended - began)
-                for one, two in zip(before, after, strict=True)],
-               (stolen_s() - before_s) / (ended - began))
+    after = [schedstat.read(tid).run_ns for tid in tids]
+    ended = time.monotonic()
+    return Got(
+        [
+            (two - one) / 1e9 / (ended - began)
+            for one, two in zip(before, after, strict=True)
+        ],
+        (stolen_s() - before_s) / (ended - began),
+    )
 
 
 def stolen_s() -> float:
@@ -247,11 +307,6 @@ def stolen_s() -> float:
     # proc(5): the eighth figure of the first line, in clock ticks.
     with open('/proc/stat', encoding='ascii') as file:
         return int(file.readline().split()[8]) / os.sysconf('SC_CLK_TCK')
-
-
-def _run_ns(tid: int) -> int:
-    return int(pathlib.Path('/proc/%d/schedstat' % tid).read_text(
-    ).split()[0])
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A foreign hand on the threads and groups of real guests."""
 
@@ -33,35 +23,48 @@ class DriftSuite:
         event = self.agent.await_event(Code.DRIFT_REPAIRED, vm.uuid, mark)
         self.assertIn(found, event.detail)
         # The first report after it may come from a pass before it.
-        passes = [report for report in self.collector.reports[mark:]
-                  if report.usage]
-        number = [index for index, report in enumerate(passes)
-                  if event in report.events]
+        passes = [
+            report for report in self.collector.reports[mark:] if report.usage
+        ]
+        number = [
+            index
+            for index, report in enumerate(passes)
+            if event in report.events
+        ]
         self.assertIn(number[0], (0, 1))
         self.agent.await_passes(1)
         self.assertEqual([event], self.collector.events(mark, vm.uuid))
         return event
 
     def test_taken_out_of_the_class(self):
-        tid, = self.promised.vcpu_tids
+        (tid,) = self.promised.vcpu_tids
         mark = self.collector.mark()
         # As chrt would, but without the leak that careless leaving costs.
-        self.assertEqual([], list(sched.leave_deadline(
-            [(tid, syscalls.SCHED_OTHER, 0, 0, 0)])))
+        self.assertEqual(
+            [],
+            list(sched.leave_deadline([(tid, syscalls.SCHED_OTHER, 0, 0, 0)])),
+        )
         event = self.assert_repaired(mark, self.promised, 'no reservation')
         self.assertEqual([tid], event.figures['tids'])
         self.assertEqual([(12_000, 20_000)], self.promised.held())
 
     def test_other_parameters(self):
-        tid, = self.promised.vcpu_tids
+        (tid,) = self.promised.vcpu_tids
         wanted = syscalls.get_attr(tid)
         for foreign, words in (
-                (wanted._replace(runtime_ns=4_000_000),
-                 'capped 4000 us every 20000 us'),
-                (wanted._replace(flags=wanted.flags | syscalls.FLAG_RECLAIM),
-                 'work_conserving 12000 us every 20000 us'),
-                (wanted._replace(period_ns=40_000_000),
-                 'capped 12000 us every 40000 us')):
+            (
+                wanted._replace(runtime_ns=4_000_000),
+                'capped 4000 us every 20000 us',
+            ),
+            (
+                wanted._replace(flags=wanted.flags | syscalls.FLAG_RECLAIM),
+                'work_conserving 12000 us every 20000 us',
+            ),
+            (
+                wanted._replace(period_ns=40_000_000),
+                'capped 12000 us every 40000 us',
+            ),
+        ):
             with self.subTest(foreign=foreign):
                 mark = self.collector.mark()
                 syscalls.set_attr(tid, foreign)
@@ -71,27 +74,35 @@ class DriftSuite:
     def test_another_quota(self):
         mark = self.override(self.plain, 6_000, backend='cfs')
         self.agent.await_said(self.plain.uuid, mark, state=State.APPLIED)
-        for quota_us, words in ((-1, 'no reservation'),
-                                (15_000, 'capped 15000 us every 20000 us')):
+        for quota_us, words in (
+            (-1, 'no reservation'),
+            (15_000, 'capped 15000 us every 20000 us'),
+        ):
             with self.subTest(quota_us=quota_us):
                 mark = self.collector.mark()
                 self.plain.set_quota(quota_us, 20_000)
                 self.assert_repaired(mark, self.plain, words)
-                self.assertEqual([(6_000, 20_000)] * 2, [
-                    self.plain.quota(index) for index in range(2)])
+                self.assertEqual(
+                    [(6_000, 20_000)] * 2,
+                    [self.plain.quota(index) for index in range(2)],
+                )
 
     def test_room_that_is_gone_when_drift_is_found(self):
-        tid, = self.promised.vcpu_tids
+        (tid,) = self.promised.vcpu_tids
         mark = self.collector.mark()
         with contextlib.ExitStack() as room:
             # The agent looks elsewhere until all is as the test wants it.
-            with mock.patch.object(self.agent.agent._enforcer, 'attest',
-                                   autospec=True,
-                                   return_value=([], set())):
+            with mock.patch.object(
+                self.agent.agent._enforcer,
+                'attest',
+                autospec=True,
+                return_value=([], set()),
+            ):
                 sched.leave_deadline([(tid, syscalls.SCHED_OTHER, 0, 0, 0)])
                 room.enter_context(agent_case.taken_but(0.2))
-            said = self.agent.await_said(self.promised.uuid, mark,
-                                         state=State.REFUSED)
+            said = self.agent.await_said(
+                self.promised.uuid, mark, state=State.REFUSED
+            )
             self.assertIsNone(said.enforced_backend)
             self.assertEqual(Code.KERNEL_REFUSED, said.code)
             self.assertEqual([None], self.promised.held())

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Extra specs that say nothing enforceable, in a real guest's metadata."""
 
@@ -30,7 +20,8 @@ class ExtraSpecSuite:
                 mark = self.collector.mark()
                 self.plain.set_extra_specs(specs)
                 event = self.agent.await_event(
-                    Code.EXTRA_SPECS_INVALID, self.plain.uuid, mark)
+                    Code.EXTRA_SPECS_INVALID, self.plain.uuid, mark
+                )
                 self.assertEqual(messages.Severity.ERROR, event.severity)
                 self.assertIn('vsched:', event.detail)
                 self.assertLess(len(event.detail), 1000)
@@ -39,20 +30,23 @@ class ExtraSpecSuite:
                 self.assertIn(said.detail, event.detail)
                 self.assertIsNone(said.enforced_backend)
         self.agent.await_passes(1)
-        self.assertEqual([event], self.collector.events(
-            mark, self.plain.uuid))
+        self.assertEqual([event], self.collector.events(mark, self.plain.uuid))
         self.assertEqual(found, self.plain.found())
 
     def test_a_bad_set_leaves_what_the_guest_had(self):
         self.addCleanup(self.plain.set_extra_specs, {})
         mark = self.collector.mark()
         self.plain.set_extra_specs({'cpu_runtime_us': 4_000})
-        self.agent.await_said(self.plain.uuid, mark,
-                              state=messages.State.APPLIED)
+        self.agent.await_said(
+            self.plain.uuid, mark, state=messages.State.APPLIED
+        )
         mark = self.collector.mark()
         self.plain.set_extra_specs({'cpu_runtime_us': 'much'})
-        said = self.agent.await_said(self.plain.uuid, mark,
-                                     state=messages.State.REFUSED)
-        self.assertEqual(('deadline', 4_000), (
-            said.enforced_backend, said.enforced_runtime_us))
+        said = self.agent.await_said(
+            self.plain.uuid, mark, state=messages.State.REFUSED
+        )
+        self.assertEqual(
+            ('deadline', 4_000),
+            (said.enforced_backend, said.enforced_runtime_us),
+        )
         self.assertEqual([(4_000, 20_000)] * 2, self.plain.held())

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Reservations of real guests: given, changed, refused and taken back."""
 
@@ -31,14 +21,22 @@ class ReservationSuite:
         said = self.agent.await_said(self.promised.uuid, state=State.APPLIED)
         self.assertEqual(
             (messages.Source.METADATA, 'deadline', 12_000, 20_000, 1),
-            (said.source, said.enforced_backend, said.enforced_runtime_us,
-             said.enforced_period_us, said.vcpus))
+            (
+                said.source,
+                said.enforced_backend,
+                said.enforced_runtime_us,
+                said.enforced_period_us,
+                said.vcpus,
+            ),
+        )
         self.assertIsNone(said.code)
         self.assertEqual([(12_000, 20_000)], self.promised.held())
-        self.assertEqual(syscalls.FLAG_RESET_ON_FORK,
-                         self.promised.attrs()[0].flags)
+        self.assertEqual(
+            syscalls.FLAG_RESET_ON_FORK, self.promised.attrs()[0].flags
+        )
         event = self.collector.events(
-            uuid=self.promised.uuid, code=Code.RESERVATION_APPLIED)[0]
+            uuid=self.promised.uuid, code=Code.RESERVATION_APPLIED
+        )[0]
         self.assertIn('12000 us every 20000 us by deadline', event.detail)
         # The neighbour carries none, and nobody touched it.
         self.assertEqual([None, None], self.plain.held())
@@ -47,66 +45,102 @@ class ReservationSuite:
     def test_what_it_used_is_reported(self):
         mark = self.collector.mark()
         self.agent.await_passes(4)
-        samples = [sample for report in self.collector.reports[mark:]
-                   for sample in report.usage]
-        mine = [one for one in samples
-                if one.instance_uuid == self.promised.uuid]
+        samples = [
+            sample
+            for report in self.collector.reports[mark:]
+            for sample in report.usage
+        ]
+        mine = [
+            one for one in samples if one.instance_uuid == self.promised.uuid
+        ]
         interval_us = sum(one.interval_us for one in mine)
         promised = sum(one.promised_us for one in mine) / interval_us
         self.assertLess(abs(promised - 0.6), 0.001)
         guest_us = sum(one.guest_us for one in mine)
         self.assertLess(0.3 * interval_us, guest_us)
         self.assertLess(guest_us, 0.63 * interval_us)
-        self.assertTrue(any(one.instance_uuid == self.plain.uuid and
-                            one.promised_us is None for one in samples))
+        self.assertTrue(
+            any(
+                one.instance_uuid == self.plain.uuid
+                and one.promised_us is None
+                for one in samples
+            )
+        )
 
     def test_a_change_over_the_api_and_back(self):
         mark = self.override(self.promised, 6_000)
         said = self.agent.await_said(
-            self.promised.uuid, mark, state=State.APPLIED,
-            generation=self.collector.generation)
-        self.assertEqual((messages.Source.OVERRIDE, 'deadline', 6_000),
-                         (said.source, said.enforced_backend,
-                          said.enforced_runtime_us))
+            self.promised.uuid,
+            mark,
+            state=State.APPLIED,
+            generation=self.collector.generation,
+        )
+        self.assertEqual(
+            (messages.Source.OVERRIDE, 'deadline', 6_000),
+            (said.source, said.enforced_backend, said.enforced_runtime_us),
+        )
         self.assertEqual([(6_000, 20_000)], self.promised.held())
         self.assert_share(0.3, self.promised)
         mark = self.end_override(self.promised)
         self.agent.await_said(
-            self.promised.uuid, mark, state=State.APPLIED, generation=0,
-            source=messages.Source.METADATA, enforced_runtime_us=12_000)
+            self.promised.uuid,
+            mark,
+            state=State.APPLIED,
+            generation=0,
+            source=messages.Source.METADATA,
+            enforced_runtime_us=12_000,
+        )
         self.assertEqual([(12_000, 20_000)], self.promised.held())
-        self.assertEqual([], self.collector.events(
-            mark, code=Code.DRIFT_REPAIRED))
+        self.assertEqual(
+            [], self.collector.events(mark, code=Code.DRIFT_REPAIRED)
+        )
 
     def test_held_by_a_quota_and_back(self):
         found = self.promised.quota()
         mark = self.override(self.promised, 6_000, backend='cfs')
-        said = self.agent.await_said(self.promised.uuid, mark,
-                                     enforced_backend='cfs')
+        said = self.agent.await_said(
+            self.promised.uuid, mark, enforced_backend='cfs'
+        )
         self.assertEqual(State.APPLIED, said.state)
         self.assertEqual((6_000, 20_000), self.promised.quota())
         self.assertEqual([None], self.promised.held())
-        event, = self.collector.events(mark, self.promised.uuid)
+        (event,) = self.collector.events(mark, self.promised.uuid)
         self.assertIn('by cfs', event.detail)
         # A quota caps, and next to these neighbours it does no more.
         got = agent_guests.measure(self.promised.vcpu_tids)
         self.assertLess(got.shares[0], 0.3 + self.TOLERANCE)
         self.assertGreater(got.shares[0], 0.1 - got.stolen)
         mark = self.end_override(self.promised)
-        self.agent.await_said(self.promised.uuid, mark,
-                              enforced_backend='deadline')
+        self.agent.await_said(
+            self.promised.uuid, mark, enforced_backend='deadline'
+        )
         self.assertEqual(found, self.promised.quota())
         self.assertEqual([(12_000, 20_000)], self.promised.held())
 
     def test_idle_time_may_be_used(self):
+        self.restart_agent(enforcement__use_idle_time=True)
         mark = self.override(self.promised, 6_000, mode='work_conserving')
-        self.agent.await_said(self.promised.uuid, mark, state=State.APPLIED,
-                              mode='work_conserving')
-        self.assertTrue(
-            self.promised.attrs()[0].flags & syscalls.FLAG_RECLAIM)
+        self.agent.await_said(
+            self.promised.uuid,
+            mark,
+            state=State.APPLIED,
+            mode='work_conserving',
+        )
         got = agent_guests.measure(self.promised.vcpu_tids)
-        self.assertGreater(got.shares[0],
-                           0.3 - self.TOLERANCE - got.stolen)
+        self.assertGreater(got.shares[0], 0.3 - self.TOLERANCE - got.stolen)
+        # The neighbours leave no CPU idle.
+        self.assertLess(got.shares[0], 0.3 + self.TOLERANCE)
+        self.assertFalse(
+            self.promised.attrs()[0].flags & syscalls.FLAG_RECLAIM
+        )
+        # Whether the flag is set is not drift.
+        self.agent.await_passes(3)
+        self.assertEqual(
+            [],
+            self.collector.events(
+                mark, self.promised.uuid, Code.DRIFT_REPAIRED
+            ),
+        )
 
     def test_one_without_gets_a_deadline_and_loses_it(self):
         attrs, quotas = self._with_a_past()
@@ -128,10 +162,10 @@ class ReservationSuite:
         quota = self.plain.quota()
         os.setpriority(os.PRIO_PROCESS, tids[0], 5)
         self.addCleanup(os.setpriority, os.PRIO_PROCESS, tids[0], 0)
-        syscalls.set_attr(tids[1], syscalls.Attr(
-            syscalls.SCHED_BATCH, nice=3))
-        self.addCleanup(syscalls.set_attr, tids[1],
-                        syscalls.Attr(syscalls.SCHED_OTHER))
+        syscalls.set_attr(tids[1], syscalls.Attr(syscalls.SCHED_BATCH, nice=3))
+        self.addCleanup(
+            syscalls.set_attr, tids[1], syscalls.Attr(syscalls.SCHED_OTHER)
+        )
         self.plain.set_quota(90_000, 100_000)
         self.addCleanup(self.plain.set_quota, *quota)
         return self.plain.attrs(), self._quotas()
@@ -141,20 +175,22 @@ class ReservationSuite:
 
     def _gets(self, backend):
         mark = self.override(self.plain, 4_000, backend=backend)
-        said = self.agent.await_said(self.plain.uuid, mark,
-                                     state=State.APPLIED)
+        said = self.agent.await_said(
+            self.plain.uuid, mark, state=State.APPLIED
+        )
         self.assertEqual((backend, 2), (said.enforced_backend, said.vcpus))
-        for share in agent_guests.measure(
-                self.plain.vcpu_tids, 2.0).shares:
+        for share in agent_guests.measure(self.plain.vcpu_tids, 2.0).shares:
             self.assertLess(share, 0.2 + self.TOLERANCE)
 
     def _loses(self, attrs, quotas):
         mark = self.end_override(self.plain)
-        said = self.agent.await_said(self.plain.uuid, mark,
-                                     state=State.RELEASED)
-        self.assertEqual((messages.Source.NONE, None),
-                         (said.source, said.enforced_backend))
-        event, = self.collector.events(mark, self.plain.uuid)
+        said = self.agent.await_said(
+            self.plain.uuid, mark, state=State.RELEASED
+        )
+        self.assertEqual(
+            (messages.Source.NONE, None), (said.source, said.enforced_backend)
+        )
+        (event,) = self.collector.events(mark, self.plain.uuid)
         self.assertEqual(Code.RESERVATION_RELEASED, event.code)
         self.assertEqual(attrs, self.plain.attrs())
         self.assertEqual(quotas, self._quotas())
@@ -163,37 +199,48 @@ class ReservationSuite:
         mark = self.override(self.plain, 4_000)
         self.agent.await_said(self.plain.uuid, mark, state=State.APPLIED)
         mark = self.override(self.plain, 13_000)
-        said = self.agent.await_said(self.plain.uuid, mark,
-                                     state=State.REFUSED)
+        said = self.agent.await_said(
+            self.plain.uuid, mark, state=State.REFUSED
+        )
         self.assertEqual(Code.DOES_NOT_FIT, said.code)
-        self.assertEqual((1_300, 1_900, 1_800), tuple(
-            said.figures[key] for key in (
-                'asked_mcpu', 'needed_mcpu', 'allowed_mcpu')))
+        self.assertEqual(
+            (1_300, 1_900, 1_800),
+            tuple(
+                said.figures[key]
+                for key in ('asked_mcpu', 'needed_mcpu', 'allowed_mcpu')
+            ),
+        )
         for number in ('1300', '1900', '1800'):
             self.assertIn(number, said.detail)
         # It keeps what it had, on every vCPU, and says that it does.
-        self.assertEqual((4_000, 20_000), (said.enforced_runtime_us,
-                                           said.enforced_period_us))
+        self.assertEqual(
+            (4_000, 20_000),
+            (said.enforced_runtime_us, said.enforced_period_us),
+        )
         self.assertEqual([(4_000, 20_000)] * 2, self.plain.held())
-        event, = self.collector.events(mark, self.plain.uuid)
-        self.assertEqual((Code.DOES_NOT_FIT, messages.Severity.ERROR),
-                         (event.code, event.severity))
+        (event,) = self.collector.events(mark, self.plain.uuid)
+        self.assertEqual(
+            (Code.DOES_NOT_FIT, messages.Severity.ERROR),
+            (event.code, event.severity),
+        )
         self.assertIn('keeps what it had', event.detail)
         self.agent.await_passes()
-        self.assertEqual(1, len(self.collector.events(
-            mark, self.plain.uuid)))
+        self.assertEqual(1, len(self.collector.events(mark, self.plain.uuid)))
         self.assertEqual([(12_000, 20_000)], self.promised.held())
 
     def test_what_the_kernel_refuses(self):
         # Somebody else's thread has taken what the agent thinks is free.
         with agent_case.taken_but(0.7):
             mark = self.override(self.plain, 11_000)
-            said = self.agent.await_said(self.plain.uuid, mark,
-                                         state=State.REFUSED)
+            said = self.agent.await_said(
+                self.plain.uuid, mark, state=State.REFUSED
+            )
         self.assertEqual([None, None], self.plain.held())
         self.assertEqual(Code.KERNEL_REFUSED, said.code)
-        self.assertEqual((1_100, 0), (said.figures['needed_mcpu'],
-                                      said.figures['held_mcpu']))
+        self.assertEqual(
+            (1_100, 0),
+            (said.figures['needed_mcpu'], said.figures['held_mcpu']),
+        )
         self.assertLess(abs(said.figures['free_mcpu'] - 700), 2)
         # When there is room the agent finds out by itself.
         self.agent.await_said(self.plain.uuid, mark, state=State.APPLIED)
@@ -205,8 +252,11 @@ class ReservationSuite:
             mark = self.collector.mark()
             self.plain.set_extra_specs({'cpu_runtime_us': runtime_us})
             said = self.agent.await_said(
-                self.plain.uuid, mark, state=State.APPLIED,
-                enforced_runtime_us=runtime_us)
+                self.plain.uuid,
+                mark,
+                state=State.APPLIED,
+                enforced_runtime_us=runtime_us,
+            )
             self.assertEqual(messages.Source.METADATA, said.source)
             self.assertEqual([(runtime_us, 20_000)] * 2, self.plain.held())
         mark = self.collector.mark()
@@ -218,26 +268,32 @@ class ReservationSuite:
         self.restart_agent(on_refusal='degrade')
         found = self._quotas()
         mark = self.override(self.plain, 13_000)
-        said = self.agent.await_said(self.plain.uuid, mark,
-                                     state=State.DEGRADED)
-        self.assertEqual(('cfs', 13_000, Code.DOES_NOT_FIT), (
-            said.enforced_backend, said.enforced_runtime_us, said.code))
+        said = self.agent.await_said(
+            self.plain.uuid, mark, state=State.DEGRADED
+        )
+        self.assertEqual(
+            ('cfs', 13_000, Code.DOES_NOT_FIT),
+            (said.enforced_backend, said.enforced_runtime_us, said.code),
+        )
         self.assertEqual([(13_000, 20_000)] * 2, self._quotas())
         self.assertEqual([None, None], self.plain.held())
-        event, = self.collector.events(mark, self.plain.uuid)
+        (event,) = self.collector.events(mark, self.plain.uuid)
         self.assertEqual(messages.Severity.WARNING, event.severity)
         self.assertIn('held by cfs instead', event.detail)
         # One that names its backend means it.
         mark = self.override(self.plain, 13_500, backend='deadline')
-        said = self.agent.await_said(self.plain.uuid, mark,
-                                     state=State.REFUSED)
-        self.assertEqual(('cfs', 13_000), (
-            said.enforced_backend, said.enforced_runtime_us))
+        said = self.agent.await_said(
+            self.plain.uuid, mark, state=State.REFUSED
+        )
+        self.assertEqual(
+            ('cfs', 13_000), (said.enforced_backend, said.enforced_runtime_us)
+        )
         self.override(self.plain, 13_000)
         # There is room again.
         mark = self.override(self.promised, 4_000)
-        said = self.agent.await_said(self.plain.uuid, mark,
-                                     state=State.APPLIED)
+        said = self.agent.await_said(
+            self.plain.uuid, mark, state=State.APPLIED
+        )
         self.assertEqual('deadline', said.enforced_backend)
         self.assertEqual([(13_000, 20_000)] * 2, self.plain.held())
         self.assertEqual(found, self._quotas())

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Agents that stop, are killed, start again, and are undone."""
 
@@ -36,30 +26,47 @@ class RestartSuite:
     def _untouched(self):
         """Nothing is set on any thread or group meanwhile."""
         with contextlib.ExitStack() as stack:
-            setters = [stack.enter_context(mock.patch.object(
-                module, name, wraps=getattr(module, name)))
+            setters = [
+                stack.enter_context(
+                    mock.patch.object(
+                        module, name, wraps=getattr(module, name)
+                    )
+                )
                 for module, name in (
-                    (sched, 'set_deadline'), (sched, 'leave_deadline'),
-                    (sched, 'set_affinity'), (privileged_cgroup, 'write'))]
+                    (sched, 'set_deadline'),
+                    (sched, 'leave_deadline'),
+                    (sched, 'set_affinity'),
+                    (privileged_cgroup, 'write'),
+                )
+            ]
             yield
-        self.assertEqual([], [call for setter in setters
-                              for call in setter.mock_calls])
+        self.assertEqual(
+            [], [call for setter in setters for call in setter.mock_calls]
+        )
 
     def _hold_both(self):
         """One guest by deadline and one by a quota; since when."""
         mark = self.override(self.plain, 4_000, backend='cfs')
         self.agent.await_said(self.plain.uuid, mark, state=State.APPLIED)
         mark = self.override(self.promised, 10_000)
-        self.agent.await_said(self.promised.uuid, mark, state=State.APPLIED,
-                              enforced_runtime_us=10_000)
+        self.agent.await_said(
+            self.promised.uuid,
+            mark,
+            state=State.APPLIED,
+            enforced_runtime_us=10_000,
+        )
         self._assert_both_held()
-        return {vm.uuid: self.collector.said(vm.uuid).since
-                for vm in self.vms.values()}
+        return {
+            vm.uuid: self.collector.said(vm.uuid).since
+            for vm in self.vms.values()
+        }
 
     def _assert_both_held(self):
         self.assertEqual([(10_000, 20_000)], self.promised.held())
-        self.assertEqual([(4_000, 20_000)] * 2, [
-            self.plain.quota(index) for index in range(2)])
+        self.assertEqual(
+            [(4_000, 20_000)] * 2,
+            [self.plain.quota(index) for index in range(2)],
+        )
 
     def _taken_up(self, since):
         """Start it: all is told to the collector, and nothing is done."""
@@ -68,13 +75,19 @@ class RestartSuite:
             self.agent.start()
             self.agent.await_passes()
         # A killed one may have left word of its own start.
-        self.assertEqual({Code.AGENT_STARTED}, {
-            one.code for one in self.collector.events(mark)})
+        self.assertEqual(
+            {Code.AGENT_STARTED},
+            {one.code for one in self.collector.events(mark)},
+        )
         self._assert_both_held()
         self.assertEqual(
             {uuid: (State.APPLIED, at) for uuid, at in since.items()},
-            {uuid: (said.state, said.since) for uuid in since
-             if (said := self.collector.said(uuid, mark))})
+            {
+                uuid: (said.state, said.since)
+                for uuid in since
+                if (said := self.collector.said(uuid, mark))
+            },
+        )
 
     def test_stopped_and_started(self):
         since = self._hold_both()
@@ -96,11 +109,16 @@ class RestartSuite:
         log = self.agent.config_file + '.log'
         with open(log, 'wb') as file:
             process = subprocess.Popen(
-                [*self.agent.command, 'run'], stdin=subprocess.DEVNULL,
-                stdout=file, stderr=file, start_new_session=True)
+                [*self.agent.command, 'run'],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
         try:
-            self._await_in(log, b'agent of %s runs' % (
-                self.agent.host.encode()), process)
+            self._await_in(
+                log, b'agent of %s runs' % (self.agent.host.encode()), process
+            )
             # It has looked at its guests by then.
             agent_guests.pause(1.0)
         finally:
@@ -123,19 +141,26 @@ class RestartSuite:
         mark = self.collector.mark()
         self.override(self.promised, 4_000)
         # ... and somebody took the thread out of the class.
-        tid, = self.promised.vcpu_tids
+        (tid,) = self.promised.vcpu_tids
         sched.leave_deadline([(tid, 0, 0, 0, 0)])
         self.agent.start()
         said = self.agent.await_said(
-            self.promised.uuid, mark, state=State.APPLIED,
-            enforced_runtime_us=4_000)
+            self.promised.uuid,
+            mark,
+            state=State.APPLIED,
+            enforced_runtime_us=4_000,
+        )
         self.assertEqual(messages.Source.OVERRIDE, said.source)
         self.assertEqual([(4_000, 20_000)], self.promised.held())
 
     def _command(self, *arguments):
         return subprocess.run(
-            [*self.agent.command, *arguments], stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=60)
+            [*self.agent.command, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
 
     def test_restore(self):
         self._quieten()
@@ -154,7 +179,8 @@ class RestartSuite:
             self.assertEqual(self.found[vm.spec.name], vm.found())
         self.agent.start()
         self.collector.await_news(
-            lambda: self.promised.held() == [(12_000, 20_000)], 'the promise')
+            lambda: self.promised.held() == [(12_000, 20_000)], 'the promise'
+        )
 
     def test_doctor(self):
         self._quieten()
@@ -162,9 +188,12 @@ class RestartSuite:
         self.assertIn(done.returncode, (0, 1), done.stderr)
         findings = json.loads(done.stdout)
         self.assertTrue(findings)
-        self.assertTrue(any('2 running instances' in json.dumps(one)
-                            for one in findings), findings)
+        self.assertTrue(
+            any('2 running instances' in json.dumps(one) for one in findings),
+            findings,
+        )
         self.assertEqual(
             done.returncode,
-            int(any(one['level'] == 'problem' for one in findings)))
+            int(any(one['level'] == 'problem' for one in findings)),
+        )
         self.assertEqual([(12_000, 20_000)], self.promised.held())

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The agent with real guests, libvirt and kernel; the bus is in memory."""
 
@@ -20,16 +10,20 @@ from vsched_agent.tests.functional import agent_suite_restarts
 from vsched_lib.contract import messages
 
 
-class TestAgent(agent_suite_drift.DriftSuite,
-                agent_suite_extra_specs.ExtraSpecSuite,
-                agent_suite_reservations.ReservationSuite,
-                agent_suite_restarts.RestartSuite,
-                agent_case.AgentCase):
+class TestAgent(
+    agent_suite_drift.DriftSuite,
+    agent_suite_extra_specs.ExtraSpecSuite,
+    agent_suite_reservations.ReservationSuite,
+    agent_suite_restarts.RestartSuite,
+    agent_case.AgentCase,
+):
     """A guest that its flavor promises 60 % of a CPU, and a neighbour."""
 
     GUESTS = {
-        'promised': {'load': 'burn', 'extra_specs': {
-            'vsched:cpu_runtime_us': '12000'}},
+        'promised': {
+            'load': 'burn',
+            'extra_specs': {'vsched:cpu_runtime_us': '12000'},
+        },
         'plain': {'load': 'burn', 'vcpus': 2},
     }
 
@@ -38,8 +32,15 @@ class TestAgent(agent_suite_drift.DriftSuite,
         self.promised, self.plain = self.vms['promised'], self.vms['plain']
         # What an earlier test leaves behind is undone by now or soon.
         self.agent.await_said(
-            self.promised.uuid, state=messages.State.APPLIED,
-            enforced_runtime_us=12_000, enforced_backend='deadline')
+            self.promised.uuid,
+            state=messages.State.APPLIED,
+            enforced_runtime_us=12_000,
+            enforced_backend='deadline',
+        )
         self.collector.await_news(
-            lambda: (said := self.collector.said(self.plain.uuid)) is None or
-            said.state == messages.State.RELEASED, 'release')
+            lambda: (
+                (said := self.collector.said(self.plain.uuid)) is None
+                or said.state == messages.State.RELEASED
+            ),
+            'release',
+        )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The threads that serve a real guest's I/O, and who pays for them."""
 
@@ -16,9 +6,9 @@ import os
 
 import fixtures
 
-from vsched_agent.hypervisor import domain_xml
 from vsched_agent.privileged import sched
 from vsched_agent.privileged import syscalls
+from vsched_agent.profiling.guest import domain_xml
 from vsched_agent.tests.functional import agent_case
 from vsched_agent.tests.functional import agent_guests
 from vsched_lib.contract import errors
@@ -46,12 +36,20 @@ class TestIoCharging(agent_case.AgentCase):
             with open(path, 'wb') as file:
                 file.write(os.urandom(_DISK_BYTES))
             disks.append(path)
-        cls.GUESTS = {'moving': {
-            'load': 'burn', 'iothreads': 1,
-            'runs': ('read /dev/vda 300 1 4096 0',
-                     'read /dev/vdb 300 1 4096 0'),
-            'disks': (domain_xml.Disk(disks[0], direct=False),
-                      domain_xml.Disk(disks[1], direct=False, iothread=1))}}
+        cls.GUESTS = {
+            'moving': {
+                'load': 'burn',
+                'iothreads': 1,
+                'runs': (
+                    'read /dev/vda 300 1 4096 0',
+                    'read /dev/vdb 300 1 4096 0',
+                ),
+                'disks': (
+                    domain_xml.Disk(disks[0], direct=False),
+                    domain_xml.Disk(disks[1], direct=False, iothread=1),
+                ),
+            }
+        }
         super().setUpClass()
 
     def setUp(self):
@@ -59,19 +57,24 @@ class TestIoCharging(agent_case.AgentCase):
         self.vm = self.vms['moving']
         self.io_found = [syscalls.get_attr(tid) for tid in self.vm.io_tids]
         self.assertEqual(2, len(self.io_found))
-        self.addCleanup(self.let_go)
+        self.addCleanup(self.release_threads)
 
-    def let_go(self):
+    def release_threads(self):
         mark = self.collector.mark()
         self.vm.set_extra_specs({})
         self.collector.await_news(
-            lambda: (said := self.collector.said(self.vm.uuid)) is None or
-            said.state == State.RELEASED, 'release since %d' % mark)
+            lambda: (
+                (said := self.collector.said(self.vm.uuid)) is None
+                or said.state == State.RELEASED
+            ),
+            'release since %d' % mark,
+        )
 
     def want(self, mode, **more):
         mark = self.collector.mark()
-        self.vm.set_extra_specs({
-            'cpu_runtime_us': _RUNTIME_US, 'io_charging': mode, **more})
+        self.vm.set_extra_specs(
+            {'cpu_runtime_us': _RUNTIME_US, 'io_charging': mode, **more}
+        )
         return mark
 
     def io_held(self):
@@ -80,34 +83,48 @@ class TestIoCharging(agent_case.AgentCase):
         for tid in self.vm.io_tids:
             attr = syscalls.get_attr(tid)
             if attr.policy == _DEADLINE:
-                found.append((attr.runtime_ns // 1000,
-                              attr.period_ns // 1000))
+                found.append((attr.runtime_ns // 1000, attr.period_ns // 1000))
         return found
 
     def await_io(self, since=0, **fields):
         def look():
             said = self.collector.said(self.vm.uuid, since)
-            return said if said is not None and said.io is not None and all(
-                getattr(said.io, name) == value
-                for name, value in fields.items()) else None
+            return (
+                said
+                if said is not None
+                and said.io is not None
+                and all(
+                    getattr(said.io, name) == value
+                    for name, value in fields.items()
+                )
+                else None
+            )
+
         return self.collector.await_news(look, 'I/O threads %s' % fields)
 
     def await_none(self):
         self.collector.await_news(
-            lambda: (said := self.collector.said(self.vm.uuid)) is not None
-            and said.io is None, 'I/O threads let go')
+            lambda: (
+                (said := self.collector.said(self.vm.uuid)) is not None
+                and said.io is None
+            ),
+            'I/O threads let go',
+        )
         self.assertEqual([], self.io_held())
 
     def await_guest(self, holds):
         """Wait for what the vCPU's thread holds; returns its runtime."""
+
         def look():
-            held, = self.vm.held()
+            (held,) = self.vm.held()
             return held[0] if held and holds(held[0]) else None
-        return self.collector.await_news(look, 'the guest\'s runtime')
+
+        return self.collector.await_news(look, "the guest's runtime")
 
     def assert_as_found(self):
-        self.assertEqual(self.io_found, [
-            syscalls.get_attr(tid) for tid in self.vm.io_tids])
+        self.assertEqual(
+            self.io_found, [syscalls.get_attr(tid) for tid in self.vm.io_tids]
+        )
 
     def test_held_charged_and_put_back(self):
         mark = self.want('charge')
@@ -121,7 +138,7 @@ class TestIoCharging(agent_case.AgentCase):
         mark = self.collector.mark()
         self.agent.await_passes()
         self.assertEqual([], self.collector.events(mark))
-        self.let_go()
+        self.release_threads()
         self.assert_as_found()
 
     def test_switched_live(self):
@@ -144,8 +161,7 @@ class TestIoCharging(agent_case.AgentCase):
         self.await_guest(lambda runtime_us: runtime_us < _RUNTIME_US)
         # What it began with is paid back by then.
         agent_guests.pause(8.0)
-        got = agent_guests.measure(
-            [*self.vm.vcpu_tids, *self.vm.io_tids], 5.0)
+        got = agent_guests.measure([*self.vm.vcpu_tids, *self.vm.io_tids], 5.0)
         self.assertLess(sum(got.shares), 0.5 + self.TOLERANCE)
         # What the guest leaves when it waits for its I/O is not its debt.
         self.assertGreater(sum(got.shares), 0.9 * 0.5 - got.stolen)
@@ -160,10 +176,11 @@ class TestIoCharging(agent_case.AgentCase):
         mark = self.collector.mark()
         self.agent.start()
         self.await_io(mark, threads=2)
-        self.assertEqual([], self.collector.events(
-            mark, self.vm.uuid, Code.DRIFT_REPAIRED))
+        self.assertEqual(
+            [], self.collector.events(mark, self.vm.uuid, Code.DRIFT_REPAIRED)
+        )
         self.await_guest(lambda runtime_us: runtime_us < _RUNTIME_US)
-        self.let_go()
+        self.release_threads()
         self.assert_as_found()
 
     def test_an_agent_that_puts_back(self):
@@ -181,18 +198,20 @@ class TestIoCharging(agent_case.AgentCase):
         self.await_io(mark, threads=2)
         tid = self.vm.io_tids[0]
         mark = self.collector.mark()
-        self.assertEqual((), tuple(sched.leave_deadline([
-            (tid, syscalls.SCHED_OTHER, 0, 0, 0)])))
-        event = self.agent.await_event(
-            Code.DRIFT_REPAIRED, self.vm.uuid, mark)
+        self.assertEqual(
+            (),
+            tuple(
+                sched.leave_deadline([(tid, syscalls.SCHED_OTHER, 0, 0, 0)])
+            ),
+        )
+        event = self.agent.await_event(Code.DRIFT_REPAIRED, self.vm.uuid, mark)
         self.assertEqual([tid], event.figures['tids'])
         self.assertEqual(2, len(self.io_held()))
 
     def test_what_does_not_fit(self):
         with agent_case.taken_but(0.51):
             mark = self.want('overprovision')
-            event = self.agent.await_event(
-                Code.IO_REFUSED, self.vm.uuid, mark)
+            event = self.agent.await_event(Code.IO_REFUSED, self.vm.uuid, mark)
             self.assertEqual(messages.Severity.WARNING, event.severity)
             self.assertEqual([(_RUNTIME_US, 20_000)], self.vm.held())
             self.assertEqual([], self.io_held())

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Reservations given, changed and taken back leave nothing behind."""
 
@@ -27,8 +17,9 @@ class TestCycles(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         fixtures.require_libvirt(self)
-        self.addCleanup(agent_case.assert_as_found,
-                        agent_case.HostState.look())
+        self.addCleanup(
+            agent_case.assert_as_found, agent_case.HostState.look()
+        )
 
     def _cycles(self, load):
         figures = agent_cycles.measure(load, self.CYCLES)
@@ -37,7 +28,8 @@ class TestCycles(base.BaseTestCase):
         self.assertGreater(figures.heartbeats, self.CYCLES)
         # What the machine under this one takes is no fault of vsched.
         self.assertLess(
-            figures.longest_standstill_s, 1.0 + figures.stolen_s, figures)
+            figures.longest_standstill_s, 1.0 + figures.stolen_s, figures
+        )
 
     def test_idle(self):
         self._cycles('idle')

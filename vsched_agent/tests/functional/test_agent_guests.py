@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Guests that start anew, grow, or are pinned, while the agent runs."""
 
@@ -28,10 +18,15 @@ class TestGuestLives(agent_case.AgentCase):
     """What a guest goes through."""
 
     GUESTS = {
-        'growing': {'load': 'idle', 'max_vcpus': 4, 'extra_specs': {
-            'vsched:cpu_runtime_us': '4000'}},
-        'restarted': {'load': 'idle', 'extra_specs': {
-            'vsched:cpu_runtime_us': '18000'}},
+        'growing': {
+            'load': 'idle',
+            'max_vcpus': 4,
+            'extra_specs': {'vsched:cpu_runtime_us': '4000'},
+        },
+        'restarted': {
+            'load': 'idle',
+            'extra_specs': {'vsched:cpu_runtime_us': '18000'},
+        },
     }
 
     def setUp(self):
@@ -47,26 +42,28 @@ class TestGuestLives(agent_case.AgentCase):
         self.assertEqual(1, len(tids))
         mark = self.collector.mark()
         self.growing.handle.setVcpusFlags(2, live)
-        said = self.agent.await_said(self.growing.uuid, mark, vcpus=2,
-                                     state=State.APPLIED)
+        said = self.agent.await_said(
+            self.growing.uuid, mark, vcpus=2, state=State.APPLIED
+        )
         self.assertEqual('deadline', said.enforced_backend)
         self.assertEqual([(4_000, 20_000)] * 2, self.growing.held())
         self.assertEqual(tids, self.growing.vcpu_tids[:1])
-        event, = self.collector.events(mark, self.growing.uuid)
+        (event,) = self.collector.events(mark, self.growing.uuid)
         self.assertIn('2 vCPUs', event.detail)
         # Beyond what there is room for: those that had it keep it.
         mark = self.override(self.growing, 8_000)
         self.agent.await_said(self.growing.uuid, mark, state=State.APPLIED)
         mark = self.collector.mark()
         self.growing.handle.setVcpusFlags(3, live)
-        said = self.agent.await_said(self.growing.uuid, mark, vcpus=3,
-                                     state=State.REFUSED)
+        said = self.agent.await_said(
+            self.growing.uuid, mark, vcpus=3, state=State.REFUSED
+        )
         self.assertEqual(Code.DOES_NOT_FIT, said.code)
-        self.assertEqual([(8_000, 20_000)] * 2 + [None],
-                         self.growing.held())
+        self.assertEqual([(8_000, 20_000)] * 2 + [None], self.growing.held())
         mark = self.end_override(self.growing)
-        self.agent.await_said(self.growing.uuid, mark, vcpus=3,
-                              state=State.APPLIED)
+        self.agent.await_said(
+            self.growing.uuid, mark, vcpus=3, state=State.APPLIED
+        )
         self.assertEqual([(4_000, 20_000)] * 3, self.growing.held())
 
     def _boots_again(self, how):
@@ -75,8 +72,7 @@ class TestGuestLives(agent_case.AgentCase):
         how()
         self.restarted.await_readies(readies + 1)
         self.agent.await_passes()
-        self.assertEqual([], self.collector.events(
-            mark, self.restarted.uuid))
+        self.assertEqual([], self.collector.events(mark, self.restarted.uuid))
         self.assertEqual(tids, self.restarted.vcpu_tids)
         self.assertEqual([(18_000, 20_000)], self.restarted.held())
 
@@ -84,16 +80,23 @@ class TestGuestLives(agent_case.AgentCase):
         self._boots_again(self.restarted.handle.reset)
 
     def test_a_reboot_from_within(self):
-        self._boots_again(lambda: self.restarted.execute(
-            '/bin/busybox', 'reboot', '-f'))
+        self._boots_again(
+            lambda: self.restarted.execute('/bin/busybox', 'reboot', '-f')
+        )
 
     def test_destroyed_and_started_again(self):
         vm, mark = self.restarted, self.collector.mark()
         vm.stop()
         self.collector.await_news(
-            lambda: any(report.instances is not None and all(
-                one.instance_uuid != vm.uuid for one in report.instances)
-                for report in self.collector.reports[mark:]), 'its end')
+            lambda: any(
+                report.instances is not None
+                and all(
+                    one.instance_uuid != vm.uuid for one in report.instances
+                )
+                for report in self.collector.reports[mark:]
+            ),
+            'its end',
+        )
         mark = self.collector.mark()
         vm.start()
         self.agent.await_said(vm.uuid, mark, state=State.APPLIED)
@@ -101,7 +104,8 @@ class TestGuestLives(agent_case.AgentCase):
         self.agent.await_passes(1)
         self.assertEqual(
             [Code.RESERVATION_APPLIED],
-            [one.code for one in self.collector.events(mark, vm.uuid)])
+            [one.code for one in self.collector.events(mark, vm.uuid)],
+        )
 
     def test_started_again_while_the_agent_was_away(self):
         vm = self.restarted
@@ -112,7 +116,8 @@ class TestGuestLives(agent_case.AgentCase):
         mark = self.collector.mark()
         self.agent.start()
         self.collector.await_news(
-            lambda: vm.held() == [(18_000, 20_000)], 'a new promise')
+            lambda: vm.held() == [(18_000, 20_000)], 'a new promise'
+        )
         said = self.agent.await_said(vm.uuid, mark, state=State.APPLIED)
         self.assertEqual('deadline', said.enforced_backend)
 
@@ -121,8 +126,11 @@ class TestPinned(agent_case.AgentCase):
     """Guests whose definition confines them to a CPU."""
 
     GUESTS = {
-        'pinned': {'load': 'burn', 'pins': {0: frozenset({1})},
-                   'extra_specs': {'vsched:cpu_runtime_us': '8000'}},
+        'pinned': {
+            'load': 'burn',
+            'pins': {0: frozenset({1})},
+            'extra_specs': {'vsched:cpu_runtime_us': '8000'},
+        },
         'plain': {'load': 'idle', 'pins': {0: frozenset({1})}},
     }
 
@@ -140,8 +148,12 @@ class TestPinned(agent_case.AgentCase):
         self.assert_share(0.4, vm)
         for runtime_us in (4_000, 12_000):
             mark = self.override(vm, runtime_us)
-            self.agent.await_said(vm.uuid, mark, state=State.APPLIED,
-                                  enforced_runtime_us=runtime_us)
+            self.agent.await_said(
+                vm.uuid,
+                mark,
+                state=State.APPLIED,
+                enforced_runtime_us=runtime_us,
+            )
             self.assertEqual([(runtime_us, 20_000)], vm.held())
             self.assert_on(1, vm)
         mark = self.end_override(vm)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import contextlib
 import io
@@ -19,12 +9,11 @@ from unittest import mock
 from oslotest import base
 
 from vsched_agent.cmd import agent as command
-from vsched_agent import state
+from vsched_agent.state import directory
 from vsched_agent.tests import fakes
 
 
 class TestCommand(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
@@ -35,9 +24,10 @@ class TestCommand(base.BaseTestCase):
             file.write('[agent]\nstate_path = %s\n' % self.state_path)
         self.hypervisor = fakes.FakeHypervisor()
         for target, fake in (
-                ('vsched_agent.hypervisor.factory.once', self._once),
-                # The helpers keep what they are given, for good.
-                ('vsched_agent.privileged.use', lambda conf: None)):
+            ('vsched_agent.hypervisor.factory.once', self._once),
+            # The helpers keep what they are given, for good.
+            ('vsched_agent.privileged.use', lambda conf: None),
+        ):
             patch = mock.patch(target, fake)
             patch.start()
             self.addCleanup(patch.stop)
@@ -48,10 +38,10 @@ class TestCommand(base.BaseTestCase):
 
     def _main(self, *arguments):
         out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), \
-                contextlib.redirect_stderr(err):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = command.main(
-                ['--config-file', self.config_file, *arguments])
+                ['--config-file', self.config_file, *arguments]
+            )
         return code, out.getvalue(), err.getvalue()
 
     def test_restore_with_nothing_to_do(self):
@@ -60,26 +50,26 @@ class TestCommand(base.BaseTestCase):
         self.assertIn('0 instances', out)
 
     def test_restore_beside_a_running_agent(self):
-        held = state.open_state(self.state_path)
+        held = directory.open_state(self.state_path)
         self.addCleanup(held.close)
         code, out, err = self._main('restore')
         self.assertEqual((1, ''), (code, out))
         self.assertIn('stop it first', err)
 
     def test_restore_without_a_hypervisor_changes_nothing(self):
-        held = state.open_state(self.state_path)
+        held = directory.open_state(self.state_path)
         held.journal.remember(fakes.domain(1).uuid, 'cfs', 100, {101: {}})
         held.close()
         self.hypervisor.away = True
         code, out, err = self._main('restore')
         self.assertEqual((1, ''), (code, out))
         self.assertIn('nothing was changed', err)
-        held = state.open_state(self.state_path)
+        held = directory.open_state(self.state_path)
         self.addCleanup(held.close)
         self.assertEqual(1, len(held.journal.touched()))
 
     def test_restore_that_is_told_nothing_has_left(self):
-        held = state.open_state(self.state_path)
+        held = directory.open_state(self.state_path)
         held.journal.remember(fakes.domain(1).uuid, 'cfs', 100, {101: {}})
         held.close()
         code, out, _ = self._main('restore')

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Overhead profiles on the command line."""
 
@@ -29,7 +19,6 @@ from vsched_lib.tests import overhead_profiles
 
 
 class TestOverheadCommand(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
@@ -41,16 +30,19 @@ class TestOverheadCommand(base.BaseTestCase):
 
     def run_(self, *words):
         self.said = io.StringIO()
-        with contextlib.redirect_stdout(io.StringIO()) as told, \
-                contextlib.redirect_stderr(self.said):
+        with (
+            contextlib.redirect_stdout(io.StringIO()) as told,
+            contextlib.redirect_stderr(self.said),
+        ):
             code = command.main(['--config-file', self.config, *words])
         return code, told.getvalue()
 
     def keep(self, **changes):
         found = overhead_profiles.profile(**changes)
         store.Profiles(
-            profiles.OverheadProfile, os.path.join(
-                self.folder, 'profiling', 'overhead')).keep(found)
+            profiles.OverheadProfile,
+            os.path.join(self.folder, 'profiling', 'overhead'),
+        ).keep(found)
         return found
 
     def test_show(self):
@@ -60,29 +52,35 @@ class TestOverheadCommand(base.BaseTestCase):
         kept = self.keep()
         words = ('profile', 'show', '--kind', 'overhead', '--format')
         code, told = self.run_(*words, 'json')
-        self.assertEqual((0, kept), (
-            code, profiles.OverheadProfile.from_dict(json.loads(told))))
+        self.assertEqual(
+            (0, kept),
+            (code, profiles.OverheadProfile.from_dict(json.loads(told))),
+        )
         self.assertIn('net-rx,1000,1,64,', self.run_(*words, 'csv')[1])
         table = self.run_(*words, 'table')[1]
         for text in ('packet received', '12.00', 'unknown', '97.0 %'):
             self.assertIn(text, table)
 
     def test_a_poor_one_says_so(self):
-        self.assertIn('POOR', overhead.table(
-            overhead_profiles.profile(good=False)))
+        self.assertIn(
+            'POOR', overhead.table(overhead_profiles.profile(good=False))
+        )
 
     def test_plot(self):
         self.keep()
-        code, told = self.run_('profile', 'plot', '--kind', 'overhead',
-                               '--output', self.folder)
+        code, told = self.run_(
+            'profile', 'plot', '--kind', 'overhead', '--output', self.folder
+        )
         self.assertEqual(0, code, self.said.getvalue())
         self.assertTrue(os.path.exists(told.strip()))
 
     def test_dry_run(self):
         guest = os.path.join(self.folder, 'guest')
         with open(guest, 'w'), open(self.config, 'a') as file:
-            file.write('[profiling]\nguest_kernel = %s\nguest_initrd = %s\n'
-                       % (guest, guest))
+            file.write(
+                '[profiling]\nguest_kernel = %s\nguest_initrd = %s\n'
+                % (guest, guest)
+            )
         code, told = self.run_('profile', 'overhead', '--quick', '--dry-run')
         self.assertEqual(0, code, self.said.getvalue())
         self.assertIn('net-tx, 300 a second of 500 bytes', told)

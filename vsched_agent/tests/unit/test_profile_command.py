@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import argparse
 import contextlib
@@ -26,9 +16,9 @@ from vsched_agent.cmd import agent as command
 from vsched_agent.cmd import profile
 from vsched_agent import conf as agent_conf
 from vsched_agent.enforcement import doctor
-from vsched_agent.enforcement import kernel
-from vsched_agent import profiles as host_profiles
-from vsched_agent.profiling import plan
+from vsched_agent.host import kernel
+from vsched_agent.profiling.error import plan
+from vsched_agent.profiling import manager as host_profiles
 from vsched_agent.tests import profiles
 from vsched_lib.model import reservation
 
@@ -37,53 +27,90 @@ CFS = reservation.Backend.CFS
 
 
 class TestOrder(base.BaseTestCase):
-
     def order(self, *words, usable=(DEADLINE, CFS)):
         parser = argparse.ArgumentParser()
         profile.add_commands(parser.add_subparsers())
         return profile.order_of(
-            parser.parse_args(['profile', 'error', *words]), usable, 2)
+            parser.parse_args(['profile', 'error', *words]), usable, 2
+        )
 
     def test_the_whole_benchmark_by_default(self):
         found = self.order()
-        self.assertEqual(((DEADLINE, CFS), 18, 180, 4, False), (
-            found.backends, len(found.shares_ppm), found.windows,
-            found.contend, found.quick))
+        self.assertEqual(
+            ((DEADLINE, CFS), 18, 180, 4, False),
+            (
+                found.backends,
+                len(found.shares_ppm),
+                found.windows,
+                found.contend,
+                found.quick,
+            ),
+        )
 
     def test_quick(self):
         found = self.order('--quick')
-        self.assertEqual((plan.QUICK_SHARES_PPM, plan.QUICK_WINDOWS, True), (
-            found.shares_ppm, found.windows, found.quick))
+        self.assertEqual(
+            (plan.QUICK_SHARES_PPM, plan.QUICK_WINDOWS, True),
+            (found.shares_ppm, found.windows, found.quick),
+        )
 
     def test_as_asked(self):
         found = self.order(
-            '--shares', '1-3,20.5', '--backends', 'cfs', '--contend', '0',
-            '--periods-us', '10000,20000', '--seconds', '7', '--in-guest')
+            '--shares',
+            '1-3,20.5',
+            '--backends',
+            'cfs',
+            '--contend',
+            '0',
+            '--periods-us',
+            '10000,20000',
+            '--seconds',
+            '7',
+            '--in-guest',
+        )
         self.assertEqual(
-            ((10_000, 20_000, 30_000, 205_000), (CFS,), 0,
-             (10_000, 20_000), 7, True),
-            (found.shares_ppm, found.backends, found.contend,
-             found.periods_us, found.windows, found.in_guest))
+            (
+                (10_000, 20_000, 30_000, 205_000),
+                (CFS,),
+                0,
+                (10_000, 20_000),
+                7,
+                True,
+            ),
+            (
+                found.shares_ppm,
+                found.backends,
+                found.contend,
+                found.periods_us,
+                found.windows,
+                found.in_guest,
+            ),
+        )
 
     def test_what_can_not_be(self):
         for words, text in (
-                (('--backends', 'cfs,rtds'), 'can not use rtds; it can use '
-                                             'deadline, cfs'),
-                (('--quick', '--seconds', '3'), 'leave --seconds out'),
-                (('--shares', '200'), 'share: 2000000')):
+            (
+                ('--backends', 'cfs,rtds'),
+                'can not use rtds; it can use deadline, cfs',
+            ),
+            (('--quick', '--seconds', '3'), 'leave --seconds out'),
+            (('--shares', '200'), 'share: 2000000'),
+        ):
             problem = self.assertRaises(ValueError, self.order, *words)
             self.assertIn(text, str(problem))
 
     def test_what_can_not_be_read(self):
-        for words in (('--shares', 'x'), ('--shares', '1-'),
-                      ('--periods-us', '1,,2')):
+        for words in (
+            ('--shares', 'x'),
+            ('--shares', '1-'),
+            ('--periods-us', '1,,2'),
+        ):
             with contextlib.redirect_stderr(io.StringIO()) as said:
                 self.assertRaises(SystemExit, self.order, *words)
             self.assertIn('accepted is e.g.', said.getvalue())
 
 
 class TestShow(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
@@ -92,14 +119,12 @@ class TestShow(base.BaseTestCase):
         self.config_file = os.path.join(folder.name, 'vsched.conf')
         with open(self.config_file, 'w', encoding='utf-8') as file:
             file.write('[agent]\nstate_path = %s\n' % folder.name)
-        patch = mock.patch(
-            'vsched_agent.privileged.use', lambda conf: None)
+        patch = mock.patch('vsched_agent.privileged.use', lambda conf: None)
         patch.start()
         self.addCleanup(patch.stop)
         self.conf = cfg.ConfigOpts()
         agent_conf.register_opts(self.conf)
-        self.conf(['--config-file', self.config_file],
-                  default_config_dirs=[])
+        self.conf(['--config-file', self.config_file], default_config_dirs=[])
         self.store = host_profiles.error_profiles(self.conf)
 
     def keep(self, *points, **changes):
@@ -109,10 +134,10 @@ class TestShow(base.BaseTestCase):
 
     def main(self, *words):
         out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), \
-                contextlib.redirect_stderr(err):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = command.main(
-                ['--config-file', self.config_file, 'profile', *words])
+                ['--config-file', self.config_file, 'profile', *words]
+            )
         return code, out.getvalue(), err.getvalue()
 
     def test_nothing_yet(self):
@@ -122,8 +147,9 @@ class TestShow(base.BaseTestCase):
             self.assertIn('no such profile', err)
 
     def test_as_a_table(self):
-        self.keep(profiles.point([-20_000] * 180),
-                  profiles.point([0] * 6, 'cfs'))
+        self.keep(
+            profiles.point([-20_000] * 180), profiles.point([0] * 6, 'cfs')
+        )
         code, out, _ = self.main('show')
         self.assertEqual(0, code)
         self.assertIn('Linux 6.18.0, 2 CPUs, tick 4000 us', out)
@@ -136,15 +162,20 @@ class TestShow(base.BaseTestCase):
         _, out, _ = self.main('show', '--format', 'json')
         self.assertEqual(second.uuid, json.loads(out)['uuid'])
         _, out, _ = self.main('show', '--version', '1', '--format', 'csv')
-        row, = csv.DictReader(io.StringIO(out))
-        self.assertEqual(('deadline', '1'), (
-            row['backend'], row['mean_ppm']))
+        (row,) = csv.DictReader(io.StringIO(out))
+        self.assertEqual(('deadline', '1'), (row['backend'], row['mean_ppm']))
 
     def test_drawn(self):
         self.keep(profiles.point([-20_000] * 180))
         code, out, _ = self.main(
-            'plot', '--figure', 'mean', '--format', 'png',
-            '--output', self.folder)
+            'plot',
+            '--figure',
+            'mean',
+            '--format',
+            'png',
+            '--output',
+            self.folder,
+        )
         path = os.path.join(self.folder, 'alert-mean.png')
         self.assertEqual((0, path), (code, out.strip()))
         with open(path, 'rb') as file:
@@ -158,11 +189,13 @@ class TestShow(base.BaseTestCase):
         found = profile.finding(self.conf)
         self.assertEqual(doctor.Level.NOTE, found.level)
         self.assertIn('another kernel', found.text)
-        facts = host_profiles.facts(
-            kernel.KernelFacts.read(), self.conf)
-        self.keep(profiles.point([-15_000] * 180),
-                  profiles.point([90_000] * 180, share_pct=1),
-                  version=2, **facts)
+        facts = host_profiles.facts(kernel.KernelFacts.read(), self.conf)
+        self.keep(
+            profiles.point([-15_000] * 180),
+            profiles.point([90_000] * 180, share_pct=1),
+            version=2,
+            **facts,
+        )
         found = profile.finding(self.conf)
         self.assertEqual(doctor.Level.OK, found.level)
         self.assertIn('deadline errs by up to 1.50 %', found.text)

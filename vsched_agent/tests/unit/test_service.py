@@ -1,19 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 from fractions import Fraction
 import tempfile
 import threading
-import types
 from unittest import mock
 import uuid as uuids
 
@@ -22,7 +11,8 @@ from oslotest import base
 
 from vsched_agent import conf as agent_conf
 from vsched_agent import service
-from vsched_agent import state
+from vsched_agent.state import directory
+from vsched_agent.tests import agent_parts
 from vsched_agent.tests import fakes
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -32,29 +22,7 @@ from vsched_lib.model import reservation
 DEADLINE = reservation.Backend.DEADLINE
 
 
-class Capacity(fakes.FakeCapacity):
-
-    def measured(self):
-        return types.SimpleNamespace(leaked_mcpu=0)
-
-
-class Meter(fakes.FakeMeter):
-
-    def close(self):
-        pass
-
-
-class Ladder:
-
-    def __init__(self, backend):
-        self.backends = {backend.name: backend}
-
-    def support(self, name):
-        return self.backends[name].supports()
-
-
 class Endpoint(rpc.CollectorEndpoint):
-
     def __init__(self, collector):
         self._collector = collector
 
@@ -69,7 +37,6 @@ class Endpoint(rpc.CollectorEndpoint):
 
 
 class TestAgent(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
@@ -85,11 +52,14 @@ class TestAgent(base.BaseTestCase):
         self.hypervisor = fakes.FakeHypervisor()
         self.backend = fakes.FakeBackend(DEADLINE)
         for name, fake in (
-                ('ladder.Ladder', lambda conf: Ladder(self.backend)),
-                ('capacity.KernelCapacity',
-                 lambda reserve_mcpu: Capacity(Fraction(18, 10))),
-                ('usage.meter_of', lambda hypervisor, irq_time: Meter()),
-                ('privileged.use', lambda conf: None)):
+            ('backends.Ladder', lambda conf: agent_parts.Ladder(self.backend)),
+            (
+                'capacity.KernelCapacity',
+                lambda reserve_mcpu: agent_parts.Capacity(Fraction(18, 10)),
+            ),
+            ('usage.meter_of', lambda *arguments: agent_parts.Meter()),
+            ('privileged.use', lambda conf: None),
+        ):
             patch = mock.patch('vsched_agent.service.' + name, fake)
             patch.start()
             self.addCleanup(patch.stop)
@@ -106,14 +76,17 @@ class TestAgent(base.BaseTestCase):
 
     def _serve(self):
         server = rpc.get_server(
-            self.transport, rpc.COLLECTOR_TOPIC, 'collector',
-            [Endpoint(self.collector)])
+            self.transport,
+            rpc.COLLECTOR_TOPIC,
+            'collector',
+            [Endpoint(self.collector)],
+        )
         server.start()
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)
 
     def _run_for_one_report(self):
-        """One life that ends when the first report has arrived."""
+        """Run an agent until its first report has arrived."""
         self._serve()
         agent = self._started()
         while not self.collector.reports:
@@ -125,40 +98,70 @@ class TestAgent(base.BaseTestCase):
         self.hypervisor.running[one.uuid] = one
         agent = self._run_for_one_report()
         report = self.collector.reports[0]
-        self.assertEqual((self.host, 'fake', 1_800), (
-            report.host, report.host_info.hypervisor,
-            report.host_info.capacity_mcpu))
-        self.assertEqual([messages.BackendInfo('deadline', True)],
-                         list(report.host_info.backends))
+        self.assertEqual(
+            (self.host, 'fake', 1_800),
+            (
+                report.host,
+                report.host_info.hypervisor,
+                report.host_info.capacity_mcpu,
+            ),
+        )
+        self.assertEqual(
+            [messages.BackendInfo('deadline', True)],
+            list(report.host_info.backends),
+        )
         agent.stop()
         agent.wait()
         self.assertEqual({101}, set(self.backend.held))
 
-    def test_restores_when_told_to(self):
+    def test_restores_when_configured(self):
         self._set('restore_on_stop', True)
         one = fakes.domain(1, cpu_runtime_us=4_000)
         self.hypervisor.running[one.uuid] = one
         self._run_for_one_report().stop()
         self.assertEqual({}, self.backend.held)
 
-    def test_enforces_without_anybody_on_the_bus(self):
+    def test_restores_though_a_part_does_not_stop(self):
+        self._set('restore_on_stop', True)
+        one = fakes.domain(1, cpu_runtime_us=4_000)
+        self.hypervisor.running[one.uuid] = one
+        agent = self._run_for_one_report()
+        stop = agent._jobs.stop
+
+        def fail():
+            stop()
+            raise OSError('the test says so')
+
+        with mock.patch.object(agent._jobs, 'stop', fail):
+            agent.stop()
+        agent.wait()
+        self.assertEqual({}, self.backend.held)
+        # Another agent can use the directory.
+        directory.open_state(self.conf.agent.state_path).close()
+
+    def test_enforces_without_a_collector(self):
         one = fakes.domain(1, cpu_runtime_us=4_000)
         self.hypervisor.running[one.uuid] = one
         with mock.patch.object(
-                rpc.CollectorClient, 'report', autospec=True,
-                side_effect=errors.Unreachable('the test says so')):
+            rpc.CollectorClient,
+            'report',
+            autospec=True,
+            side_effect=errors.Unreachable('the test says so'),
+        ):
             agent = self._started()
             while not self.backend.held:
                 agent._stopped.wait(0.01)
             agent.stop()
         self.assertEqual([], self.collector.reports)
 
-    def test_a_bus_that_does_not_let_go_holds_up_nobody(self):
+    def test_an_rpc_server_that_does_not_stop_is_abandoned(self):
         agent = self._run_for_one_report()
         stuck = threading.Event()
         stop = agent._server.stop
-        with mock.patch.object(agent._server, 'stop', stuck.wait), \
-                mock.patch.object(service, 'BUS_LEAVE_S', 0.01):
+        with (
+            mock.patch.object(agent._server, 'stop', stuck.wait),
+            mock.patch.object(service, 'RPC_STOP_TIMEOUT_S', 0.01),
+        ):
             agent.stop()
             agent.wait()
         stuck.set()
@@ -168,4 +171,4 @@ class TestAgent(base.BaseTestCase):
         agent = self._run_for_one_report()
         self.addCleanup(agent.stop)
         with mock.patch.object(service, 'TAKEOVER_S', 0):
-            self.assertRaises(state.InUse, self._started)
+            self.assertRaises(directory.InUse, self._started)

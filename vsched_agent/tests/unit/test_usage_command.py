@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import argparse
 import contextlib
@@ -18,15 +8,14 @@ from unittest import mock
 
 from oslotest import base
 
-from vsched_agent.accounting.readings import Role
+from vsched_agent.accounting.base import Role
 from vsched_agent.cmd import usage
 from vsched_agent.hypervisor import base as hypervisor
-from vsched_agent.hypervisor import simulated
+from vsched_agent.tests import simulated
 from vsched_lib.contract import messages
 
 
 class TestUsage(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.hypervisor = simulated.SimulatedHypervisor()
@@ -39,45 +28,106 @@ class TestUsage(base.BaseTestCase):
         self.assertEqual(2, len(found))
         for one in found:
             self.assertEqual({self.one.uuid: self.one.name}, one.names)
-            self.assertEqual([self.one.uuid], [
-                sample.instance_uuid for sample in one.samples])
+            self.assertEqual(
+                [self.one.uuid],
+                [sample.instance_uuid for sample in one.samples],
+            )
             whole = one.host
-            told_us = (whole.idle_us + whole.steal_us + whole.own_us +
-                       whole.guest_us + whole.direct_us + whole.shared_us)
+            told_us = (
+                whole.idle_us
+                + whole.steal_us
+                + whole.own_us
+                + whole.guest_us
+                + whole.direct_us
+                + whole.shared_us
+            )
             self.assertAlmostEqual(
-                1, told_us / (whole.cpus * whole.interval_us), delta=0.2)
+                1, told_us / (whole.cpus * whole.interval_us), delta=0.2
+            )
 
     def test_disks_of_the_interval_itself(self):
         disk = self.hypervisor.add(disks=['vda']).uuid
         found = usage.intervals(
-            self.hypervisor, 0.1, 1,
-            lambda _: self.hypervisor.move_blocks(disk, 'vda', 7, 8))
-        sample, = (one for one in next(found).samples
-                   if one.instance_uuid == disk)
-        self.assertEqual((7, 8), (
-            sample.disk_read_requests, sample.disk_write_requests))
+            self.hypervisor,
+            0.1,
+            1,
+            lambda _: self.hypervisor.move_blocks(disk, 'vda', 7, 8),
+        )
+        (sample,) = (
+            one for one in next(found).samples if one.instance_uuid == disk
+        )
+        self.assertEqual(
+            (7, 8), (sample.disk_read_requests, sample.disk_write_requests)
+        )
 
     def interval(self, irq_time=False):
         return usage.Interval(
-            {'u': 'web'}, [messages.UsageSample(
-                'u', 1.0, 500_000, 250_000, 5_000, direct_us=50_000,
-                direct_wait_us=500, shared_us=10_000, wakeups=100,
-                net_rx_packets=50, net_tx_packets=25, disk_read_requests=5)],
-            {'u': {Role.VCPU: 250_000, Role.EMULATOR: 30_000,
-                   Role.IOTHREAD: 20_000}},
-            messages.HostUsage(1.0, 500_000, 2, 400_000, 100_000, 3_000,
-                               250_000, 50_000, 10_000, 190_000), irq_time)
+            {'u': 'web'},
+            [
+                messages.UsageSample(
+                    'u',
+                    1.0,
+                    500_000,
+                    250_000,
+                    5_000,
+                    direct_us=50_000,
+                    direct_wait_us=500,
+                    shared_us=10_000,
+                    wakeups=100,
+                    net_rx_packets=50,
+                    net_tx_packets=25,
+                    disk_read_requests=5,
+                )
+            ],
+            {
+                'u': {
+                    Role.VCPU: 250_000,
+                    Role.EMULATOR: 30_000,
+                    Role.IOTHREAD: 20_000,
+                }
+            },
+            messages.HostUsage(
+                1.0,
+                500_000,
+                2,
+                400_000,
+                100_000,
+                3_000,
+                250_000,
+                50_000,
+                10_000,
+                190_000,
+            ),
+            irq_time,
+        )
 
     def test_as_text(self):
         lines = usage.table(self.interval()).splitlines()
         self.assertEqual(
-            ['web', '0.500', '0.060', '0.040', '0.000', '0.000', '0.020',
-             '0.011', '200', '100', '50', '10', '0'], lines[1].split())
-        self.assertEqual(['all', '2.000', 'of', '2', 'CPUs'],
-                         lines[-2].split())
+            [
+                'web',
+                '0.500',
+                '0.060',
+                '0.040',
+                '0.000',
+                '0.000',
+                '0.020',
+                '0.011',
+                '200',
+                '100',
+                '50',
+                '10',
+                '0',
+            ],
+            lines[1].split(),
+        )
+        self.assertEqual(
+            ['all', '2.000', 'of', '2', 'CPUs'], lines[-2].split()
+        )
         self.assertIn('does not tell', lines[-1])
-        self.assertIn('0.006', usage.table(
-            self.interval(True)).splitlines()[-1])
+        self.assertIn(
+            '0.006', usage.table(self.interval(True)).splitlines()[-1]
+        )
 
     def run_command(self, *words, driver=None):
         parser = argparse.ArgumentParser()
@@ -87,15 +137,19 @@ class TestUsage(base.BaseTestCase):
         @contextlib.contextmanager
         def once(_conf):
             yield driver or self.hypervisor
-        with mock.patch('vsched_agent.hypervisor.factory.once', once), \
-                contextlib.redirect_stdout(io.StringIO()) as out, \
-                contextlib.redirect_stderr(io.StringIO()) as err:
+
+        with (
+            mock.patch('vsched_agent.hypervisor.factory.once', once),
+            contextlib.redirect_stdout(io.StringIO()) as out,
+            contextlib.redirect_stderr(io.StringIO()) as err,
+        ):
             code = conf.command.handler(conf)
         return code, out.getvalue(), err.getvalue()
 
     def test_as_json(self):
         code, out, _ = self.run_command(
-            '--json', '--seconds', '0.1', '--count', '2')
+            '--json', '--seconds', '0.1', '--count', '2'
+        )
         self.assertEqual(0, code)
         first, _ = map(json.loads, out.splitlines())
         self.assertEqual(self.one.name, first['instances'][0]['name'])

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Tables of ballooning."""
 
@@ -26,10 +16,13 @@ class Balloon(base.Base):
     __tablename__ = 'balloons'
 
     instance_id: orm.Mapped[int] = orm.mapped_column(
-        base.Id, sa.ForeignKey(
-            'instances.id', name='balloons_instance_id_fk',
-            ondelete='CASCADE'),
-        primary_key=True, autoincrement=False)
+        base.Id,
+        sa.ForeignKey(
+            'instances.id', name='balloons_instance_id_fk', ondelete='CASCADE'
+        ),
+        primary_key=True,
+        autoincrement=False,
+    )
     state: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))
     auto: orm.Mapped[bool]
     dry_run: orm.Mapped[bool]
@@ -46,13 +39,15 @@ class Balloon(base.Base):
     failures: orm.Mapped[int]
     generation: orm.Mapped[int]
     order_state: orm.Mapped[str | None] = orm.mapped_column(
-        sa.String(base.WORD_CHARS))
+        sa.String(base.WORD_CHARS)
+    )
     code: orm.Mapped[str | None] = orm.mapped_column(
-        sa.String(base.WORD_CHARS))
+        sa.String(base.WORD_CHARS)
+    )
     detail: orm.Mapped[str | None] = orm.mapped_column(sa.Text)
 
 
-class BalloonOrder(base.Base):
+class BalloonOrder(base.Authored, base.Base):
     """What an operator wants of an instance's vCPUs.
 
     Like an override it belongs to the instance and goes with it from host
@@ -62,7 +57,8 @@ class BalloonOrder(base.Base):
     __tablename__ = 'balloon_orders'
 
     instance_uuid: orm.Mapped[str] = orm.mapped_column(
-        sa.String(base.UUID_CHARS), primary_key=True)
+        sa.String(base.UUID_CHARS), primary_key=True
+    )
     generation: orm.Mapped[int]
     target_vcpus: orm.Mapped[int | None]
     frozen: orm.Mapped[bool]
@@ -80,17 +76,21 @@ class BalloonChange(base.Base):
     __table_args__ = base.with_options(
         sa.UniqueConstraint('uuid', name='uniq_balloon_changes0uuid'),
         sa.Index('balloon_changes_started_at_idx', 'started_at', 'id'),
-        sa.Index('balloon_changes_instance_uuid_idx', 'instance_uuid',
-                 'started_at'),
+        sa.Index(
+            'balloon_changes_instance_uuid_idx', 'instance_uuid', 'started_at'
+        ),
         sa.Index('balloon_changes_host_id_idx', 'host_id', 'started_at'),
-        sa.Index('balloon_changes_told_at_idx', 'told_at'))
+        sa.Index('balloon_changes_told_at_idx', 'told_at'),
+    )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
     uuid: orm.Mapped[str] = orm.mapped_column(sa.String(base.UUID_CHARS))
     host_id: orm.Mapped[int] = orm.mapped_column(
-        sa.ForeignKey('hosts.id', name='balloon_changes_host_id_fk'))
+        sa.ForeignKey('hosts.id', name='balloon_changes_host_id_fk')
+    )
     instance_uuid: orm.Mapped[str] = orm.mapped_column(
-        sa.String(base.UUID_CHARS))
+        sa.String(base.UUID_CHARS)
+    )
     started_at: orm.Mapped[float]
     ended_at: orm.Mapped[float | None]
     vcpus: orm.Mapped[int]
@@ -100,6 +100,7 @@ class BalloonChange(base.Base):
     cause: orm.Mapped[str] = orm.mapped_column(sa.Text)
     took_ms: orm.Mapped[int | None]
     outcome: orm.Mapped[str | None] = orm.mapped_column(
-        sa.String(base.WORD_CHARS))
+        sa.String(base.WORD_CHARS)
+    )
     detail: orm.Mapped[str | None] = orm.mapped_column(sa.Text)
     told_at: orm.Mapped[float]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What all tables stand on."""
 
@@ -35,12 +25,29 @@ class Base(orm.DeclarativeBase):
 
     # Names and UUIDs compare byte by byte, as on the other databases.
     __table_args__: ty.Any = {
-        'mysql_engine': 'InnoDB', 'mysql_charset': 'utf8mb4',
-        'mysql_collate': 'utf8mb4_bin'}
+        'mysql_engine': 'InnoDB',
+        'mysql_charset': 'utf8mb4',
+        'mysql_collate': 'utf8mb4_bin',
+    }
     type_annotation_map: ty.ClassVar[dict[ty.Any, ty.Any]] = {
-        int: sa.BigInteger(), float: sa.Double(), bool: sa.Boolean(),
+        int: sa.BigInteger(),
+        float: sa.Double(),
+        bool: sa.Boolean(),
         dict[str, ty.Any]: sa.JSON(none_as_null=True),
-        list[ty.Any]: sa.JSON(none_as_null=True)}
+        list[ty.Any]: sa.JSON(none_as_null=True),
+    }
+
+
+class Authored:
+    """Who set a row last; None where that is not known."""
+
+    user_id: orm.Mapped[str | None] = orm.mapped_column(sa.String(NAME_CHARS))
+    project_id: orm.Mapped[str | None] = orm.mapped_column(
+        sa.String(NAME_CHARS)
+    )
+    request_id: orm.Mapped[str | None] = orm.mapped_column(
+        sa.String(WORD_CHARS)
+    )
 
 
 def with_options(*extras: ty.Any) -> tuple[ty.Any, ...]:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Tables of hosts, of their instances, and of what happened."""
 
@@ -30,22 +20,32 @@ class Counter(base.Base):
     __tablename__ = 'counters'
 
     name: orm.Mapped[str] = orm.mapped_column(
-        sa.String(base.WORD_CHARS), primary_key=True)
+        sa.String(base.WORD_CHARS), primary_key=True
+    )
     value: orm.Mapped[int]
 
 
 class Host(base.Base):
     """A host, as its agent tells of it.
 
-    ``reported_at`` is the agent's clock, ``received_at`` the collector's.
+    ``reported_at`` is when the agent made its last report, ``received_at``
+    when that came; both by the collector's clock.
     ``listed_at`` is when the agent last sent its list of instances.
     ``jobs_generation`` counts the changes of what operators want of it.
-    ``info`` is a ``messages.HostInfo``.
+    ``last_batch`` is the newest batch as the collector numbers them, which
+    is ``batch_offset`` more than the agent's number in its ``epoch``;
+    ``replaced_epochs`` has those before, each with the agent's number of its
+    newest batch. See :mod:`vsched_api.operations.numbering`.
+    ``info`` is a ``messages.HostInfo``. ``clock_skew_s`` is by how much the
+    host's clock was ahead of the collector's when it last reported; None
+    when that is not known. A host that was deleted has ``deleted_at`` and
+    a name that no host can have, until all that belongs to it is gone.
     """
 
     __tablename__ = 'hosts'
     __table_args__ = base.with_options(
-        sa.UniqueConstraint('name', name='uniq_hosts0name'))
+        sa.UniqueConstraint('name', name='uniq_hosts0name')
+    )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
     name: orm.Mapped[str] = orm.mapped_column(sa.String(base.NAME_CHARS))
@@ -54,10 +54,26 @@ class Host(base.Base):
     received_at: orm.Mapped[float | None]
     listed_at: orm.Mapped[float | None]
     overrides_generation: orm.Mapped[int]
-    # The default is for rows of a release without jobs.
+    # A new host was asked for nothing.
     jobs_generation: orm.Mapped[int] = orm.mapped_column(
-        server_default=sa.text('0'))
+        server_default=sa.text('0')
+    )
     info: orm.Mapped[dict[str, ty.Any] | None]
+    epoch: orm.Mapped[str | None] = orm.mapped_column(
+        sa.String(base.WORD_CHARS)
+    )
+    # The first epoch of a host has no offset.
+    batch_offset: orm.Mapped[int] = orm.mapped_column(
+        server_default=sa.text('0')
+    )
+    replaced_epochs: orm.Mapped[list[ty.Any] | None]
+    clock_skew_s: orm.Mapped[float | None]
+    deleted_at: orm.Mapped[float | None]
+
+    @property
+    def known(self) -> bool:
+        """Whether it told what it is, and which instances it has."""
+        return self.info is not None and self.listed_at is not None
 
 
 class SnapshotHost(base.Base):
@@ -74,11 +90,15 @@ class SnapshotHost(base.Base):
 
     __tablename__ = 'snapshot_hosts'
     __table_args__ = base.with_options(
-        sa.UniqueConstraint('version', name='uniq_snapshot_hosts0version'))
+        sa.UniqueConstraint('version', name='uniq_snapshot_hosts0version')
+    )
 
     host_id: orm.Mapped[int] = orm.mapped_column(
-        base.Id, sa.ForeignKey('hosts.id', name='snapshot_hosts_host_id_fk'),
-        primary_key=True, autoincrement=False)
+        base.Id,
+        sa.ForeignKey('hosts.id', name='snapshot_hosts_host_id_fk'),
+        primary_key=True,
+        autoincrement=False,
+    )
     name: orm.Mapped[str] = orm.mapped_column(sa.String(base.NAME_CHARS))
     version: orm.Mapped[int]
     removed: orm.Mapped[bool]
@@ -101,18 +121,22 @@ class Instance(base.Base):
     __tablename__ = 'instances'
     __table_args__ = base.with_options(
         sa.UniqueConstraint(
-            'uuid', 'host_id', name='uniq_instances0uuid0host_id'),
+            'uuid', 'host_id', name='uniq_instances0uuid0host_id'
+        ),
         sa.Index('instances_host_id_idx', 'host_id'),
-        sa.Index('instances_left_at_idx', 'left_at'))
+        sa.Index('instances_left_at_idx', 'left_at'),
+    )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
     uuid: orm.Mapped[str] = orm.mapped_column(sa.String(base.UUID_CHARS))
     host_id: orm.Mapped[int] = orm.mapped_column(
-        sa.ForeignKey('hosts.id', name='instances_host_id_fk'))
+        sa.ForeignKey('hosts.id', name='instances_host_id_fk')
+    )
     name: orm.Mapped[str] = orm.mapped_column(sa.String(base.NAME_CHARS))
     vcpus: orm.Mapped[int] = orm.mapped_column(sa.Integer)
     workload_class: orm.Mapped[str | None] = orm.mapped_column(
-        sa.String(base.WORD_CHARS))
+        sa.String(base.WORD_CHARS)
+    )
     present: orm.Mapped[bool]
     arrived_at: orm.Mapped[float]
     left_at: orm.Mapped[float | None]
@@ -126,10 +150,15 @@ class Reservation(base.Base):
     __tablename__ = 'reservations'
 
     instance_id: orm.Mapped[int] = orm.mapped_column(
-        base.Id, sa.ForeignKey(
-            'instances.id', name='reservations_instance_id_fk',
-            ondelete='CASCADE'),
-        primary_key=True, autoincrement=False)
+        base.Id,
+        sa.ForeignKey(
+            'instances.id',
+            name='reservations_instance_id_fk',
+            ondelete='CASCADE',
+        ),
+        primary_key=True,
+        autoincrement=False,
+    )
     source: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))
     state: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))
     vcpus: orm.Mapped[int] = orm.mapped_column(sa.Integer)
@@ -138,37 +167,45 @@ class Reservation(base.Base):
     runtime_us: orm.Mapped[int | None]
     period_us: orm.Mapped[int | None]
     mode: orm.Mapped[str | None] = orm.mapped_column(
-        sa.String(base.WORD_CHARS))
+        sa.String(base.WORD_CHARS)
+    )
     backend: orm.Mapped[str | None] = orm.mapped_column(
-        sa.String(base.WORD_CHARS))
+        sa.String(base.WORD_CHARS)
+    )
     enforced_backend: orm.Mapped[str | None] = orm.mapped_column(
-        sa.String(base.WORD_CHARS))
+        sa.String(base.WORD_CHARS)
+    )
     enforced_runtime_us: orm.Mapped[int | None]
     enforced_period_us: orm.Mapped[int | None]
     attested_at: orm.Mapped[float | None]
     code: orm.Mapped[str | None] = orm.mapped_column(
-        sa.String(base.WORD_CHARS))
+        sa.String(base.WORD_CHARS)
+    )
     detail: orm.Mapped[str | None] = orm.mapped_column(sa.Text)
     figures: orm.Mapped[dict[str, ty.Any]]
     io: orm.Mapped[dict[str, ty.Any] | None]
 
 
-class Override(base.Base):
+class Override(base.Authored, base.Base):
     """What an operator wants instead of what the flavor says.
 
-    It belongs to the instance and goes with it from host to host.
+    It belongs to the instance and goes with it from host to host. ``specs``
+    has values of ``extra_specs.OVERRIDABLE`` as text, those that are set.
     """
 
     __tablename__ = 'overrides'
 
     instance_uuid: orm.Mapped[str] = orm.mapped_column(
-        sa.String(base.UUID_CHARS), primary_key=True)
+        sa.String(base.UUID_CHARS), primary_key=True
+    )
     generation: orm.Mapped[int]
     runtime_us: orm.Mapped[int]
     period_us: orm.Mapped[int]
     mode: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))
     backend: orm.Mapped[str | None] = orm.mapped_column(
-        sa.String(base.WORD_CHARS))
+        sa.String(base.WORD_CHARS)
+    )
+    specs: orm.Mapped[dict[str, ty.Any] | None]
     created_at: orm.Mapped[float]
     updated_at: orm.Mapped[float]
 
@@ -181,14 +218,17 @@ class Event(base.Base):
         sa.UniqueConstraint('uuid', name='uniq_events0uuid'),
         sa.Index('events_at_idx', 'at', 'id'),
         sa.Index('events_instance_uuid_idx', 'instance_uuid', 'at'),
-        sa.Index('events_host_id_idx', 'host_id', 'at'))
+        sa.Index('events_host_id_idx', 'host_id', 'at'),
+    )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
     uuid: orm.Mapped[str] = orm.mapped_column(sa.String(base.UUID_CHARS))
     host_id: orm.Mapped[int] = orm.mapped_column(
-        sa.ForeignKey('hosts.id', name='events_host_id_fk'))
+        sa.ForeignKey('hosts.id', name='events_host_id_fk')
+    )
     instance_uuid: orm.Mapped[str | None] = orm.mapped_column(
-        sa.String(base.UUID_CHARS))
+        sa.String(base.UUID_CHARS)
+    )
     at: orm.Mapped[float]
     code: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))
     severity: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Tables of what hosts are asked to do."""
 
@@ -31,12 +21,14 @@ class Job(base.Base):
     __table_args__ = base.with_options(
         sa.UniqueConstraint('uuid', name='uniq_jobs0uuid'),
         sa.Index('jobs_host_id_idx', 'host_id', 'state'),
-        sa.Index('jobs_updated_at_idx', 'updated_at'))
+        sa.Index('jobs_updated_at_idx', 'updated_at'),
+    )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
     uuid: orm.Mapped[str] = orm.mapped_column(sa.String(base.UUID_CHARS))
     host_id: orm.Mapped[int] = orm.mapped_column(
-        sa.ForeignKey('hosts.id', name='jobs_host_id_fk'))
+        sa.ForeignKey('hosts.id', name='jobs_host_id_fk')
+    )
     kind: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))
     wanted: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))
     state: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))

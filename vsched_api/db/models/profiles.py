@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Tables of what hosts measured of themselves."""
 
@@ -34,9 +24,12 @@ class Profile:
     def __table_args__(cls) -> ty.Any:
         return base.with_options(
             sa.UniqueConstraint(
-                'uuid', name='uniq_%s0uuid' % cls.__tablename__),
-            sa.Index('%s_host_id_idx' % cls.__tablename__,
-                     'host_id', 'source', 'id'))
+                'uuid', name='uniq_%s0uuid' % cls.__tablename__
+            ),
+            sa.Index(
+                '%s_host_id_idx' % cls.__tablename__, 'host_id', 'source', 'id'
+            ),
+        )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
     uuid: orm.Mapped[str] = orm.mapped_column(sa.String(base.UUID_CHARS))
@@ -44,8 +37,9 @@ class Profile:
     @orm.declared_attr
     def host_id(cls) -> orm.Mapped[int]:
         """The host that it is of."""
-        return orm.mapped_column(sa.ForeignKey(
-            'hosts.id', name='%s_host_id_fk' % cls.__tablename__))
+        return orm.mapped_column(
+            sa.ForeignKey('hosts.id', name='%s_host_id_fk' % cls.__tablename__)
+        )
 
     version: orm.Mapped[int]
     source: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))
@@ -88,12 +82,17 @@ class ErrorPoint(base.Base):
 
     __tablename__ = 'error_points'
     __table_args__ = base.with_options(
-        sa.Index('error_points_profile_id_idx', 'profile_id', 'id'))
+        sa.Index('error_points_profile_id_idx', 'profile_id', 'id')
+    )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
     profile_id: orm.Mapped[int] = orm.mapped_column(
-        sa.ForeignKey('error_profiles.id', name='error_points_profile_id_fk',
-                      ondelete='CASCADE'))
+        sa.ForeignKey(
+            'error_profiles.id',
+            name='error_points_profile_id_fk',
+            ondelete='CASCADE',
+        )
+    )
     backend: orm.Mapped[str] = orm.mapped_column(sa.String(base.WORD_CHARS))
     period_us: orm.Mapped[int]
     share_ppm: orm.Mapped[int]

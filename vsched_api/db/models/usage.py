@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Tables of CPU time."""
 
@@ -33,19 +23,20 @@ class UsageSecond(base.Base):
     asks for a sample but by its host and its time. There are several rows
     of one second when they came in several batches, or are very many.
 
-    ``batch`` is the one that they came with; 0, which is in no bucket, when
-    an older release stored them.
+    ``batch`` is the one that they came with.
     """
 
     __tablename__ = 'usage_seconds'
     __table_args__ = base.with_options(
         sa.Index('usage_seconds_host_id_idx', 'host_id', 'at'),
         sa.Index('usage_seconds_batch_idx', 'host_id', 'batch'),
-        sa.Index('usage_seconds_at_idx', 'at'))
+        sa.Index('usage_seconds_at_idx', 'at'),
+    )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
     host_id: orm.Mapped[int] = orm.mapped_column(
-        sa.ForeignKey('hosts.id', name='usage_seconds_host_id_fk'))
+        sa.ForeignKey('hosts.id', name='usage_seconds_host_id_fk')
+    )
     batch: orm.Mapped[int]
     at: orm.Mapped[float]
     count: orm.Mapped[int]
@@ -59,11 +50,13 @@ class HostTimeSample(base.Base):
     __table_args__ = base.with_options(
         sa.Index('host_time_samples_host_id_idx', 'host_id', 'at'),
         sa.Index('host_time_samples_batch_idx', 'host_id', 'batch'),
-        sa.Index('host_time_samples_at_idx', 'at'))
+        sa.Index('host_time_samples_at_idx', 'at'),
+    )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
     host_id: orm.Mapped[int] = orm.mapped_column(
-        sa.ForeignKey('hosts.id', name='host_time_samples_host_id_fk'))
+        sa.ForeignKey('hosts.id', name='host_time_samples_host_id_fk')
+    )
     batch: orm.Mapped[int]
     at: orm.Mapped[float]
     interval_us: orm.Mapped[int]
@@ -83,8 +76,11 @@ class UsageFold(base.Base):
     __tablename__ = 'usage_folds'
 
     host_id: orm.Mapped[int] = orm.mapped_column(
-        base.Id, sa.ForeignKey('hosts.id', name='usage_folds_host_id_fk'),
-        primary_key=True, autoincrement=False)
+        base.Id,
+        sa.ForeignKey('hosts.id', name='usage_folds_host_id_fk'),
+        primary_key=True,
+        autoincrement=False,
+    )
     batch: orm.Mapped[int]
 
 
@@ -108,7 +104,7 @@ class _Sums:
     wait_us: orm.Mapped[int]
     promised_us: orm.Mapped[int | None]
     promised_guest_us: orm.Mapped[int]
-    # The defaults are for rows of a release without them.
+    # What is not counted is none.
     direct_us: orm.Mapped[int] = _none()
     direct_wait_us: orm.Mapped[int] = _none()
     shared_us: orm.Mapped[int] = _none()
@@ -125,17 +121,28 @@ class UsageBucket(_Sums, base.Base):
     __tablename__ = 'usage_buckets'
     __table_args__ = base.with_options(
         sa.UniqueConstraint(
-            'host_id', 'length_s', 'at', 'instance_uuid',
-            name='uniq_usage_buckets0host_id0length_s0at0instance_uuid'),
-        sa.Index('usage_buckets_instance_uuid_idx', 'instance_uuid',
-                 'length_s', 'at'),
-        sa.Index('usage_buckets_at_idx', 'length_s', 'at'))
+            'host_id',
+            'length_s',
+            'at',
+            'instance_uuid',
+            name='uniq_usage_buckets0host_id0length_s0at0instance_uuid',
+        ),
+        sa.Index(
+            'usage_buckets_instance_uuid_idx',
+            'instance_uuid',
+            'length_s',
+            'at',
+        ),
+        sa.Index('usage_buckets_at_idx', 'length_s', 'at'),
+    )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
     host_id: orm.Mapped[int] = orm.mapped_column(
-        sa.ForeignKey('hosts.id', name='usage_buckets_host_id_fk'))
+        sa.ForeignKey('hosts.id', name='usage_buckets_host_id_fk')
+    )
     instance_uuid: orm.Mapped[str] = orm.mapped_column(
-        sa.String(base.UUID_CHARS))
+        sa.String(base.UUID_CHARS)
+    )
 
 
 class HostUsageBucket(_Sums, base.Base):
@@ -147,13 +154,18 @@ class HostUsageBucket(_Sums, base.Base):
     __tablename__ = 'host_usage_buckets'
     __table_args__ = base.with_options(
         sa.UniqueConstraint(
-            'host_id', 'length_s', 'at',
-            name='uniq_host_usage_buckets0host_id0length_s0at'),
-        sa.Index('host_usage_buckets_at_idx', 'length_s', 'at'))
+            'host_id',
+            'length_s',
+            'at',
+            name='uniq_host_usage_buckets0host_id0length_s0at',
+        ),
+        sa.Index('host_usage_buckets_at_idx', 'length_s', 'at'),
+    )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
     host_id: orm.Mapped[int] = orm.mapped_column(
-        sa.ForeignKey('hosts.id', name='host_usage_buckets_host_id_fk'))
+        sa.ForeignKey('hosts.id', name='host_usage_buckets_host_id_fk')
+    )
     instances: orm.Mapped[int]
 
 
@@ -168,13 +180,18 @@ class HostTimeBucket(base.Base):
     __tablename__ = 'host_time_buckets'
     __table_args__ = base.with_options(
         sa.UniqueConstraint(
-            'host_id', 'length_s', 'at',
-            name='uniq_host_time_buckets0host_id0length_s0at'),
-        sa.Index('host_time_buckets_at_idx', 'length_s', 'at'))
+            'host_id',
+            'length_s',
+            'at',
+            name='uniq_host_time_buckets0host_id0length_s0at',
+        ),
+        sa.Index('host_time_buckets_at_idx', 'length_s', 'at'),
+    )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
     host_id: orm.Mapped[int] = orm.mapped_column(
-        sa.ForeignKey('hosts.id', name='host_time_buckets_host_id_fk'))
+        sa.ForeignKey('hosts.id', name='host_time_buckets_host_id_fk')
+    )
     length_s: orm.Mapped[int]
     at: orm.Mapped[float]
     samples: orm.Mapped[int]
@@ -201,8 +218,10 @@ class Slowdown(base.Base):
     __tablename__ = 'slowdowns'
 
     victim: orm.Mapped[str] = orm.mapped_column(
-        sa.String(base.WORD_CHARS), primary_key=True)
+        sa.String(base.WORD_CHARS), primary_key=True
+    )
     neighbour: orm.Mapped[str] = orm.mapped_column(
-        sa.String(base.WORD_CHARS), primary_key=True)
+        sa.String(base.WORD_CHARS), primary_key=True
+    )
     slowdown: orm.Mapped[float]
     samples: orm.Mapped[float]

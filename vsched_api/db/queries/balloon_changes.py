@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows of balloons that were, or are."""
 
@@ -35,16 +25,22 @@ class Found(ty.NamedTuple):
 
 def position(session: orm.Session, uuid: str) -> series.Position | None:
     """Where in the order one is."""
-    found = session.execute(sa.select(_row.started_at, _row.id).where(
-        _row.uuid == uuid)).first()
+    found = session.execute(
+        sa.select(_row.started_at, _row.id).where(_row.uuid == uuid)
+    ).first()
     return None if found is None else (found[0], found[1])
 
 
-def page(session: orm.Session, limit: int,
-         after: series.Position | None = None,
-         host: str | None = None, instance_uuid: str | None = None,
-         outcomes: Collection[str] = (), start: float | None = None,
-         end: float | None = None) -> Sequence[Found]:
+def page(
+    session: orm.Session,
+    limit: int,
+    after: series.Position | None = None,
+    host: str | None = None,
+    instance_uuid: str | None = None,
+    outcomes: Collection[str] = (),
+    start: float | None = None,
+    end: float | None = None,
+) -> Sequence[Found]:
     """Balloons, newest first.
 
     :param after: the position of the last one of the page before.
@@ -53,7 +49,10 @@ def page(session: orm.Session, limit: int,
     """
     query = series.happened(
         series.page(_row, _row.started_at, limit, after, True, host),
-        _row.started_at, start, end)
+        _row.started_at,
+        start,
+        end,
+    )
     if instance_uuid is not None:
         query = query.where(_row.instance_uuid == instance_uuid)
     if outcomes:
@@ -61,22 +60,31 @@ def page(session: orm.Session, limit: int,
     return [Found(*row) for row in session.execute(query)]
 
 
-def put(session: orm.Session, host_id: int,
-        changes: Mapping[str, Mapping[str, ty.Any]], now: float) -> None:
+def put(
+    session: orm.Session,
+    host_id: int,
+    changes: Mapping[str, Mapping[str, ty.Any]],
+    now: float,
+) -> None:
     """Store what a host tells, by UUID, over what it told before.
 
     What another host told of is not its to change.
     """
     if not changes:
         return
-    rows = {row.uuid: row for row in session.execute(
-        sa.select(_row).where(_row.uuid.in_(changes))).scalars()}
+    rows = {
+        row.uuid: row
+        for row in session.execute(
+            sa.select(_row).where(_row.uuid.in_(changes))
+        ).scalars()
+    }
     added = []
     for uuid, values in changes.items():
         row = rows.get(uuid)
         if row is None:
-            added.append({'uuid': uuid, 'host_id': host_id, 'told_at': now,
-                          **values})
+            added.append(
+                {'uuid': uuid, 'host_id': host_id, 'told_at': now, **values}
+            )
         elif row.host_id == host_id:
             row.told_at = now
             for name, value in values.items():
@@ -86,16 +94,25 @@ def put(session: orm.Session, host_id: int,
     session.flush()
 
 
-def close(session: orm.Session, host_id: int,
-          instance_uuids: Collection[str], at: float, outcome: str,
-          detail: str) -> None:
+def close(
+    session: orm.Session,
+    host_id: int,
+    instance_uuids: Collection[str],
+    at: float,
+    outcome: str,
+    detail: str,
+) -> None:
     """End those of these instances that still last."""
     session.execute(
-        sa.update(_row).where(
-            _row.host_id == host_id, _row.ended_at.is_(None),
+        sa.update(_row)
+        .where(
+            _row.host_id == host_id,
+            _row.ended_at.is_(None),
             _row.instance_uuid.in_(sorted(instance_uuids)),
-        ).values(ended_at=at, outcome=outcome, detail=detail)
-        .execution_options(synchronize_session=False))
+        )
+        .values(ended_at=at, outcome=outcome, detail=detail)
+        .execution_options(synchronize_session=False)
+    )
 
 
 def delete_before(session: orm.Session, before: float, limit: int) -> int:
@@ -103,10 +120,20 @@ def delete_before(session: orm.Session, before: float, limit: int) -> int:
 
     :returns: how many went; fewer than ``limit`` when none is left.
     """
-    ids = session.execute(
-        sa.select(_row.id).where(_row.told_at < before).order_by(
-            _row.told_at).limit(limit)).scalars().all()
+    ids = (
+        session.execute(
+            sa.select(_row.id)
+            .where(_row.told_at < before)
+            .order_by(_row.told_at)
+            .limit(limit)
+        )
+        .scalars()
+        .all()
+    )
     if ids:
-        session.execute(sa.delete(_row).where(_row.id.in_(ids))
-                        .execution_options(synchronize_session=False))
+        session.execute(
+            sa.delete(_row)
+            .where(_row.id.in_(ids))
+            .execution_options(synchronize_session=False)
+        )
     return len(ids)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows of how instances stand with ballooning, and of what was ordered."""
 
@@ -40,29 +30,44 @@ class Row(ty.NamedTuple):
 
 
 def _select() -> sa.Select[ty.Any]:
-    return sa.select(_instance, models.Host, _report, _order).select_from(
-        _instance).join(
-            models.Host, models.Host.id == _instance.host_id).outerjoin(
-                _report, _report.instance_id == _instance.id).outerjoin(
-                    _order, _order.instance_uuid == _instance.uuid
-    ).where(instances.is_current())
+    return (
+        sa.select(_instance, models.Host, _report, _order)
+        .select_from(_instance)
+        .join(models.Host, models.Host.id == _instance.host_id)
+        .outerjoin(_report, _report.instance_id == _instance.id)
+        .outerjoin(_order, _order.instance_uuid == _instance.uuid)
+        .where(instances.is_current())
+    )
 
 
 def of_instance(session: orm.Session, instance_uuid: str) -> Row | None:
     """The row of a known instance, whatever is known of it."""
     found = session.execute(
-        _select().where(_instance.uuid == instance_uuid)).first()
+        _select().where(_instance.uuid == instance_uuid)
+    ).first()
     return None if found is None else Row(*found)
 
 
-def page(session: orm.Session, limit: int, marker: str | None = None,
-         host: str | None = None, instance_uuid: str | None = None,
-         states: Collection[str] = ()) -> Sequence[Row]:
+def page(
+    session: orm.Session,
+    limit: int,
+    marker: str | None = None,
+    host: str | None = None,
+    instance_uuid: str | None = None,
+    states: Collection[str] = (),
+) -> Sequence[Row]:
     """Instances that were told or ordered of, in the order of UUIDs."""
-    query = _select().where(sa.or_(
-        _report.instance_id.is_not(None),
-        _order.instance_uuid.is_not(None))).order_by(
-            _instance.uuid).limit(limit)
+    query = (
+        _select()
+        .where(
+            sa.or_(
+                _report.instance_id.is_not(None),
+                _order.instance_uuid.is_not(None),
+            )
+        )
+        .order_by(_instance.uuid)
+        .limit(limit)
+    )
     if marker is not None:
         query = query.where(_instance.uuid > marker)
     if host is not None:
@@ -76,8 +81,10 @@ def page(session: orm.Session, limit: int, marker: str | None = None,
 
 # Reports
 
-def put(session: orm.Session,
-        reports: Mapping[int, Mapping[str, ty.Any]]) -> None:
+
+def put(
+    session: orm.Session, reports: Mapping[int, Mapping[str, ty.Any]]
+) -> None:
     """Store reports, by the id of their instance's row, over older ones."""
     latest.put(session, _report, reports)
 
@@ -85,64 +92,93 @@ def put(session: orm.Session,
 def delete(session: orm.Session, instance_ids: Iterable[int]) -> None:
     """Forget how these instances stand."""
     session.execute(
-        sa.delete(_report).where(_report.instance_id.in_(list(instance_ids)))
-        .execution_options(synchronize_session=False))
+        sa.delete(_report)
+        .where(_report.instance_id.in_(list(instance_ids)))
+        .execution_options(synchronize_session=False)
+    )
 
 
 # Orders
 
-def orders_of_host(session: orm.Session,
-                   host_id: int) -> Sequence[models.BalloonOrder]:
+
+def orders_of_host(
+    session: orm.Session, host_id: int
+) -> Sequence[models.BalloonOrder]:
     """The orders for the instances on a host.
 
     Of those that :func:`vsched_api.db.queries.overrides.of_host` has the
     overrides of.
     """
-    return session.execute(
-        sa.select(_order).join(
-            _instance, _instance.uuid == _order.instance_uuid).where(
+    return (
+        session.execute(
+            sa.select(_order)
+            .join(_instance, _instance.uuid == _order.instance_uuid)
+            .where(
                 _instance.host_id == host_id,
-                sa.or_(_instance.present.is_(True), instances.is_current())
-        ).order_by(_order.instance_uuid)).scalars().all()
+                sa.or_(_instance.present.is_(True), instances.is_current()),
+            )
+            .order_by(_order.instance_uuid)
+        )
+        .scalars()
+        .all()
+    )
 
 
-def orders_exist(session: orm.Session,
-                 instance_uuids: Collection[str]) -> bool:
+def orders_exist(
+    session: orm.Session, instance_uuids: Collection[str]
+) -> bool:
     """Whether there is an order for any of these instances.
 
     To be asked as :func:`vsched_api.db.queries.overrides.exist` is.
     """
-    return bool(instance_uuids) and session.execute(
-        sa.select(_order.instance_uuid).where(
-            _order.instance_uuid.in_(instance_uuids)).limit(1)
-        .with_for_update(read=True)).first() is not None
+    return (
+        bool(instance_uuids)
+        and session.execute(
+            sa.select(_order.instance_uuid)
+            .where(_order.instance_uuid.in_(instance_uuids))
+            .limit(1)
+            .with_for_update(read=True)
+        ).first()
+        is not None
+    )
 
 
-def put_order(session: orm.Session, instance_uuid: str, generation: int,
-              target_vcpus: int | None, frozen: bool, now: float) -> None:
-    """Set what an operator wants of an instance."""
+def put_order(
+    session: orm.Session,
+    instance_uuid: str,
+    values: Mapping[str, ty.Any],
+    now: float,
+) -> None:
+    """Set what an operator wants of an instance.
+
+    :param values: of all other columns.
+    """
     row = session.get(_order, instance_uuid)
     if row is None:
         row = _order(instance_uuid=instance_uuid, created_at=now)
         session.add(row)
-    row.generation = generation
-    row.target_vcpus = target_vcpus
-    row.frozen = frozen
+    for name, value in values.items():
+        setattr(row, name, value)
     row.updated_at = now
     session.flush()
 
 
 def delete_order(session: orm.Session, instance_uuid: str) -> bool:
     """Remove what an operator wanted of an instance, if anything."""
-    return bool(session.execute(
-        sa.delete(_order).where(_order.instance_uuid == instance_uuid)
-    ).rowcount)  # type: ignore[attr-defined]
+    return bool(
+        session.execute(
+            sa.delete(_order).where(_order.instance_uuid == instance_uuid)
+        ).rowcount  # type: ignore[attr-defined]
+    )
 
 
 def delete_orphaned_orders(session: orm.Session, before: float) -> int:
     """Remove old orders for instances that no row is left of."""
     known = sa.exists().where(_instance.uuid == _order.instance_uuid)
-    return int(session.execute(
-        sa.delete(_order).where(~known, _order.updated_at < before)
-        .execution_options(synchronize_session=False)
-    ).rowcount)  # type: ignore[attr-defined]
+    return int(
+        session.execute(
+            sa.delete(_order)
+            .where(~known, _order.updated_at < before)
+            .execution_options(synchronize_session=False)
+        ).rowcount  # type: ignore[attr-defined]
+    )

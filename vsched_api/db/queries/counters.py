@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Numbers handed out once each."""
 
@@ -31,9 +21,11 @@ def next_override_generation(session: orm.Session) -> int:
     """
     row = models.Counter
     session.execute(
-        sa.update(row).where(row.name == _OVERRIDE_GENERATION).values(
-            value=row.value + 1).execution_options(
-                synchronize_session=False))
+        sa.update(row)
+        .where(row.name == _OVERRIDE_GENERATION)
+        .values(value=row.value + 1)
+        .execution_options(synchronize_session=False)
+    )
     return session.execute(
         sa.select(row.value).where(row.name == _OVERRIDE_GENERATION)
     ).scalar_one()
@@ -47,8 +39,9 @@ def override_generation(session: orm.Session) -> int:
     ).scalar_one()
 
 
-def next_snapshot_versions(session: orm.Session, now: float,
-                           count: int = 1) -> int:
+def next_snapshot_versions(
+    session: orm.Session, now: float, count: int = 1
+) -> int:
     """Take numbers for hosts that change, and hold the counter until the end.
 
     Before any host's row is taken: whoever reads a version then sees all
@@ -63,10 +56,13 @@ def next_snapshot_versions(session: orm.Session, now: float,
     row = models.Counter
     least = int(now * 1000)
     session.execute(
-        sa.update(row).where(row.name == _SNAPSHOT_VERSION).values(
-            value=count + sa.case(
-                (row.value < least, least), else_=row.value)
-        ).execution_options(synchronize_session=False))
+        sa.update(row)
+        .where(row.name == _SNAPSHOT_VERSION)
+        .values(
+            value=count + sa.case((row.value < least, least), else_=row.value)
+        )
+        .execution_options(synchronize_session=False)
+    )
     return session.execute(
         sa.select(row.value).where(row.name == _SNAPSHOT_VERSION)
     ).scalar_one()
@@ -80,12 +76,20 @@ def advance_slowdowns(session: orm.Session, before: int) -> int:
         there is nothing to take.
     """
     row = models.Counter
-    session.execute(sa.update(row).where(row.name == _SLOWDOWNS_AT).values(
-        value=row.value).execution_options(synchronize_session=False))
+    session.execute(
+        sa.update(row)
+        .where(row.name == _SLOWDOWNS_AT)
+        .values(value=row.value)
+        .execution_options(synchronize_session=False)
+    )
     taken = session.execute(
-        sa.select(row.value).where(row.name == _SLOWDOWNS_AT)).scalar_one()
+        sa.select(row.value).where(row.name == _SLOWDOWNS_AT)
+    ).scalar_one()
     if taken < before:
-        session.execute(sa.update(row).where(
-            row.name == _SLOWDOWNS_AT).values(value=before).execution_options(
-                synchronize_session=False))
+        session.execute(
+            sa.update(row)
+            .where(row.name == _SLOWDOWNS_AT)
+            .values(value=before)
+            .execution_options(synchronize_session=False)
+        )
     return taken

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows of events."""
 
@@ -35,16 +25,22 @@ class Found(ty.NamedTuple):
 def position(session: orm.Session, uuid: str) -> series.Position | None:
     """Where in the order an event is."""
     found = session.execute(
-        sa.select(_row.at, _row.id).where(_row.uuid == uuid)).first()
+        sa.select(_row.at, _row.id).where(_row.uuid == uuid)
+    ).first()
     return None if found is None else (found[0], found[1])
 
 
-def page(session: orm.Session, limit: int,
-         after: series.Position | None = None,
-         host: str | None = None, instance_uuid: str | None = None,
-         severity: str | None = None, code: str | None = None,
-         start: float | None = None, end: float | None = None,
-         ) -> Sequence[Found]:
+def page(
+    session: orm.Session,
+    limit: int,
+    after: series.Position | None = None,
+    host: str | None = None,
+    instance_uuid: str | None = None,
+    severity: str | None = None,
+    code: str | None = None,
+    start: float | None = None,
+    end: float | None = None,
+) -> Sequence[Found]:
     """Events, newest first.
 
     :param after: the position of the last one of the page before.
@@ -53,7 +49,10 @@ def page(session: orm.Session, limit: int,
     """
     query = series.happened(
         series.page(_row, _row.at, limit, after, True, host),
-        _row.at, start, end)
+        _row.at,
+        start,
+        end,
+    )
     if instance_uuid is not None:
         query = query.where(_row.instance_uuid == instance_uuid)
     if severity is not None:
@@ -63,8 +62,7 @@ def page(session: orm.Session, limit: int,
     return [Found(*row) for row in session.execute(query)]
 
 
-def add(session: orm.Session,
-        events: Sequence[Mapping[str, ty.Any]]) -> int:
+def add(session: orm.Session, events: Sequence[Mapping[str, ty.Any]]) -> int:
     """Store events; one that is stored already stays as it is.
 
     :returns: how many were new.
@@ -73,7 +71,8 @@ def add(session: orm.Session,
     if not by_uuid:
         return 0
     for known in session.execute(
-            sa.select(_row.uuid).where(_row.uuid.in_(by_uuid))).scalars():
+        sa.select(_row.uuid).where(_row.uuid.in_(by_uuid))
+    ).scalars():
         del by_uuid[known]
     if by_uuid:
         # In the order they were told: that is also the order of their ids.
@@ -86,10 +85,20 @@ def delete_before(session: orm.Session, before: float, limit: int) -> int:
 
     :returns: how many went; fewer than ``limit`` when none is left.
     """
-    ids = session.execute(
-        sa.select(_row.id).where(_row.at < before).order_by(_row.at).limit(
-            limit)).scalars().all()
+    ids = (
+        session.execute(
+            sa.select(_row.id)
+            .where(_row.at < before)
+            .order_by(_row.at)
+            .limit(limit)
+        )
+        .scalars()
+        .all()
+    )
     if ids:
-        session.execute(sa.delete(_row).where(_row.id.in_(ids))
-                        .execution_options(synchronize_session=False))
+        session.execute(
+            sa.delete(_row)
+            .where(_row.id.in_(ids))
+            .execution_options(synchronize_session=False)
+        )
     return len(ids)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows of what the CPUs of hosts did."""
 
@@ -49,10 +39,15 @@ class Found(ty.NamedTuple):
     host: str
 
 
-def page(session: orm.Session, limit: int,
-         after: series.Position | None = None, newest_first: bool = False,
-         host: str | None = None, start: float | None = None,
-         end: float | None = None) -> Sequence[Found]:
+def page(
+    session: orm.Session,
+    limit: int,
+    after: series.Position | None = None,
+    newest_first: bool = False,
+    host: str | None = None,
+    start: float | None = None,
+    end: float | None = None,
+) -> Sequence[Found]:
     """Samples in the order of time.
 
     :param after: time and id of the last one of the page before.
@@ -62,34 +57,46 @@ def page(session: orm.Session, limit: int,
     """
     query = series.ended(
         series.page(_row, _row.at, limit, after, newest_first, host),
-        _row.at, start, end)
+        _row.at,
+        start,
+        end,
+    )
     return [Found(*row) for row in session.execute(query)]
 
 
 def position(session: orm.Session, number: int) -> series.Position | None:
     """Where in the order a sample is."""
     found = session.execute(
-        sa.select(_row.at, _row.id).where(_row.id == number)).first()
+        sa.select(_row.at, _row.id).where(_row.id == number)
+    ).first()
     return None if found is None else (found[0], found[1])
 
 
-def add(session: orm.Session,
-        batches: Mapping[tuple[int, int], Sequence[New]]) -> None:
+def add(
+    session: orm.Session, batches: Mapping[tuple[int, int], Sequence[New]]
+) -> None:
     """Store samples, by the id of their host and their batch."""
-    rows = [{'host_id': host_id, 'batch': batch, **sample._asdict()}
-            for (host_id, batch), samples in batches.items()
-            for sample in samples]
+    rows = [
+        {'host_id': host_id, 'batch': batch, **sample._asdict()}
+        for (host_id, batch), samples in batches.items()
+        for sample in samples
+    ]
     if rows:
         session.connection().execute(_insert, rows)
 
 
-def of_batches(session: orm.Session, host_id: int, after: int,
-               last: int) -> list[New]:
+def of_batches(
+    session: orm.Session, host_id: int, after: int, last: int
+) -> list[New]:
     """Samples of batches of a host.
 
     :param after: the batch before them.
     """
-    return [New(*row) for row in session.execute(
-        sa.select(*(_table.c[name] for name in New._fields)).where(
-            _row.host_id == host_id, _row.batch > after,
-            _row.batch <= last))]
+    return [
+        New(*row)
+        for row in session.execute(
+            sa.select(*(_table.c[name] for name in New._fields)).where(
+                _row.host_id == host_id, _row.batch > after, _row.batch <= last
+            )
+        )
+    ]

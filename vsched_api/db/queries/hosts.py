@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows of hosts."""
 
@@ -39,30 +29,57 @@ class Progress(ty.NamedTuple):
     overrides_generation: int
     jobs_generation: int
     known: bool
+    epoch: str | None
+    batch_offset: int
+    clock_skew_s: float | None
 
 
 # Made once, and of tables: these are asked a hundred times a second.
 _table = ty.cast(sa.Table, _row.__table__)
 _NAMED = _table.c.name.in_(sa.bindparam('names', expanding=True))
-_LOCK = sa.update(_table).where(_NAMED).values(
-    last_batch=_table.c.last_batch)
+_LOCK = sa.update(_table).where(_NAMED).values(last_batch=_table.c.last_batch)
+_MARIADB_SKIPS_SINCE = (10, 6)
+_MYSQL_SKIPS_SINCE = (8, 0)
 _PROGRESS = sa.select(
-    _table.c.id, _table.c.name, _table.c.last_batch,
-    _table.c.overrides_generation, _table.c.jobs_generation,
-    sa.case((_table.c.info.is_(sa.null()), False),
-            (_table.c.listed_at.is_(None), False), else_=True)).where(_NAMED)
+    _table.c.id,
+    _table.c.name,
+    _table.c.last_batch,
+    _table.c.overrides_generation,
+    _table.c.jobs_generation,
+    sa.case(
+        (_table.c.info.is_(sa.null()), False),
+        (_table.c.listed_at.is_(None), False),
+        else_=True,
+    ),
+    _table.c.epoch,
+    _table.c.batch_offset,
+    _table.c.clock_skew_s,
+).where(_NAMED)
+# A small table MariaDB would scan, and wait for rows of other hosts.
+_NOW_FREE = _PROGRESS.with_for_update(skip_locked=True)
+for _dialect in ('mysql', 'mariadb'):
+    _NOW_FREE = _NOW_FREE.with_hint(
+        _table, 'FORCE INDEX (uniq_hosts0name)', _dialect
+    )
 
 
 def by_name(session: orm.Session, name: str) -> models.Host | None:
     """The host of that name."""
     return session.execute(
-        sa.select(_row).where(_row.name == name)).scalar_one_or_none()
+        sa.select(_row).where(_row.name == name)
+    ).scalar_one_or_none()
 
 
-def page(session: orm.Session, limit: int,
-         marker: str | None = None) -> Sequence[models.Host]:
+def page(
+    session: orm.Session, limit: int, marker: str | None = None
+) -> Sequence[models.Host]:
     """Hosts in the order of their names, after ``marker``."""
-    query = sa.select(_row).order_by(_row.name).limit(limit)
+    query = (
+        sa.select(_row)
+        .where(_row.deleted_at.is_(None))
+        .order_by(_row.name)
+        .limit(limit)
+    )
     if marker is not None:
         query = query.where(_row.name > marker)
     return session.execute(query).scalars().all()
@@ -70,8 +87,15 @@ def page(session: orm.Session, limit: int,
 
 def every(session: orm.Session) -> Sequence[models.Host]:
     """All hosts in the order of their names."""
-    return session.execute(sa.select(_row).order_by(_row.name)
-                           ).scalars().all()
+    return (
+        session.execute(
+            sa.select(_row)
+            .where(_row.deleted_at.is_(None))
+            .order_by(_row.name)
+        )
+        .scalars()
+        .all()
+    )
 
 
 def lock(session: orm.Session, name: str) -> models.Host | None:
@@ -81,34 +105,71 @@ def lock(session: orm.Session, name: str) -> models.Host | None:
     where there is no SELECT ... FOR UPDATE.
     """
     locked = session.execute(
-        sa.update(_row).where(_row.name == name).values(
-            last_batch=_row.last_batch).execution_options(
-                synchronize_session=False))
+        sa.update(_row)
+        .where(_row.name == name)
+        .values(last_batch=_row.last_batch)
+        .execution_options(synchronize_session=False)
+    )
     if not locked.rowcount:  # type: ignore[attr-defined]
         return None
     return by_name(session, name)
 
 
-def lock_many(session: orm.Session,
-              names: Collection[str]) -> dict[str, Progress]:
-    """Those of these hosts that there are, as :func:`lock` does."""
+def lock_many(
+    session: orm.Session, names: Collection[str]
+) -> dict[str, Progress]:
+    """Lock these hosts as :func:`lock` does, but for those that are busy.
+
+    A host whose row another transaction holds is left out, where the
+    database can do that: others must not wait for it.
+    """
     connection = session.connection()
     parameters = {'names': sorted(names)}
-    connection.execute(_LOCK, parameters)
-    return {row[1]: Progress(*row)
-            for row in connection.execute(_PROGRESS, parameters)}
+    if _skips(connection.dialect):
+        query = _NOW_FREE
+    else:
+        connection.execute(_LOCK, parameters)
+        query = _PROGRESS
+    return {
+        row[1]: Progress(*row) for row in connection.execute(query, parameters)
+    }
 
 
-def advance(session: orm.Session, batches: Mapping[int, tuple[int, float]],
-            now: float) -> None:
+def _skips(dialect: ty.Any) -> bool:
+    if dialect.name == 'postgresql':
+        return True
+    if dialect.name in ('mysql', 'mariadb'):
+        return bool(
+            dialect.server_version_info
+            >= (
+                _MARIADB_SKIPS_SINCE
+                if dialect.is_mariadb
+                else _MYSQL_SKIPS_SINCE
+            )
+        )
+    return False
+
+
+def advance(
+    session: orm.Session,
+    batches: Mapping[int, tuple[int, float, float | None]],
+    now: float,
+) -> None:
     """These batches of these hosts are stored.
 
-    :param batches: number and time of each batch, by the host's id.
+    :param batches: stored number and time of each batch, and how far its
+        host's clock was ahead, by the host's id.
     """
     values: dict[str, ty.Any] = {'now': now}
-    for place, (host_id, (number, at)) in enumerate(batches.items()):
-        values.update({'id%d' % place: host_id, 'number%d' % place: number,
-                       'at%d' % place: at})
+    for place, (host_id, (number, at, skew_s)) in enumerate(batches.items()):
+        values.update(
+            {
+                'id%d' % place: host_id,
+                'number%d' % place: number,
+                'at%d' % place: at,
+                'skew%d' % place: skew_s,
+            }
+        )
     session.connection().execute(_advance(len(batches)), values)
 
 
@@ -117,38 +178,64 @@ def advance(session: orm.Session, batches: Mapping[int, tuple[int, float]],
 def _advance(count: int) -> sa.Update:
     def by_host(column: str, name: str) -> sa.ColumnElement[ty.Any]:
         kind = _table.c[column].type
-        return sa.case(*(
-            (_table.c.id == sa.bindparam('id%d' % place),
-             sa.bindparam('%s%d' % (name, place), type_=kind))
-            for place in range(count)))
+        return sa.case(
+            *(
+                (
+                    _table.c.id == sa.bindparam('id%d' % place),
+                    sa.bindparam('%s%d' % (name, place), type_=kind),
+                )
+                for place in range(count)
+            ),
+            # PostgreSQL takes a CASE of nothing but NULL for text.
+            else_=_table.c[column],
+        )
 
-    return sa.update(_table).where(_table.c.id.in_(
-        [sa.bindparam('id%d' % place) for place in range(count)])).values(
-            received_at=sa.bindparam('now'),
-            last_batch=by_host('last_batch', 'number'),
-            reported_at=by_host('reported_at', 'at'))
+    updated = sa.update(_table)
+    for dialect in ('mysql', 'mariadb'):
+        updated = updated.with_hint(
+            'FORCE INDEX (PRIMARY)', dialect_name=dialect
+        )
+    return updated.where(
+        _table.c.id.in_(
+            [sa.bindparam('id%d' % place) for place in range(count)]
+        )
+    ).values(
+        received_at=sa.bindparam('now'),
+        last_batch=by_host('last_batch', 'number'),
+        reported_at=by_host('reported_at', 'at'),
+        clock_skew_s=by_host('clock_skew_s', 'skew'),
+    )
 
 
 def add(session: orm.Session, name: str) -> models.Host:
     """Add a host of which nothing is known yet."""
-    row = models.Host(name=name, last_batch=0, overrides_generation=0,
-                      jobs_generation=0)
+    row = models.Host(
+        name=name,
+        last_batch=0,
+        overrides_generation=0,
+        jobs_generation=0,
+        batch_offset=0,
+    )
     session.add(row)
     session.flush()
     return row
 
 
-def set_overrides_generation(session: orm.Session, host_ids: Iterable[int],
-                             generation: int) -> None:
+def set_overrides_generation(
+    session: orm.Session, host_ids: Iterable[int], generation: int
+) -> None:
     """Let these hosts' agents know that their overrides changed."""
     session.execute(
-        sa.update(_row).where(_row.id.in_(sorted(host_ids))).values(
-            overrides_generation=generation).execution_options(
-                synchronize_session=False))
+        sa.update(_row)
+        .where(_row.id.in_(sorted(host_ids)))
+        .values(overrides_generation=generation)
+        .execution_options(synchronize_session=False)
+    )
 
 
-def next_jobs_generation(session: orm.Session,
-                         name: str) -> models.Host | None:
+def next_jobs_generation(
+    session: orm.Session, name: str
+) -> models.Host | None:
     """Let a host's agent know that its jobs changed.
 
     The first statement of every transaction that changes what operators
@@ -157,9 +244,99 @@ def next_jobs_generation(session: orm.Session,
     :returns: the host with its new generation.
     """
     changed = session.execute(
-        sa.update(_row).where(_row.name == name).values(
-            jobs_generation=_row.jobs_generation + 1).execution_options(
-                synchronize_session=False))
+        sa.update(_row)
+        .where(_row.name == name)
+        .values(jobs_generation=_row.jobs_generation + 1)
+        .execution_options(synchronize_session=False)
+    )
     if not changed.rowcount:  # type: ignore[attr-defined]
         return None
     return by_name(session, name)
+
+
+def deleted(session: orm.Session) -> Sequence[tuple[int, float]]:
+    """Ids of the hosts that are deleted and not gone, and since when."""
+    return [
+        (number, at)
+        for number, at in session.execute(
+            sa.select(_row.id, _row.deleted_at)
+            .where(_row.deleted_at.is_not(None))
+            .order_by(_row.id)
+        )
+    ]
+
+
+def absent(session: orm.Session, before: float, limit: int) -> Sequence[str]:
+    """Names of the hosts whose last report came before a time."""
+    return (
+        session.execute(
+            sa.select(_row.name)
+            .where(
+                _row.deleted_at.is_(None),
+                sa.func.coalesce(_row.received_at, 0.0) < before,
+            )
+            .order_by(_row.received_at)
+            .limit(limit)
+        )
+        .scalars()
+        .all()
+    )
+
+
+# Whatever has a host, in an order in which it can be deleted. Points,
+# reservations and balloons go with what they belong to.
+_OWNED: tuple[ty.Any, ...] = (
+    models.UsageSecond,
+    models.HostTimeSample,
+    models.UsageBucket,
+    models.HostUsageBucket,
+    models.HostTimeBucket,
+    models.Event,
+    models.Job,
+    models.BalloonChange,
+    models.ErrorProfile,
+    models.OverheadProfile,
+    models.Instance,
+)
+
+
+def delete_owned(session: orm.Session, host_id: int, limit: int) -> int:
+    """Delete rows of a deleted host.
+
+    :returns: how many went; fewer than ``limit`` when none is left.
+    """
+    total = 0
+    for row in _OWNED:
+        ids = (
+            session.execute(
+                sa.select(row.id)
+                .where(row.host_id == host_id)
+                .limit(limit - total)
+            )
+            .scalars()
+            .all()
+        )
+        if ids:
+            session.execute(
+                sa.delete(row)
+                .where(row.id.in_(ids))
+                .execution_options(synchronize_session=False)
+            )
+        total += len(ids)
+        if total >= limit:
+            break
+    return total
+
+
+def delete(session: orm.Session, host_id: int) -> None:
+    """Delete a host that owns nothing any more."""
+    for row, key in (
+        (models.UsageFold, models.UsageFold.host_id),
+        (models.SnapshotHost, models.SnapshotHost.host_id),
+        (_row, _row.id),
+    ):
+        session.execute(
+            sa.delete(row)
+            .where(key == host_id)
+            .execution_options(synchronize_session=False)
+        )

@@ -1,18 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows of instances: which host lists which."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Sequence
 import typing as ty
 
@@ -25,8 +16,8 @@ _row = models.Instance
 
 
 def is_current(
-        rank: Callable[[ty.Any], sa.ColumnElement[int]] | None = None,
-        ) -> sa.ColumnElement[bool]:
+    rank: Callable[[ty.Any], sa.ColumnElement[int]] | None = None,
+) -> sa.ColumnElement[bool]:
     """Whether a row is the one that says where its instance is.
 
     The host that lists it counts; of two that do, as while it migrates,
@@ -37,30 +28,47 @@ def is_current(
     other = orm.aliased(models.Instance)
     later = sa.or_(
         other.arrived_at > _row.arrived_at,
-        sa.and_(other.arrived_at == _row.arrived_at, other.id > _row.id))
+        sa.and_(other.arrived_at == _row.arrived_at, other.id > _row.id),
+    )
     if rank is not None:
-        later = sa.or_(rank(other) > rank(_row),
-                       sa.and_(rank(other) == rank(_row), later))
+        later = sa.or_(
+            rank(other) > rank(_row), sa.and_(rank(other) == rank(_row), later)
+        )
     return ~sa.exists().where(
-        other.uuid == _row.uuid, other.id != _row.id,
+        other.uuid == _row.uuid,
+        other.id != _row.id,
         sa.or_(
             sa.and_(other.present.is_(True), _row.present.is_(False)),
-            sa.and_(other.present == _row.present, later)))
+            sa.and_(other.present == _row.present, later),
+        ),
+    )
 
 
 def current(session: orm.Session, uuid: str) -> models.Instance | None:
     """The instance where it is now, or was last; with its host."""
     return session.execute(
-        sa.select(_row).where(_row.uuid == uuid, is_current()).options(
-            orm.joinedload(_row.host))).scalar_one_or_none()
+        sa.select(_row)
+        .where(_row.uuid == uuid, is_current())
+        .options(orm.joinedload(_row.host))
+    ).scalar_one_or_none()
 
 
-def page(session: orm.Session, limit: int, marker: str | None = None,
-         host: str | None = None, present: bool | None = None,
-         ) -> Sequence[models.Instance]:
+def page(
+    session: orm.Session,
+    limit: int,
+    marker: str | None = None,
+    host: str | None = None,
+    present: bool | None = None,
+) -> Sequence[models.Instance]:
     """Instances in the order of their UUIDs, each once, with hosts."""
-    query = sa.select(_row).join(_row.host).where(is_current()).options(
-        orm.contains_eager(_row.host)).order_by(_row.uuid).limit(limit)
+    query = (
+        sa.select(_row)
+        .join(_row.host)
+        .where(is_current())
+        .options(orm.contains_eager(_row.host))
+        .order_by(_row.uuid)
+        .limit(limit)
+    )
     if marker is not None:
         query = query.where(_row.uuid > marker)
     if host is not None:
@@ -72,23 +80,42 @@ def page(session: orm.Session, limit: int, marker: str | None = None,
 
 def of_uuid(session: orm.Session, uuid: str) -> Sequence[models.Instance]:
     """The rows of all hosts that list the instance, or once did."""
-    return session.execute(
-        sa.select(_row).where(_row.uuid == uuid).options(
-            orm.joinedload(_row.host))).scalars().all()
+    return (
+        session.execute(
+            sa.select(_row)
+            .where(_row.uuid == uuid)
+            .options(orm.joinedload(_row.host))
+        )
+        .scalars()
+        .all()
+    )
 
 
-def of_host(session: orm.Session, host_id: int,
-            ) -> dict[str, models.Instance]:
+def of_host(session: orm.Session, host_id: int) -> dict[str, models.Instance]:
     """By UUID, everything that a host lists or once did."""
-    return {row.uuid: row for row in session.execute(
-        sa.select(_row).where(_row.host_id == host_id)).scalars()}
+    return {
+        row.uuid: row
+        for row in session.execute(
+            sa.select(_row).where(_row.host_id == host_id)
+        ).scalars()
+    }
 
 
-def count_by_host(session: orm.Session) -> dict[int, int]:
-    """How many instances each host lists now, by the host's id."""
-    return dict(session.execute(
-        sa.select(_row.host_id, sa.func.count()).where(
-            _row.present.is_(True)).group_by(_row.host_id)).tuples().all())
+def count_by_host(
+    session: orm.Session, host_ids: Collection[int] | None = None
+) -> dict[int, int]:
+    """How many instances each host lists now, by the host's id.
+
+    :param host_ids: only of these hosts; None for all.
+    """
+    query = (
+        sa.select(_row.host_id, sa.func.count())
+        .where(_row.present.is_(True))
+        .group_by(_row.host_id)
+    )
+    if host_ids is not None:
+        query = query.where(_row.host_id.in_(host_ids))
+    return dict(session.execute(query).tuples().all())
 
 
 def delete_absent(session: orm.Session, before: float, limit: int) -> int:
@@ -96,16 +123,57 @@ def delete_absent(session: orm.Session, before: float, limit: int) -> int:
 
     :returns: how many rows went; fewer than ``limit`` when none is left.
     """
-    ids = session.execute(sa.select(_row.id).where(
-        _row.left_at < before, _row.present.is_(False)).order_by(
-            _row.left_at).limit(limit)).scalars().all()
+    ids = (
+        session.execute(
+            sa.select(_row.id)
+            .where(_row.left_at < before, _row.present.is_(False))
+            .order_by(_row.left_at)
+            .limit(limit)
+        )
+        .scalars()
+        .all()
+    )
     if ids:
         # Not left to the foreign key: an SQLite file opened without its
         # enforcement would keep the rows.
-        session.execute(sa.delete(models.Reservation).where(
-            models.Reservation.instance_id.in_(ids)))
-        session.execute(sa.delete(models.Balloon).where(
-            models.Balloon.instance_id.in_(ids)))
-        session.execute(sa.delete(_row).where(
-            _row.id.in_(ids), _row.present.is_(False)))
+        session.execute(
+            sa.delete(models.Reservation).where(
+                models.Reservation.instance_id.in_(ids)
+            )
+        )
+        session.execute(
+            sa.delete(models.Balloon).where(
+                models.Balloon.instance_id.in_(ids)
+            )
+        )
+        session.execute(
+            sa.delete(_row).where(_row.id.in_(ids), _row.present.is_(False))
+        )
     return len(ids)
+
+
+def only_on(session: orm.Session, host_id: int) -> int:
+    """How many instances a host lists and no other one."""
+    other = orm.aliased(_row)
+    return session.execute(
+        sa.select(sa.func.count())
+        .select_from(_row)
+        .where(
+            _row.host_id == host_id,
+            _row.present.is_(True),
+            ~sa.exists().where(
+                other.uuid == _row.uuid,
+                other.host_id != host_id,
+                other.present.is_(True),
+            ),
+        )
+    ).scalar_one()
+
+
+def delete_of(session: orm.Session, host_id: int) -> None:
+    """Delete a host's rows, with what is known of them there."""
+    session.execute(
+        sa.delete(_row)
+        .where(_row.host_id == host_id)
+        .execution_options(synchronize_session=False)
+    )

@@ -1,19 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows of overrides."""
 
 from collections.abc import Collection
+from collections.abc import Mapping
 from collections.abc import Sequence
+import typing as ty
 
 import sqlalchemy as sa
 from sqlalchemy import orm
@@ -36,12 +28,19 @@ def of_host(session: orm.Session, host_id: int) -> Sequence[models.Override]:
     a stopped instance should find its override when it starts again.
     """
     instance = models.Instance
-    return session.execute(
-        sa.select(_row).join(
-            instance, instance.uuid == _row.instance_uuid).where(
+    return (
+        session.execute(
+            sa.select(_row)
+            .join(instance, instance.uuid == _row.instance_uuid)
+            .where(
                 instance.host_id == host_id,
-                sa.or_(instance.present.is_(True), instances.is_current())
-        ).order_by(_row.instance_uuid)).scalars().all()
+                sa.or_(instance.present.is_(True), instances.is_current()),
+            )
+            .order_by(_row.instance_uuid)
+        )
+        .scalars()
+        .all()
+    )
 
 
 def exist(session: orm.Session, instance_uuids: Collection[str]) -> bool:
@@ -50,25 +49,34 @@ def exist(session: orm.Session, instance_uuids: Collection[str]) -> bool:
     To be asked under the counter's lock. A locking read where there is one:
     MariaDB would otherwise answer from the transaction's snapshot.
     """
-    return bool(instance_uuids) and session.execute(
-        sa.select(_row.instance_uuid).where(
-            _row.instance_uuid.in_(instance_uuids)).limit(1)
-        .with_for_update(read=True)).first() is not None
+    return (
+        bool(instance_uuids)
+        and session.execute(
+            sa.select(_row.instance_uuid)
+            .where(_row.instance_uuid.in_(instance_uuids))
+            .limit(1)
+            .with_for_update(read=True)
+        ).first()
+        is not None
+    )
 
 
-def put(session: orm.Session, instance_uuid: str, generation: int,
-        runtime_us: int, period_us: int, mode: str, backend: str | None,
-        now: float) -> models.Override:
-    """Set an instance's override."""
+def put(
+    session: orm.Session,
+    instance_uuid: str,
+    values: Mapping[str, ty.Any],
+    now: float,
+) -> models.Override:
+    """Set an instance's override.
+
+    :param values: of all other columns.
+    """
     row = get(session, instance_uuid)
     if row is None:
         row = models.Override(instance_uuid=instance_uuid, created_at=now)
         session.add(row)
-    row.generation = generation
-    row.runtime_us = runtime_us
-    row.period_us = period_us
-    row.mode = mode
-    row.backend = backend
+    for name, value in values.items():
+        setattr(row, name, value)
     row.updated_at = now
     session.flush()
     return row
@@ -76,15 +84,20 @@ def put(session: orm.Session, instance_uuid: str, generation: int,
 
 def delete(session: orm.Session, instance_uuid: str) -> bool:
     """Remove an instance's override, if it has one."""
-    return bool(session.execute(
-        sa.delete(_row).where(_row.instance_uuid == instance_uuid)
-    ).rowcount)  # type: ignore[attr-defined]
+    return bool(
+        session.execute(
+            sa.delete(_row).where(_row.instance_uuid == instance_uuid)
+        ).rowcount  # type: ignore[attr-defined]
+    )
 
 
 def delete_orphans(session: orm.Session, before: float) -> int:
     """Remove old overrides of instances that no row is left of."""
     known = sa.exists().where(models.Instance.uuid == _row.instance_uuid)
-    return int(session.execute(
-        sa.delete(_row).where(~known, _row.updated_at < before)
-        .execution_options(synchronize_session=False)
-    ).rowcount)  # type: ignore[attr-defined]
+    return int(
+        session.execute(
+            sa.delete(_row)
+            .where(~known, _row.updated_at < before)
+            .execution_options(synchronize_session=False)
+        ).rowcount  # type: ignore[attr-defined]
+    )

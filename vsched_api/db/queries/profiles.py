@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows of profiles, and the points of error profiles.
 
@@ -33,9 +23,13 @@ Kind = ty.TypeVar('Kind', models.ErrorProfile, models.OverheadProfile)
 Points = dict[int, list[models.ErrorPoint]]
 
 
-def newest(session: orm.Session, kind: type[Kind], host_id: int,
-           source: str | None = None,
-           version: int | None = None) -> Sequence[Kind]:
+def newest(
+    session: orm.Session,
+    kind: type[Kind],
+    host_id: int,
+    source: str | None = None,
+    version: int | None = None,
+) -> Sequence[Kind]:
     """The newest profile of each source, in the order of their sources.
 
     :param kind: of profiles.
@@ -47,27 +41,44 @@ def newest(session: orm.Session, kind: type[Kind], host_id: int,
         query = query.where(kind.source == source)
     if version is not None:
         query = query.where(kind.version == version)
-    return session.execute(
-        sa.select(kind).where(kind.id.in_(query.group_by(kind.source)))
-        .order_by(kind.source)).scalars().all()
+    return (
+        session.execute(
+            sa.select(kind)
+            .where(kind.id.in_(query.group_by(kind.source)))
+            .order_by(kind.source)
+        )
+        .scalars()
+        .all()
+    )
 
 
-def position(session: orm.Session, kind: type[Kind], host_id: int,
-             uuid: str) -> int | None:
+def position(
+    session: orm.Session, kind: type[Kind], host_id: int, uuid: str
+) -> int | None:
     """Where in the order of its host a profile is."""
-    return session.execute(sa.select(kind.id).where(
-        kind.uuid == uuid, kind.host_id == host_id)).scalar_one_or_none()
+    return session.execute(
+        sa.select(kind.id).where(kind.uuid == uuid, kind.host_id == host_id)
+    ).scalar_one_or_none()
 
 
-def page(session: orm.Session, kind: type[Kind], host_id: int, limit: int,
-         after: int | None = None, source: str | None = None,
-         ) -> Sequence[Kind]:
+def page(
+    session: orm.Session,
+    kind: type[Kind],
+    host_id: int,
+    limit: int,
+    after: int | None = None,
+    source: str | None = None,
+) -> Sequence[Kind]:
     """Profiles of a host, newest first.
 
     :param after: the position of the last one of the page before.
     """
-    query = sa.select(kind).where(kind.host_id == host_id).order_by(
-        kind.id.desc()).limit(limit)
+    query = (
+        sa.select(kind)
+        .where(kind.host_id == host_id)
+        .order_by(kind.id.desc())
+        .limit(limit)
+    )
     if after is not None:
         query = query.where(kind.id < after)
     if source is not None:
@@ -78,15 +89,21 @@ def page(session: orm.Session, kind: type[Kind], host_id: int, limit: int,
 def points(session: orm.Session, profile_ids: Collection[int]) -> Points:
     """By the id of their profile, its points in their order."""
     found: Points = {number: [] for number in profile_ids}
-    for row in session.execute(sa.select(_point).where(
-            _point.profile_id.in_(profile_ids)).order_by(
-                _point.id)).scalars():
+    for row in session.execute(
+        sa.select(_point)
+        .where(_point.profile_id.in_(profile_ids))
+        .order_by(_point.id)
+    ).scalars():
         found[row.profile_id].append(row)
     return found
 
 
-def add(session: orm.Session, kind: type[Kind], host_id: int,
-        profiles: Sequence[Mapping[str, ty.Any]]) -> int:
+def add(
+    session: orm.Session,
+    kind: type[Kind],
+    host_id: int,
+    profiles: Sequence[Mapping[str, ty.Any]],
+) -> int:
     """Store profiles; one that is stored already stays as it is.
 
     :param profiles: rows; of error profiles with the rows of their
@@ -97,43 +114,64 @@ def add(session: orm.Session, kind: type[Kind], host_id: int,
     if not by_uuid:
         return 0
     for known in session.execute(
-            sa.select(kind.uuid).where(kind.uuid.in_(by_uuid))).scalars():
+        sa.select(kind.uuid).where(kind.uuid.in_(by_uuid))
+    ).scalars():
         del by_uuid[known]
     # In the order they were told: that is also the order of their ids.
     for profile in reversed(by_uuid.values()):
         values = dict(profile)
         points: Sequence[Mapping[str, ty.Any]] = (
-            values.pop('points') if kind is models.ErrorProfile else ())
+            values.pop('points') if kind is models.ErrorProfile else ()
+        )
         row = kind(host_id=host_id, **values)
         session.add(row)
         session.flush()
         if points:
-            session.execute(sa.insert(_point), [
-                {'profile_id': row.id, **point} for point in points])
+            session.execute(
+                sa.insert(_point),
+                [{'profile_id': row.id, **point} for point in points],
+            )
     return len(by_uuid)
 
 
-def delete_surplus(session: orm.Session, kind: type[Kind], keep: int,
-                   limit: int) -> int:
+def delete_surplus(
+    session: orm.Session, kind: type[Kind], keep: int, limit: int
+) -> int:
     """Delete the oldest profiles beyond the newest of a host and source.
 
     :param keep: how many of each host and source stay.
     :returns: how many went; fewer than ``limit`` when none is left.
     """
-    rank = sa.func.row_number().over(
-        partition_by=(kind.host_id, kind.source),
-        order_by=kind.id.desc()).label('newest')
+    rank = (
+        sa.func.row_number()
+        .over(
+            partition_by=(kind.host_id, kind.source), order_by=kind.id.desc()
+        )
+        .label('newest')
+    )
     ranked = sa.select(kind.id, rank).subquery()
-    ids = session.execute(
-        sa.select(ranked.c.id).where(ranked.c.newest > keep).order_by(
-            ranked.c.id).limit(limit)).scalars().all()
+    ids = (
+        session.execute(
+            sa.select(ranked.c.id)
+            .where(ranked.c.newest > keep)
+            .order_by(ranked.c.id)
+            .limit(limit)
+        )
+        .scalars()
+        .all()
+    )
     if ids:
         # Not left to the foreign key: an SQLite file opened without its
         # enforcement would keep the points.
         if kind is models.ErrorProfile:
             session.execute(
-                sa.delete(_point).where(_point.profile_id.in_(ids))
-                .execution_options(synchronize_session=False))
-        session.execute(sa.delete(kind).where(kind.id.in_(ids))
-                        .execution_options(synchronize_session=False))
+                sa.delete(_point)
+                .where(_point.profile_id.in_(ids))
+                .execution_options(synchronize_session=False)
+            )
+        session.execute(
+            sa.delete(kind)
+            .where(kind.id.in_(ids))
+            .execution_options(synchronize_session=False)
+        )
     return len(ids)

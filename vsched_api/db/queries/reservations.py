@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows of reservations, merged with what operators want instead."""
 
@@ -49,7 +39,8 @@ class Row(ty.NamedTuple):
 def _told(row: ty.Any) -> sa.ColumnElement[int]:
     report = orm.aliased(_report)
     return sa.case(
-        (sa.exists().where(report.instance_id == row.id), 1), else_=0)
+        (sa.exists().where(report.instance_id == row.id), 1), else_=0
+    )
 
 
 def _is_current() -> sa.ColumnElement[bool]:
@@ -60,59 +51,77 @@ def _is_current() -> sa.ColumnElement[bool]:
 
 def _state() -> sa.ColumnElement[str]:
     # Pending: an override that the agent has not answered, or an answer to
-    # one that is gone. An instance that left gets no answer to the latter.
+    # one that is gone. Neither is answered by an instance that left.
     unanswered = sa.and_(
         _override.instance_uuid.is_not(None),
-        _override.generation > sa.func.coalesce(_report.generation, 0))
+        _instance.present.is_(True),
+        _override.generation > sa.func.coalesce(_report.generation, 0),
+    )
     withdrawn = sa.and_(
         _override.instance_uuid.is_(None),
         _report.source == messages.Source.OVERRIDE.value,
-        _instance.present.is_(True))
+        _instance.present.is_(True),
+    )
     return sa.case(
         (unanswered, messages.State.PENDING.value),
         (withdrawn, messages.State.PENDING.value),
-        else_=_report.state).label('effective_state')
+        else_=sa.func.coalesce(_report.state, messages.State.RELEASED.value),
+    ).label('effective_state')
 
 
 def _source() -> sa.ColumnElement[str]:
     return sa.case(
-        (_override.instance_uuid.is_not(None),
-         messages.Source.OVERRIDE.value),
-        else_=_report.source).label('effective_source')
+        (_override.instance_uuid.is_not(None), messages.Source.OVERRIDE.value),
+        else_=_report.source,
+    ).label('effective_source')
 
 
 def _select() -> sa.Select[ty.Any]:
-    return sa.select(
-        _instance, models.Host, _report, _override, _state(), _source()
-    ).select_from(_instance).join(
-        models.Host, models.Host.id == _instance.host_id).outerjoin(
-            _report, _report.instance_id == _instance.id).outerjoin(
-                _override, _override.instance_uuid == _instance.uuid)
+    return (
+        sa.select(
+            _instance, models.Host, _report, _override, _state(), _source()
+        )
+        .select_from(_instance)
+        .join(models.Host, models.Host.id == _instance.host_id)
+        .outerjoin(_report, _report.instance_id == _instance.id)
+        .outerjoin(_override, _override.instance_uuid == _instance.uuid)
+    )
 
 
 def _carries() -> sa.ColumnElement[bool]:
-    return sa.or_(_report.instance_id.is_not(None),
-                  _override.instance_uuid.is_not(None))
+    return sa.or_(
+        _report.instance_id.is_not(None), _override.instance_uuid.is_not(None)
+    )
 
 
 def of_instance(session: orm.Session, instance_uuid: str) -> Row | None:
     """The row of a known instance, whether it carries one or not."""
-    found = session.execute(_select().where(
-        _instance.uuid == instance_uuid, _is_current())).first()
+    found = session.execute(
+        _select().where(_instance.uuid == instance_uuid, _is_current())
+    ).first()
     return None if found is None else Row(*found)
 
 
-def page(session: orm.Session, limit: int, marker: str | None = None,
-         host: str | None = None, instance_uuid: str | None = None,
-         states: Collection[str] = (), sources: Collection[str] = (),
-         backend: str | None = None) -> Sequence[Row]:
+def page(
+    session: orm.Session,
+    limit: int,
+    marker: str | None = None,
+    host: str | None = None,
+    instance_uuid: str | None = None,
+    states: Collection[str] = (),
+    sources: Collection[str] = (),
+    backend: str | None = None,
+) -> Sequence[Row]:
     """Instances that carry a reservation, in the order of their UUIDs.
 
     :param backend: the one that enforces.
     """
-    query = _select().where(
-        _carries(), _is_current()).order_by(
-            _instance.uuid).limit(limit)
+    query = (
+        _select()
+        .where(_carries(), _is_current())
+        .order_by(_instance.uuid)
+        .limit(limit)
+    )
     if marker is not None:
         query = query.where(_instance.uuid > marker)
     if host is not None:
@@ -129,44 +138,60 @@ def page(session: orm.Session, limit: int, marker: str | None = None,
 
 
 def count_by_host_and_state(
-        session: orm.Session) -> Sequence[tuple[str, str, int]]:
+    session: orm.Session,
+) -> Sequence[tuple[str, str, int]]:
     """How many reservations each host has in each state."""
     state = _state()
-    query = sa.select(models.Host.name, state, sa.func.count()).select_from(
-        _instance).join(
-            models.Host, models.Host.id == _instance.host_id).outerjoin(
-                _report, _report.instance_id == _instance.id).outerjoin(
-                    _override, _override.instance_uuid == _instance.uuid
-    ).where(_carries(), _is_current()).group_by(
-        models.Host.name, sa.literal_column('effective_state')
-    ).order_by(models.Host.name, sa.literal_column('effective_state'))
-    return [(name, word, count)
-            for name, word, count in session.execute(query)]
+    query = (
+        sa.select(models.Host.name, state, sa.func.count())
+        .select_from(_instance)
+        .join(models.Host, models.Host.id == _instance.host_id)
+        .outerjoin(_report, _report.instance_id == _instance.id)
+        .outerjoin(_override, _override.instance_uuid == _instance.uuid)
+        .where(_carries(), _is_current())
+        .group_by(models.Host.name, sa.literal_column('effective_state'))
+        .order_by(models.Host.name, sa.literal_column('effective_state'))
+    )
+    return [
+        (name, word, count) for name, word, count in session.execute(query)
+    ]
 
 
-def put(session: orm.Session,
-        reports: Mapping[int, Mapping[str, ty.Any]]) -> None:
+def put(
+    session: orm.Session, reports: Mapping[int, Mapping[str, ty.Any]]
+) -> None:
     """Store reports, by the id of their instance's row, over older ones."""
     latest.put(session, _report, reports)
 
 
-def release(session: orm.Session, instance_ids: Iterable[int],
-            at: float) -> None:
+def release(
+    session: orm.Session, instance_ids: Iterable[int], at: float
+) -> None:
     """Nothing is enforced any more on instances that left their host."""
     session.execute(
-        sa.update(_report).where(
+        sa.update(_report)
+        .where(
             _report.instance_id.in_(list(instance_ids)),
             _report.state != messages.State.RELEASED.value,
-        ).values(
-            state=messages.State.RELEASED.value, since=at, code=None,
-            detail=None, enforced_backend=None, enforced_runtime_us=None,
-            enforced_period_us=None, io=None
-        ).execution_options(synchronize_session=False))
+        )
+        .values(
+            state=messages.State.RELEASED.value,
+            since=at,
+            code=None,
+            detail=None,
+            enforced_backend=None,
+            enforced_runtime_us=None,
+            enforced_period_us=None,
+            io=None,
+        )
+        .execution_options(synchronize_session=False)
+    )
 
 
 def delete(session: orm.Session, instance_ids: Iterable[int]) -> None:
     """Forget the reports on these instances."""
     session.execute(
-        sa.delete(_report).where(
-            _report.instance_id.in_(list(instance_ids)))
-        .execution_options(synchronize_session=False))
+        sa.delete(_report)
+        .where(_report.instance_id.in_(list(instance_ids)))
+        .execution_options(synchronize_session=False)
+    )

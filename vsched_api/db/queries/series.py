@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows in the order of a moment, page by page, and what hosts they are of."""
 
@@ -23,16 +13,26 @@ from vsched_api.db import models
 Position = tuple[float, int]
 
 
-def page(kind: ty.Any, moment: ty.Any, limit: int, after: Position | None,
-         newest_first: bool, host: str | None) -> sa.Select[ty.Any]:
+def page(
+    kind: ty.Any,
+    moment: ty.Any,
+    limit: int,
+    after: Position | None,
+    newest_first: bool,
+    host: str | None,
+) -> sa.Select[ty.Any]:
     """Rows of a table, each with the name of its host.
 
     :param moment: the column they are in the order of.
     :param after: the position of the last one of the page before.
     :param host: only of the host of this name.
     """
-    query = sa.select(kind, models.Host.name).join(
-        models.Host, models.Host.id == kind.host_id).limit(limit)
+    query = (
+        sa.select(kind, models.Host.name)
+        .join(models.Host, models.Host.id == kind.host_id)
+        .where(models.Host.deleted_at.is_(None))
+        .limit(limit)
+    )
     if newest_first:
         query = query.order_by(moment.desc(), kind.id.desc())
     else:
@@ -41,15 +41,20 @@ def page(kind: ty.Any, moment: ty.Any, limit: int, after: Position | None,
         at, number = after
         query = query.where(
             sa.or_(moment < at, sa.and_(moment == at, kind.id < number))
-            if newest_first else
-            sa.or_(moment > at, sa.and_(moment == at, kind.id > number)))
+            if newest_first
+            else sa.or_(moment > at, sa.and_(moment == at, kind.id > number))
+        )
     if host is not None:
         query = query.where(models.Host.name == host)
     return query
 
 
-def happened(query: sa.Select[ty.Any], moment: ty.Any, start: float | None,
-             end: float | None) -> sa.Select[ty.Any]:
+def happened(
+    query: sa.Select[ty.Any],
+    moment: ty.Any,
+    start: float | None,
+    end: float | None,
+) -> sa.Select[ty.Any]:
     """Only rows whose moment is from ``start`` on and before ``end``.
 
     :param start: seconds since the epoch; so is ``end``.
@@ -61,8 +66,12 @@ def happened(query: sa.Select[ty.Any], moment: ty.Any, start: float | None,
     return query
 
 
-def ended(query: sa.Select[ty.Any], moment: ty.Any, start: float | None,
-          end: float | None) -> sa.Select[ty.Any]:
+def ended(
+    query: sa.Select[ty.Any],
+    moment: ty.Any,
+    start: float | None,
+    end: float | None,
+) -> sa.Select[ty.Any]:
     """Only rows of intervals that ended after ``start`` and by ``end``.
 
     :param moment: the end of the interval.

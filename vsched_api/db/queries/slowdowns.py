@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows of what neighbours of a workload class cost each other."""
 
@@ -39,42 +29,72 @@ class Used(ty.NamedTuple):
     wait_us: int
 
 
-def every(session: orm.Session,
-          ) -> dict[interference.Pair, interference.Estimate]:
+def every(
+    session: orm.Session,
+) -> dict[interference.Pair, interference.Estimate]:
     """All estimates, in the order of their pairs."""
-    return {(one.victim, one.neighbour): interference.Estimate(
-        one.slowdown, one.samples) for one in session.execute(
-            sa.select(_row).order_by(_row.victim, _row.neighbour)).scalars()}
+    return {
+        (one.victim, one.neighbour): interference.Estimate(
+            one.slowdown, one.samples
+        )
+        for one in session.execute(
+            sa.select(_row).order_by(_row.victim, _row.neighbour)
+        ).scalars()
+    }
 
 
-def put(session: orm.Session, estimates: Mapping[
-        interference.Pair, interference.Estimate]) -> None:
+def put(
+    session: orm.Session,
+    estimates: Mapping[interference.Pair, interference.Estimate],
+) -> None:
     """Store estimates over older ones."""
     for (victim, neighbour), one in estimates.items():
-        session.merge(_row(victim=victim, neighbour=neighbour,
-                           slowdown=one.slowdown, samples=one.samples))
+        session.merge(
+            _row(
+                victim=victim,
+                neighbour=neighbour,
+                slowdown=one.slowdown,
+                samples=one.samples,
+            )
+        )
 
 
-def used(session: orm.Session, length_s: int, at: float, every_nth: int,
-         nth: int) -> Sequence[Used]:
+def used(
+    session: orm.Session, length_s: int, at: float, every_nth: int, nth: int
+) -> Sequence[Used]:
     """What instances used in one bucket, those of some of the hosts.
 
     :param at: the bucket's end.
     :param every_nth: of hosts, by their ids.
     """
-    return [Used(*one) for one in session.execute(
-        sa.select(_bucket.host_id, _instance.workload_class,
-                  _bucket.guest_us, _bucket.wait_us).outerjoin(
-                      _instance, sa.and_(
-                          _instance.uuid == _bucket.instance_uuid,
-                          _instance.host_id == _bucket.host_id)).where(
-                              _bucket.length_s == length_s,
-                              _bucket.at == at,
-                              _bucket.host_id % every_nth == nth).order_by(
-                                  _bucket.host_id, _bucket.id))]
+    return [
+        Used(*one)
+        for one in session.execute(
+            sa.select(
+                _bucket.host_id,
+                _instance.workload_class,
+                _bucket.guest_us,
+                _bucket.wait_us,
+            )
+            .outerjoin(
+                _instance,
+                sa.and_(
+                    _instance.uuid == _bucket.instance_uuid,
+                    _instance.host_id == _bucket.host_id,
+                ),
+            )
+            .where(
+                _bucket.length_s == length_s,
+                _bucket.at == at,
+                _bucket.host_id % every_nth == nth,
+            )
+            .order_by(_bucket.host_id, _bucket.id)
+        )
+    ]
 
 
 def count_hosts(session: orm.Session) -> int:
     """How many hosts there are."""
     return session.execute(
-        sa.select(sa.func.count()).select_from(models.Host)).scalar_one()
+        sa.select(sa.func.count()).select_from(models.Host)
+    ).scalar_one()

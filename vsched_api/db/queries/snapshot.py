@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows of what schedulers are told of hosts."""
 
@@ -38,9 +28,6 @@ class Row(ty.NamedTuple):
     prices_ns: str | None
 
 
-# In the facts of hosts whose agents tell.
-_OWN_POLICY = '"policy":{'
-
 # As many values as every database takes in one statement.
 _AT_ONCE = 500
 
@@ -54,12 +41,14 @@ def of_host(session: orm.Session, host_id: int) -> models.SnapshotHost | None:
 
 def newest_version(session: orm.Session) -> int:
     """The version of the last change; 0 when there is none."""
-    return session.execute(
-        sa.select(sa.func.max(_row.version))).scalar_one() or 0
+    return (
+        session.execute(sa.select(sa.func.max(_row.version))).scalar_one() or 0
+    )
 
 
-def present(session: orm.Session,
-            names: Collection[str] | None = None) -> Sequence[Row]:
+def present(
+    session: orm.Session, names: Collection[str] | None = None
+) -> Sequence[Row]:
     """All hosts that are not removed, or those of these names."""
     query = _COLUMNS.where(_row.removed.is_(False)).order_by(_row.version)
     if names is not None:
@@ -69,8 +58,12 @@ def present(session: orm.Session,
 
 def changed(session: orm.Session, since: int, limit: int) -> Sequence[Row]:
     """Hosts that changed after a version, in the order of their changes."""
-    return _all(session, _COLUMNS.where(
-        _row.version > since).order_by(_row.version).limit(limit))
+    return _all(
+        session,
+        _COLUMNS.where(_row.version > since)
+        .order_by(_row.version)
+        .limit(limit),
+    )
 
 
 def _all(session: orm.Session, query: sa.Select[ty.Any]) -> Sequence[Row]:
@@ -84,45 +77,63 @@ def down(session: orm.Session, before: float) -> Sequence[str]:
     """Names of the hosts whose last report came before a time, sorted."""
     # Asked all the time, of tables with wide rows: first which are silent,
     # normally few, and only then which of those are told of.
-    ids = session.execute(sa.select(_host.id).where(
-        _silent(before))).scalars().all()
+    ids = (
+        session.execute(sa.select(_host.id).where(_silent(before)))
+        .scalars()
+        .all()
+    )
     names: list[str] = []
     for start in range(0, len(ids), _AT_ONCE):
-        names += session.execute(sa.select(_row.name).where(
-            _row.host_id.in_(ids[start:start + _AT_ONCE]),
-            _row.removed.is_(False))).scalars()
+        names += session.execute(
+            sa.select(_row.name).where(
+                _row.host_id.in_(ids[start : start + _AT_ONCE]),
+                _row.removed.is_(False),
+            )
+        ).scalars()
     return sorted(names)
 
 
-def missing(session: orm.Session, confidence: float, after: float,
-            beyond: int, limit: int) -> Sequence[tuple[int, str]]:
-    """Hosts that are to be told of anew.
-
-    They are not told of, or are removed and report again, or their
-    certificates hold with another confidence that is not their agents' own.
+def missing(
+    session: orm.Session, after: float, beyond: int, limit: int
+) -> Sequence[tuple[int, str]]:
+    """Hosts that are not told of, or are removed and report again.
 
     :param after: their last report came at this time or later.
     :param beyond: only those with a higher id.
     :returns: ids and names, in the order of ids.
     """
-    return [(number, name) for number, name in session.execute(
-        sa.select(_host.id, _host.name).outerjoin(
-            _row, _row.host_id == _host.id).where(
-                _host.id > beyond, _host.info.is_not(None),
-                ~_silent(after), sa.or_(
-                    _row.host_id.is_(None), _row.removed.is_(True),
-                    sa.and_(_row.confidence != confidence,
-                            ~_row.facts.contains(_OWN_POLICY)))).order_by(
-                        _host.id).limit(limit))]
+    return [
+        (number, name)
+        for number, name in session.execute(
+            sa.select(_host.id, _host.name)
+            .outerjoin(_row, _row.host_id == _host.id)
+            .where(
+                _host.id > beyond,
+                _host.info.is_not(None),
+                ~_silent(after),
+                sa.or_(_row.host_id.is_(None), _row.removed.is_(True)),
+            )
+            .order_by(_host.id)
+            .limit(limit)
+        )
+    ]
 
 
-def silent(session: orm.Session, before: float,
-           limit: int) -> Sequence[models.SnapshotHost]:
+def silent(
+    session: orm.Session, before: float, limit: int
+) -> Sequence[models.SnapshotHost]:
     """Hosts to be removed: their last report came before a time."""
-    return session.execute(
-        sa.select(_row).join(_host, _host.id == _row.host_id).where(
-            _row.removed.is_(False), _silent(before)).order_by(
-                _row.host_id).limit(limit)).scalars().all()
+    return (
+        session.execute(
+            sa.select(_row)
+            .join(_host, _host.id == _row.host_id)
+            .where(_row.removed.is_(False), _silent(before))
+            .order_by(_row.host_id)
+            .limit(limit)
+        )
+        .scalars()
+        .all()
+    )
 
 
 def _silent(before: float) -> sa.ColumnElement[bool]:

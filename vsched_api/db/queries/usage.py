@@ -1,17 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows of samples of CPU time: those of a host in a second are one row."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -22,6 +13,7 @@ from sqlalchemy import orm
 
 from vsched_api.db import models
 from vsched_api.db import packing
+from vsched_api.db.queries import hosts as host_rows
 
 _row = models.UsageSecond
 _table = ty.cast(sa.Table, _row.__table__)
@@ -30,7 +22,7 @@ _insert = _table.insert()
 # A sample's number is its row's with its place there behind it.
 _PLACE_BITS = 20
 
-# How many rows a query for a page gets at once.
+# How many rows are looked at to see where the next seconds end.
 _PAGE_ROWS = 64
 
 
@@ -55,11 +47,16 @@ class Stored(ty.NamedTuple):
     samples: list[packing.Sample]
 
 
-def page(session: orm.Session, limit: int,
-         after: tuple[float, int] | None = None, newest_first: bool = False,
-         host: str | None = None, instance_uuid: str | None = None,
-         start: float | None = None, end: float | None = None,
-         ) -> Sequence[Found]:
+def page(
+    session: orm.Session,
+    limit: int,
+    after: tuple[float, int] | None = None,
+    newest_first: bool = False,
+    host: str | None = None,
+    instance_uuid: str | None = None,
+    start: float | None = None,
+    end: float | None = None,
+) -> Sequence[Found]:
     """Samples in the order of time.
 
     :param after: time and number of the last one of the page before.
@@ -76,40 +73,60 @@ def page(session: orm.Session, limit: int,
         query = query.where(_row.at < end + 1)
     if after is not None:
         # Its own second, and those beyond.
-        query = query.where(_row.at < after[0] + 1 if newest_first
-                            else _row.at >= after[0])
+        query = query.where(
+            _row.at < after[0] + 1 if newest_first else _row.at >= after[0]
+        )
+
+    def wanted(at: float, number: int) -> bool:
+        if (start is not None and at <= start) or (
+            end is not None and at > end
+        ):
+            return False
+        return after is None or (
+            (at, number) < after if newest_first else (at, number) > after
+        )
+
     found: list[_Found] = []
     for rows in _seconds(session, query, newest_first):
-        for one in _ordered(rows, instance_uuid, newest_first):
-            at = one.sample.at
-            if ((start is not None and at <= start) or
-                    (end is not None and at > end)):
-                continue
-            if after is not None and (
-                    (at, one.number) >= after if newest_first
-                    else (at, one.number) <= after):
-                continue
-            found.append(one)
+        found += _first(
+            rows, limit - len(found), instance_uuid, newest_first, wanted
+        )
         if len(found) >= limit:
             break
-    return _named(session, found[:limit])
+    return _named(session, found)
 
 
-def _rows(session: orm.Session, host: str | None, instance_uuid: str | None,
-          newest_first: bool) -> ty.Any:
+def _rows(
+    session: orm.Session,
+    host: str | None,
+    instance_uuid: str | None,
+    newest_first: bool,
+) -> ty.Any:
     # Without a join: MariaDB would begin with the hosts, and sort it all.
     query = sa.select(_row.id, _row.at, _row.samples, _row.host_id)
     # Both in one direction, as an index can tell them.
-    query = (query.order_by(_row.at.desc(), _row.id.desc()) if newest_first
-             else query.order_by(_row.at, _row.id))
+    query = (
+        query.order_by(_row.at.desc(), _row.id.desc())
+        if newest_first
+        else query.order_by(_row.at, _row.id)
+    )
     if host is not None or instance_uuid is not None:
-        hosts = (_hosts(session, ty.cast(str, instance_uuid))
-                 if host is None else session.execute(
-                     sa.select(models.Host.id).where(
-                         models.Host.name == host)).scalars().all())
+        hosts = (
+            _hosts(session, ty.cast(str, instance_uuid))
+            if host is None
+            else session.execute(
+                sa.select(models.Host.id).where(models.Host.name == host)
+            )
+            .scalars()
+            .all()
+        )
         if not hosts:
             return None
         query = query.where(_row.host_id.in_(hosts))
+    # What they reported goes later, a part at a time.
+    deleted = [number for number, _ in host_rows.deleted(session)]
+    if deleted:
+        query = query.where(_row.host_id.not_in(deleted))
     return query
 
 
@@ -119,63 +136,116 @@ def _hosts(session: orm.Session, instance_uuid: str) -> Sequence[int]:
     oldest = session.execute(sa.select(sa.func.min(_row.at))).scalar()
     if oldest is None:
         return []
-    listed = session.execute(sa.select(instance.host_id).where(
-        instance.uuid == instance_uuid)).scalars()
+    listed = session.execute(
+        sa.select(instance.host_id).where(instance.uuid == instance_uuid)
+    ).scalars()
     # A host that lost its list tells of it all the same.
-    summed = session.execute(sa.select(bucket.host_id).distinct().where(
-        bucket.instance_uuid == instance_uuid,
-        bucket.length_s == 3600, bucket.at >= oldest)).scalars()
+    summed = session.execute(
+        sa.select(bucket.host_id)
+        .distinct()
+        .where(
+            bucket.instance_uuid == instance_uuid,
+            bucket.length_s == 3600,
+            bucket.at >= oldest,
+        )
+    ).scalars()
     return sorted({*listed, *summed})
 
 
-def _seconds(session: orm.Session, query: ty.Any,
-             newest_first: bool) -> Iterator[list[ty.Any]]:
-    """The rows of one second after the other, each second whole."""
-    limit, beyond = _PAGE_ROWS, query
+def _seconds(
+    session: orm.Session, query: ty.Any, newest_first: bool
+) -> Iterator[list[ty.Any]]:
+    """The rows of one second after the other, each second whole.
+
+    With two queries at a time, however many hosts a second has rows of.
+    """
+    beyond = query
     while True:
-        rows = session.execute(beyond.limit(limit)).all()
+        ends = (
+            session.execute(
+                beyond.with_only_columns(_row.at).limit(_PAGE_ROWS)
+            )
+            .scalars()
+            .all()
+        )
+        if not ends:
+            return
+        last = ends[-1]
+        rows = session.execute(
+            beyond.where(_row.at >= last if newest_first else _row.at <= last)
+        ).all()
         seconds: dict[float, list[ty.Any]] = {}
         for row in rows:
             seconds.setdefault(row.at, []).append(row)
-        if len(rows) < limit:
-            yield from seconds.values()
-            return
-        # The last one may have more rows.
-        seconds.popitem()
-        if not seconds:
-            limit *= 2
-            continue
         yield from seconds.values()
-        last = next(reversed(seconds))
+        if len(ends) < _PAGE_ROWS:
+            return
         beyond = query.where(
-            _row.at < last if newest_first else _row.at > last)
+            _row.at < last if newest_first else _row.at > last
+        )
 
 
-def _ordered(rows: Sequence[ty.Any], instance_uuid: str | None,
-             newest_first: bool) -> list[_Found]:
+def _first(
+    rows: Sequence[ty.Any],
+    limit: int,
+    instance_uuid: str | None,
+    newest_first: bool,
+    wanted: Callable[[float, int], bool],
+) -> list[_Found]:
+    """The first samples of one second, at most ``limit``.
+
+    A second of many hosts has tens of thousands: what is not part of the
+    page is not unpacked.
+
+    :param wanted: whether the sample of that moment and number may be.
+    """
+    keys: list[tuple[float, int, int]] = []
+    alone: dict[int, packing.Sample] = {}
+    for index, (row_id, _, text, _) in enumerate(rows):
+        first = row_id << _PLACE_BITS
+        if instance_uuid is None:
+            keys += [
+                (at, first | place, index)
+                for place, at in enumerate(packing.times(text))
+                if wanted(at, first | place)
+            ]
+            continue
+        for place, sample in packing.unpack_one(text, instance_uuid):
+            if wanted(sample.at, first | place):
+                alone[first | place] = sample
+                keys.append((sample.at, first | place, index))
+    keys.sort(reverse=newest_first)
+    unpacked: dict[int, list[packing.Sample]] = {}
     found = []
-    for number, _, text, host_id in rows:
-        samples = (enumerate(packing.unpack(text)) if instance_uuid is None
-                   else packing.unpack_one(text, instance_uuid))
-        found += [_Found(sample, number << _PLACE_BITS | place, host_id)
-                  for place, sample in samples]
-    found.sort(key=lambda one: (one.sample.at, one.number),
-               reverse=newest_first)
+    for _, number, index in keys[:limit]:
+        if number not in alone:
+            if index not in unpacked:
+                unpacked[index] = packing.unpack(rows[index].samples)
+            place = number & ((1 << _PLACE_BITS) - 1)
+            alone[number] = unpacked[index][place]
+        found.append(_Found(alone[number], number, rows[index].host_id))
     return found
 
 
 def _named(session: orm.Session, found: Sequence[_Found]) -> list[Found]:
-    names: dict[int, str] = dict(map(tuple, session.execute(
-        sa.select(models.Host.id, models.Host.name).where(
-            models.Host.id.in_({one.host_id for one in found})))))
-    return [Found(one.sample, one.number, names[one.host_id])
-            for one in found]
+    names: dict[int, str] = dict(
+        map(
+            tuple,
+            session.execute(
+                sa.select(models.Host.id, models.Host.name).where(
+                    models.Host.id.in_({one.host_id for one in found})
+                )
+            ),
+        )
+    )
+    return [Found(one.sample, one.number, names[one.host_id]) for one in found]
 
 
 def position(session: orm.Session, number: int) -> tuple[float, int] | None:
     """Where in the order a sample is."""
-    text = session.execute(sa.select(_row.samples).where(
-        _row.id == number >> _PLACE_BITS)).scalar()
+    text = session.execute(
+        sa.select(_row.samples).where(_row.id == number >> _PLACE_BITS)
+    ).scalar()
     place = number & ((1 << _PLACE_BITS) - 1)
     samples = [] if text is None else packing.unpack(text)
     if place >= len(samples):
@@ -183,24 +253,38 @@ def position(session: orm.Session, number: int) -> tuple[float, int] | None:
     return samples[place].at, number
 
 
-def add(session: orm.Session,
-        batches: Mapping[tuple[int, int], Sequence[packing.Sample]]) -> None:
+def add(
+    session: orm.Session,
+    batches: Mapping[tuple[int, int], Sequence[packing.Sample]],
+) -> None:
     """Store samples, by the id of their host and their batch."""
-    rows = [{'host_id': host_id, 'batch': batch, 'at': at,
-             'count': len(those), 'samples': packing.pack(those)}
-            for (host_id, batch), samples in batches.items()
-            for at, those in packing.by_second(samples)]
+    rows = [
+        {
+            'host_id': host_id,
+            'batch': batch,
+            'at': at,
+            'count': len(those),
+            'samples': packing.pack(those),
+        }
+        for (host_id, batch), samples in batches.items()
+        for at, those in packing.by_second(samples)
+    ]
     if rows:
         session.connection().execute(_insert, rows)
 
 
-def of_batches(session: orm.Session, host_id: int, after: int,
-               last: int) -> list[Stored]:
+def of_batches(
+    session: orm.Session, host_id: int, after: int, last: int
+) -> list[Stored]:
     """Samples of batches of a host.
 
     :param after: the batch before them.
     """
-    return [Stored(at, packing.unpack(text)) for at, text in session.execute(
-        sa.select(_row.at, _row.samples).where(
-            _row.host_id == host_id, _row.batch > after,
-            _row.batch <= last))]
+    return [
+        Stored(at, packing.unpack(text))
+        for at, text in session.execute(
+            sa.select(_row.at, _row.samples).where(
+                _row.host_id == host_id, _row.batch > after, _row.batch <= last
+            )
+        )
+    ]

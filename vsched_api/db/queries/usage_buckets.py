@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rows of sums of usage: of instances, of all of a host, of its CPUs."""
 
@@ -29,8 +19,11 @@ from vsched_api.db.queries import series
 
 _row = models.UsageBucket
 
-Kind = (type[models.UsageBucket] | type[models.HostUsageBucket] |
-        type[models.HostTimeBucket])
+Kind = (
+    type[models.UsageBucket]
+    | type[models.HostUsageBucket]
+    | type[models.HostTimeBucket]
+)
 
 _KEYS: dict[ty.Any, tuple[str, ...]] = {
     _row: ('host_id', 'length_s', 'at', 'instance_uuid'),
@@ -87,16 +80,22 @@ Key = tuple[float, int, str]
 class Found(ty.NamedTuple):
     """A bucket and the host it is of."""
 
-    bucket: (models.UsageBucket | models.HostUsageBucket |
-             models.HostTimeBucket)
+    bucket: models.UsageBucket | models.HostUsageBucket | models.HostTimeBucket
     host: str
 
 
-def page(session: orm.Session, kind: Kind, length_s: int, limit: int,
-         after: series.Position | None = None, newest_first: bool = False,
-         host: str | None = None, instance_uuid: str | None = None,
-         start: float | None = None, end: float | None = None,
-         ) -> Sequence[Found]:
+def page(
+    session: orm.Session,
+    kind: Kind,
+    length_s: int,
+    limit: int,
+    after: series.Position | None = None,
+    newest_first: bool = False,
+    host: str | None = None,
+    instance_uuid: str | None = None,
+    start: float | None = None,
+    end: float | None = None,
+) -> Sequence[Found]:
     """Buckets of one length in the order of time.
 
     :param instance_uuid: only when the kind is of instances.
@@ -108,56 +107,78 @@ def page(session: orm.Session, kind: Kind, length_s: int, limit: int,
     row: ty.Any = kind
     query = series.ended(
         series.page(row, row.at, limit, after, newest_first, host),
-        row.at, start, end).where(row.length_s == length_s)
+        row.at,
+        start,
+        end,
+    ).where(row.length_s == length_s)
     if instance_uuid is not None:
         query = query.where(row.instance_uuid == instance_uuid)
     return [Found(*found) for found in session.execute(query)]
 
 
-def position(session: orm.Session, kind: Kind, number: int, length_s: int,
-             instance_uuid: str | None = None) -> series.Position | None:
+def position(
+    session: orm.Session,
+    kind: Kind,
+    number: int,
+    length_s: int,
+    instance_uuid: str | None = None,
+) -> series.Position | None:
     """Where in the order of its series a bucket is."""
     row: ty.Any = kind
     query = sa.select(row.at, row.id).where(
-        row.id == number, row.length_s == length_s)
+        row.id == number, row.length_s == length_s
+    )
     if instance_uuid is not None:
         query = query.where(row.instance_uuid == instance_uuid)
     found = session.execute(query).first()
     return None if found is None else (found[0], found[1])
 
 
-def of_host(session: orm.Session, host_id: int, length_s: int,
-            ends: Collection[float]) -> dict[Key, Sums]:
+def of_host(
+    session: orm.Session, host_id: int, length_s: int, ends: Collection[float]
+) -> dict[Key, Sums]:
     """The instances' buckets of one length that end at these moments."""
     columns = [getattr(_row, name) for name in Sums._fields]
     return {
         (at, length_s, uuid): Sums(*sums)
         for at, uuid, *sums in session.execute(
             sa.select(_row.at, _row.instance_uuid, *columns).where(
-                _row.host_id == host_id, _row.length_s == length_s,
-                _row.at.in_(ends)))}
+                _row.host_id == host_id,
+                _row.length_s == length_s,
+                _row.at.in_(ends),
+            )
+        )
+    }
 
 
-def of_cpus(session: orm.Session, host_id: int, length_s: int,
-            ends: Collection[float]) -> dict[float, TimeSums]:
+def of_cpus(
+    session: orm.Session, host_id: int, length_s: int, ends: Collection[float]
+) -> dict[float, TimeSums]:
     """What a host's CPUs did, by the moment at which the bucket ends."""
     row = models.HostTimeBucket
     columns = [getattr(row, name) for name in TimeSums._fields]
     return {
-        at: TimeSums(*sums) for at, *sums in session.execute(
+        at: TimeSums(*sums)
+        for at, *sums in session.execute(
             sa.select(row.at, *columns).where(
-                row.host_id == host_id, row.length_s == length_s,
-                row.at.in_(ends)))}
+                row.host_id == host_id,
+                row.length_s == length_s,
+                row.at.in_(ends),
+            )
+        )
+    }
 
 
-def put(session: orm.Session, kind: Kind,
-        rows: Sequence[Mapping[str, ty.Any]]) -> None:
+def put(
+    session: orm.Session, kind: Kind, rows: Sequence[Mapping[str, ty.Any]]
+) -> None:
     """Store buckets, over what is there of the same name."""
     if not rows:
         return
     connection = session.connection()
     connection.execute(
-        _upsert(connection.dialect, kind, len(rows) > 1), list(rows))
+        _upsert(connection.dialect, kind, len(rows) > 1), list(rows)
+    )
 
 
 # SQLAlchemy keeps no compiled form of these by itself, and compiling one
@@ -167,20 +188,28 @@ def _upsert(dialect: sa.Dialect, kind: Kind, many: bool) -> ty.Any:
     statement = _over(dialect.name, kind)
     table = ty.cast(sa.Table, kind.__table__)
     return statement.compile(
-        dialect=dialect, for_executemany=many, column_keys=[
-            column.name for column in table.columns if column.name != 'id'])
+        dialect=dialect,
+        for_executemany=many,
+        column_keys=[
+            column.name for column in table.columns if column.name != 'id'
+        ],
+    )
 
 
 def _over(dialect: str, kind: Kind) -> ty.Any:
     table = ty.cast(sa.Table, kind.__table__)
     key = _KEYS[kind]
-    changed = [column.name for column in table.columns
-               if column.name not in ('id', *key)]
+    changed = [
+        column.name
+        for column in table.columns
+        if column.name not in ('id', *key)
+    ]
     if dialect in ('mysql', 'mariadb'):
         put_over = mysql.insert(table)
         return put_over.on_duplicate_key_update(
-            {name: put_over.inserted[name] for name in changed})
-    other: ty.Any = (postgresql if dialect == 'postgresql' else sqlite)
+            {name: put_over.inserted[name] for name in changed}
+        )
+    other: ty.Any = postgresql if dialect == 'postgresql' else sqlite
     statement = other.insert(table)
     # What it returns nobody needs; but SQLAlchemy then sends all rows in
     # one statement, not each in its own.
@@ -190,17 +219,28 @@ def _over(dialect: str, kind: Kind) -> ty.Any:
     ).returning(table.c.id)
 
 
-def delete_before(session: orm.Session, kind: Kind, length_s: int,
-                  before: float, limit: int) -> int:
+def delete_before(
+    session: orm.Session, kind: Kind, length_s: int, before: float, limit: int
+) -> int:
     """Delete the oldest buckets of one length.
 
     :returns: how many went; fewer than ``limit`` when none is left.
     """
     row: ty.Any = kind
-    ids = session.execute(
-        sa.select(row.id).where(row.length_s == length_s, row.at < before)
-        .order_by(row.at).limit(limit)).scalars().all()
+    ids = (
+        session.execute(
+            sa.select(row.id)
+            .where(row.length_s == length_s, row.at < before)
+            .order_by(row.at)
+            .limit(limit)
+        )
+        .scalars()
+        .all()
+    )
     if ids:
-        session.execute(sa.delete(row).where(row.id.in_(ids))
-                        .execution_options(synchronize_session=False))
+        session.execute(
+            sa.delete(row)
+            .where(row.id.in_(ids))
+            .execution_options(synchronize_session=False)
+        )
     return len(ids)

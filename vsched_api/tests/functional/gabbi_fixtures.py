@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What the YAML tests run against: the API, a collector and an agent.
 
@@ -50,7 +40,15 @@ def served() -> ty.Any:
 
     gabbi asks for it when it reads the tests, long before a fixture starts.
     """
-    return lambda *arguments: _served(*arguments)
+
+    def serve(environ: ty.Any, start_response: ty.Any) -> ty.Any:
+        # gabbi makes up a host for each file.
+        _served.extensions['vsched'].conf.set_override(
+            'trusted_hosts', [environ['HTTP_HOST'].partition(':')[0]], 'api'
+        )
+        return _served(environ, start_response)
+
+    return serve
 
 
 class Agent(rpc.AgentEndpoint):
@@ -63,55 +61,99 @@ class Agent(rpc.AgentEndpoint):
 
     def on_jobs_changed(self, generation: int) -> None:
         """Do what is quick; other jobs run until they are cancelled."""
-        self._collector.on_report(messages.Report(
-            base.HOST, next(self._numbers), base.NOW, jobs=tuple(
-                messages.JobReport(order.uuid, order.attempt, *_answer(order))
-                for order in self._collector.on_jobs(base.HOST).orders)))
+        self._collector.on_report(
+            messages.Report(
+                base.HOST,
+                next(self._numbers),
+                base.NOW,
+                jobs=tuple(
+                    messages.JobReport(
+                        order.uuid, order.attempt, *_answer(order)
+                    )
+                    for order in self._collector.on_jobs(base.HOST).orders
+                ),
+            )
+        )
 
     def on_overrides_changed(self, generation: int) -> None:
         """Ask for the overrides, apply them, report."""
-        wanted = {one.instance_uuid: one for one in
-                  self._collector.on_overrides(base.HOST).overrides}
-        reports = [base.reservation(
-            uuid, source=messages.Source.OVERRIDE, since=base.NOW + 1,
-            generation=one.generation, runtime_us=one.runtime_us,
-            period_us=one.period_us, mode=one.mode, backend=one.backend,
-            enforced_backend=one.backend or 'deadline',
-            enforced_runtime_us=one.runtime_us,
-            enforced_period_us=one.period_us)
-            for uuid, one in wanted.items()]
+        wanted = {
+            one.instance_uuid: one
+            for one in self._collector.on_overrides(base.HOST).overrides
+        }
+        reports = [
+            base.reservation(
+                uuid,
+                source=messages.Source.OVERRIDE,
+                since=base.NOW + 1,
+                generation=one.generation,
+                runtime_us=one.runtime_us,
+                period_us=one.period_us,
+                mode=one.mode,
+                backend=one.backend,
+                enforced_backend=one.backend or 'deadline',
+                enforced_runtime_us=one.runtime_us,
+                enforced_period_us=one.period_us,
+            )
+            for uuid, one in wanted.items()
+        ]
         for uuid in self._applied - set(wanted):
             if uuid == PROMISED:
                 reports.append(base.reservation(uuid))
             else:
-                reports.append(base.reservation(
-                    uuid, source=messages.Source.NONE,
-                    state=messages.State.RELEASED, runtime_us=None,
-                    period_us=None, mode=None, enforced_backend=None,
-                    enforced_runtime_us=None, enforced_period_us=None))
+                reports.append(
+                    base.reservation(
+                        uuid,
+                        source=messages.Source.NONE,
+                        state=messages.State.RELEASED,
+                        runtime_us=None,
+                        period_us=None,
+                        mode=None,
+                        enforced_backend=None,
+                        enforced_runtime_us=None,
+                        enforced_period_us=None,
+                    )
+                )
         self._applied = set(wanted)
-        self._collector.on_report(messages.Report(
-            base.HOST, next(self._numbers), base.NOW,
-            reservations=tuple(reports), balloons=tuple(
-                self._balloons(self._collector.on_overrides(
-                    base.HOST).balloons))))
+        self._collector.on_report(
+            messages.Report(
+                base.HOST,
+                next(self._numbers),
+                base.NOW,
+                reservations=tuple(reports),
+                balloons=tuple(
+                    self._balloons(
+                        self._collector.on_overrides(base.HOST).balloons
+                    )
+                ),
+            )
+        )
 
-    def _balloons(self, orders: ty.Iterable[balloons.BalloonOrder],
-                  ) -> ty.Iterator[balloons.BalloonReport]:
+    def _balloons(
+        self, orders: ty.Iterable[balloons.BalloonOrder]
+    ) -> ty.Iterator[balloons.BalloonReport]:
         wanted = {one.instance_uuid: one for one in orders}
         one = wanted.get(PLAIN)
         if one is None:
             yield balloon_reports.report(PLAIN, vcpus=2, online_vcpus=2)
         elif one.target_vcpus is None:
             yield balloon_reports.report(
-                PLAIN, vcpus=2, online_vcpus=2, generation=one.generation,
-                order_state=balloons.OrderState.APPLIED)
+                PLAIN,
+                vcpus=2,
+                online_vcpus=2,
+                generation=one.generation,
+                order_state=balloons.OrderState.APPLIED,
+            )
         else:
             yield balloon_reports.report(
-                PLAIN, state=balloons.BalloonState.MANUAL, vcpus=2,
-                online_vcpus=one.target_vcpus, generation=one.generation,
+                PLAIN,
+                state=balloons.BalloonState.MANUAL,
+                vcpus=2,
+                online_vcpus=one.target_vcpus,
+                generation=one.generation,
                 cause='an operator ordered 1 vCPU',
-                order_state=balloons.OrderState.APPLIED)
+                order_state=balloons.OrderState.APPLIED,
+            )
 
 
 def _answer(order: messages.JobOrder) -> tuple[ty.Any, ...]:
@@ -140,20 +182,23 @@ class Api(fixture.GabbiFixture):
             collector = endpoint.Collector(conf, now=lambda: now)
             self._test.addCleanup(collector.database.dispose)
             _fill(collector)
-            rollups.fold(collector.database,
-                         conf.collector.usage_fold_chunk_rows)
+            rollups.fold(
+                collector.database, conf.collector.usage_fold_chunk_rows
+            )
             late = endpoint.Collector(conf, now=lambda: now - 90)
             self._test.addCleanup(late.database.dispose)
             late.on_report(messages.Report('node3', 1, base.NOW - 60))
             transport = rpc.get_transport(conf, 'fake://')
             server = rpc.get_server(
-                transport, rpc.AGENT_TOPIC, base.HOST, [Agent(collector)])
+                transport, rpc.AGENT_TOPIC, base.HOST, [Agent(collector)]
+            )
             server.start()
             self._test.addCleanup(server.wait)
             self._test.addCleanup(server.stop)
             _served = app.create_app(conf, transport, now=lambda: now)
             self._test.addCleanup(
-                _served.extensions['vsched'].database.dispose)
+                _served.extensions['vsched'].database.dispose
+            )
         except BaseException:
             self._test.doCleanups()
             raise
@@ -164,83 +209,165 @@ class Api(fixture.GabbiFixture):
 
 
 def _fill(collector: endpoint.Collector) -> None:
-    collector.on_report(messages.Report(
-        base.HOST, 1, base.NOW, host_info=base.host_info(backends=(
-            messages.BackendInfo('deadline', True),
-            messages.BackendInfo('cfs', True),
-            messages.BackendInfo('rtds', False, ('not a Xen host',)))),
-        instances=(
-            messages.InstanceInfo(PROMISED, 'promised', 1),
-            messages.InstanceInfo(PLAIN, 'plain', 2),
-            messages.InstanceInfo(REFUSED, 'refused', 4)),
-        reservations=(
-            base.reservation(PROMISED),
-            base.reservation(
-                REFUSED, vcpus=4, state=messages.State.REFUSED,
-                runtime_us=16_000, enforced_backend=None,
-                enforced_runtime_us=None, enforced_period_us=None,
-                code='vsched.reservation.does_not_fit',
-                detail='bandwidth: 3800 mcpu needed exceed 1800 mcpu '
-                       'allowed',
-                figures={'needed_mcpu': 3800, 'bound_mcpu': 1800})),
-        usage=[base.sample(PROMISED, base.NOW + second, guest_us=guest_us)
-               for second, guest_us in enumerate(
-                   (600_000, 612_000, 588_000, 600_000))] + [
-            base.sample(PLAIN, base.NOW, guest_us=900_000, wait_us=700_000,
-                        promised_us=None, direct_us=40_000,
-                        direct_wait_us=3_000, shared_us=5_000, wakeups=900,
-                        net_rx_packets=1_200, net_tx_packets=1_100,
-                        disk_read_requests=30, disk_write_requests=20)],
-        host_usage=[base.host_usage(base.NOW + second)
-                    for second in range(3)],
-        events=(
-            base.event(base.NOW - 20, uuid='a' * 8 + '-0000-4000-8000-' +
-                       '0' * 12),
-            base.event(
-                base.NOW - 10, uuid='b' * 8 + '-0000-4000-8000-' + '0' * 12,
-                code='vsched.reservation.does_not_fit',
-                severity=messages.Severity.WARNING, instance_uuid=REFUSED,
-                detail='3800 mcpu needed exceed 1800 mcpu allowed',
-                figures={'needed_mcpu': 3800}),
-            base.event(
-                base.NOW, uuid='c' * 8 + '-0000-4000-8000-' + '0' * 12,
-                code='vsched.drift.repaired', instance_uuid=PROMISED,
-                severity=messages.Severity.WARNING,
-                detail='vCPU 0 had policy 0')),
-        error_profiles=(
-            _profile(1), _profile(2, notes=('cfs: not measured',)),
-            _profile(1, source=profiles.ProfileSource.LIVE)),
-        overhead_profiles=(overhead_profiles.profile(),),
-        balloons=(
-            balloon_reports.report(PLAIN, vcpus=2, online_vcpus=2),
-            balloon_reports.report(
-                REFUSED, state=balloons.BalloonState.KEPT, online_vcpus=3,
-                min_vcpus=2, floor_vcpus=3, cause='it waited',
-                cpus=(0, 1, 2), not_before=base.NOW + 60)),
-        all_balloons=True, balloon_changes=(
-            balloon_reports.change(
-                PLAIN, uuid=ENDED, started_at=base.NOW - 600,
-                ended_at=base.NOW - 540, vcpus=2, before_vcpus=2,
-                outcome=balloons.Outcome.REVERTED,
-                detail='its progress counter did not grow'),
-            balloon_reports.change(
-                REFUSED, uuid=LASTING, started_at=base.NOW - 60,
-                online_vcpus=3, outcome=balloons.Outcome.KEPT))))
-    collector.on_report(messages.Report(
-        'node2', 1, base.NOW, host_info=base.host_info(
-            backends=(messages.BackendInfo(
-                'deadline', False, ('sched_rt_runtime_us is 0',)),
-                messages.BackendInfo('cfs', True))),
-        instances=(messages.InstanceInfo(ELSEWHERE, 'elsewhere', 1),),
-        reservations=(base.reservation(
-            ELSEWHERE, state=messages.State.DEGRADED,
-            enforced_backend='cfs', code='vsched.backend.unavailable',
-            detail='deadline can not be used'),)))
+    collector.on_report(
+        messages.Report(
+            base.HOST,
+            1,
+            base.NOW,
+            host_info=base.host_info(
+                backends=(
+                    messages.BackendInfo('deadline', True),
+                    messages.BackendInfo('cfs', True),
+                    messages.BackendInfo('rtds', False, ('not a Xen host',)),
+                )
+            ),
+            instances=(
+                messages.InstanceInfo(PROMISED, 'promised', 1),
+                messages.InstanceInfo(PLAIN, 'plain', 2),
+                messages.InstanceInfo(REFUSED, 'refused', 4),
+            ),
+            reservations=(
+                base.reservation(PROMISED),
+                base.reservation(
+                    REFUSED,
+                    vcpus=4,
+                    state=messages.State.REFUSED,
+                    runtime_us=16_000,
+                    enforced_backend=None,
+                    enforced_runtime_us=None,
+                    enforced_period_us=None,
+                    code='vsched.reservation.does_not_fit',
+                    detail='bandwidth: 3800 mcpu needed exceed 1800 mcpu '
+                    'allowed',
+                    figures={'needed_mcpu': 3800, 'bound_mcpu': 1800},
+                ),
+            ),
+            usage=tuple(
+                [
+                    base.sample(PROMISED, base.NOW + second, guest_us=guest_us)
+                    for second, guest_us in enumerate(
+                        (600_000, 612_000, 588_000, 600_000)
+                    )
+                ]
+                + [
+                    base.sample(
+                        PLAIN,
+                        base.NOW,
+                        guest_us=900_000,
+                        wait_us=700_000,
+                        promised_us=None,
+                        direct_us=40_000,
+                        direct_wait_us=3_000,
+                        shared_us=5_000,
+                        wakeups=900,
+                        net_rx_packets=1_200,
+                        net_tx_packets=1_100,
+                        disk_read_requests=30,
+                        disk_write_requests=20,
+                    )
+                ]
+            ),
+            host_usage=tuple(
+                base.host_usage(base.NOW + second) for second in range(3)
+            ),
+            events=(
+                base.event(
+                    base.NOW - 20, uuid='a' * 8 + '-0000-4000-8000-' + '0' * 12
+                ),
+                base.event(
+                    base.NOW - 10,
+                    uuid='b' * 8 + '-0000-4000-8000-' + '0' * 12,
+                    code='vsched.reservation.does_not_fit',
+                    severity=messages.Severity.WARNING,
+                    instance_uuid=REFUSED,
+                    detail='3800 mcpu needed exceed 1800 mcpu allowed',
+                    figures={'needed_mcpu': 3800},
+                ),
+                base.event(
+                    base.NOW,
+                    uuid='c' * 8 + '-0000-4000-8000-' + '0' * 12,
+                    code='vsched.drift.repaired',
+                    instance_uuid=PROMISED,
+                    severity=messages.Severity.WARNING,
+                    detail='vCPU 0 had policy 0',
+                ),
+            ),
+            error_profiles=(
+                _profile(1),
+                _profile(2, notes=('cfs: not measured',)),
+                _profile(1, source=profiles.ProfileSource.LIVE),
+            ),
+            overhead_profiles=(overhead_profiles.profile(),),
+            balloons=(
+                balloon_reports.report(PLAIN, vcpus=2, online_vcpus=2),
+                balloon_reports.report(
+                    REFUSED,
+                    state=balloons.BalloonState.KEPT,
+                    online_vcpus=3,
+                    min_vcpus=2,
+                    floor_vcpus=3,
+                    cause='it waited',
+                    cpus=(0, 1, 2),
+                    not_before=base.NOW + 60,
+                ),
+            ),
+            all_balloons=True,
+            balloon_changes=(
+                balloon_reports.change(
+                    PLAIN,
+                    uuid=ENDED,
+                    started_at=base.NOW - 600,
+                    ended_at=base.NOW - 540,
+                    vcpus=2,
+                    before_vcpus=2,
+                    outcome=balloons.Outcome.REVERTED,
+                    detail='its progress counter did not grow',
+                ),
+                balloon_reports.change(
+                    REFUSED,
+                    uuid=LASTING,
+                    started_at=base.NOW - 60,
+                    online_vcpus=3,
+                    outcome=balloons.Outcome.KEPT,
+                ),
+            ),
+        )
+    )
+    collector.on_report(
+        messages.Report(
+            'node2',
+            1,
+            base.NOW,
+            host_info=base.host_info(
+                backends=(
+                    messages.BackendInfo(
+                        'deadline', False, ('sched_rt_runtime_us is 0',)
+                    ),
+                    messages.BackendInfo('cfs', True),
+                )
+            ),
+            instances=(messages.InstanceInfo(ELSEWHERE, 'elsewhere', 1),),
+            reservations=(
+                base.reservation(
+                    ELSEWHERE,
+                    state=messages.State.DEGRADED,
+                    enforced_backend='cfs',
+                    code='vsched.backend.unavailable',
+                    detail='deadline can not be used',
+                ),
+            ),
+        )
+    )
 
 
 def _profile(version: int, **changes: ty.Any) -> profiles.ErrorProfile:
     source = changes.get('source', profiles.ProfileSource.BENCHMARK)
     return error_profiles.full(
-        windows=180, shares_ppm=(10_000, 500_000), version=version,
+        windows=180,
+        shares_ppm=(10_000, 500_000),
+        version=version,
         uuid='%08d-%04d-4000-8000-%012d' % (version, source == 'live', 0),
-        started_at=base.NOW - 3600, finished_at=base.NOW - 60, **changes)
+        started_at=base.NOW - 3600,
+        finished_at=base.NOW - 60,
+        **changes,
+    )

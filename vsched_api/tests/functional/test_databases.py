@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The suites that pass on SQLite pass on servers too."""
 
@@ -17,10 +7,13 @@ from vsched_api.tests import databases
 from vsched_api.tests.suites import balloons
 from vsched_api.tests.suites import concurrency
 from vsched_api.tests.suites import evaluations
+from vsched_api.tests.suites import fuzzing
 from vsched_api.tests.suites import gathering
+from vsched_api.tests.suites import host_lives
 from vsched_api.tests.suites import inspection
 from vsched_api.tests.suites import jobs
 from vsched_api.tests.suites import migrations
+from vsched_api.tests.suites import numbering
 from vsched_api.tests.suites import overrides
 from vsched_api.tests.suites import profiles
 from vsched_api.tests.suites import reports
@@ -207,5 +200,53 @@ class TestBalloonsOnPostgreSQL(balloons.Balloons, base.TestCase):
 
 class TestBalloonsOnMariaDB(balloons.Balloons, base.TestCase):
     """Balloons told and ordered of."""
+
+    kind = databases.MariaDB
+
+
+class TestNumberingOnPostgreSQL(numbering.Numbering, base.TestCase):
+    """Numbers of batches."""
+
+    kind = databases.PostgreSQL
+
+
+class TestNumberingOnMariaDB(numbering.Numbering, base.TestCase):
+    """Numbers of batches."""
+
+    kind = databases.MariaDB
+
+
+class TestFuzzingOnPostgreSQL(fuzzing.Fuzzing, base.TestCase):
+    """Requests made from routes and schemas."""
+
+    kind = databases.PostgreSQL
+
+
+class TestFuzzingOnMariaDB(fuzzing.Fuzzing, base.TestCase):
+    """Requests made from routes and schemas."""
+
+    kind = databases.MariaDB
+
+
+class TestClocksOnPostgreSQL(host_lives.Clocks, base.TestCase):
+    """Clocks of hosts that are wrong."""
+
+    kind = databases.PostgreSQL
+
+
+class TestClocksOnMariaDB(host_lives.Clocks, base.TestCase):
+    """Clocks of hosts that are wrong."""
+
+    kind = databases.MariaDB
+
+
+class TestDeletionOnPostgreSQL(host_lives.Deletion, base.TestCase):
+    """Deleting hosts."""
+
+    kind = databases.PostgreSQL
+
+
+class TestDeletionOnMariaDB(host_lives.Deletion, base.TestCase):
+    """Deleting hosts."""
 
     kind = databases.MariaDB

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A thousand batches, many of them sent again and again."""
 
@@ -26,6 +16,9 @@ BATCHES = 1000
 SAMPLES = 3
 SEED = 20260715
 
+#: Before the clocks of real services.
+PAST = 1_750_000_000.0
+
 
 class ExactlyOnce:
     """To be mixed into a test case."""
@@ -33,12 +26,16 @@ class ExactlyOnce:
     def test_every_sample_is_stored_once(self):
         many = base.uuids(SAMPLES)
         chance = random.Random(SEED)
-        batches = [messages.Report(
-            base.HOST, number, base.NOW + number,
-            usage=tuple(base.sample(one, base.NOW + number)
-                        for one in many),
-            events=(base.event(base.NOW + number),))
-            for number in range(1, BATCHES + 1)]
+        batches = [
+            messages.Report(
+                base.HOST,
+                number,
+                PAST + number,
+                usage=tuple(base.sample(one, PAST + number) for one in many),
+                events=(base.event(PAST + number),),
+            )
+            for number in range(1, BATCHES + 1)
+        ]
         collectors = [self.collector() for _ in range(2)]
         replies = collections.Counter()
         sent = 0
@@ -50,13 +47,15 @@ class ExactlyOnce:
             again = [batch] * chance.choice((0, 0, 0, 1, 2))
             if number and chance.random() < 0.1:
                 again.append(batches[chance.randrange(number)])
-            threads = [threading.Thread(
-                target=chance.choice(collectors).on_report, args=(one,))
-                for one in again]
+            threads = [
+                threading.Thread(
+                    target=chance.choice(collectors).on_report, args=(one,)
+                )
+                for one in again
+            ]
             for thread in threads:
                 thread.start()
-            replies[chance.choice(collectors).on_report(
-                batch).duplicate] += 1
+            replies[chance.choice(collectors).on_report(batch).duplicate] += 1
             for thread in threads:
                 thread.join()
             sent += 1 + len(again)
@@ -64,14 +63,19 @@ class ExactlyOnce:
         self.assertEqual(BATCHES, sum(replies.values()))
         stored = collections.Counter(
             (sample.instance_uuid, sample.at)
-            for sample in usage.page(self.database, 10 * BATCHES))
+            for sample in usage.page(self.database, 10 * BATCHES)
+        )
         self.assertEqual(
             {(one, batch.at): 1 for one in many for batch in batches},
-            dict(stored))
+            dict(stored),
+        )
         self.assertEqual(
             sorted(batch.events[0].uuid for batch in batches),
-            sorted(event.uuid for event in
-                   events.page(self.database, 10 * BATCHES)))
+            sorted(
+                event.uuid
+                for event in events.page(self.database, 10 * BATCHES)
+            ),
+        )
 
 
 class TestExactlyOnceOnSQLite(ExactlyOnce, base.TestCase):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A database that goes away, and comes back."""
 
@@ -31,12 +21,16 @@ class Outages:
         url = sa.make_url(self.conf.database.connection)
         self.door = doors.Door((url.host, url.port))
         self.addCleanup(self.door.shut)
-        self.conf.set_override('connection', url.set(
-            host='127.0.0.1', port=self.door.port).render_as_string(
-                hide_password=False), 'database')
+        self.conf.set_override(
+            'connection',
+            url.set(host='127.0.0.1', port=self.door.port).render_as_string(
+                hide_password=False
+            ),
+            'database',
+        )
 
     def test_requests_fail_clearly_and_then_succeed(self):
-        one, = base.uuids(1)
+        (one,) = base.uuids(1)
         self.door.open()
         self.agent().first(one)
         http = self.client()
@@ -45,19 +39,24 @@ class Outages:
         for _ in range(2):
             self.door.shut()
             for answer in (
-                    http.get(path), http.get('/healthcheck'),
-                    http.patch(path, json={'runtime_us': 6_000})):
+                http.get(path),
+                http.get('/readiness'),
+                http.patch(path, json={'runtime_us': 6_000}),
+            ):
                 self.assertEqual(503, answer.status_code)
                 self.assertEqual('5', answer.headers['Retry-After'])
-                self.assertEqual(errors.Code.DATABASE_UNAVAILABLE,
-                                 answer.json['errors'][0]['code'])
+                self.assertEqual(
+                    errors.Code.DATABASE_UNAVAILABLE,
+                    answer.json['errors'][0]['code'],
+                )
             # What needs no database is served all the time.
             self.assertEqual(200, http.get('/').status_code)
             self.door.open()
             # The first request after it is back already succeeds.
             self.assertEqual(200, http.get(path).status_code)
             self.assertEqual(
-                202, http.patch(path, json={'runtime_us': 6_000}).status_code)
+                202, http.patch(path, json={'runtime_us': 6_000}).status_code
+            )
 
     def test_services_start_before_their_database(self):
         http, agent = self.client(), self.agent()
@@ -68,18 +67,24 @@ class Outages:
         self.assertFalse(agent.first().duplicate)
 
     def test_a_batch_is_stored_once_however_often_it_was_sent(self):
-        one, = base.uuids(1)
+        (one,) = base.uuids(1)
         collector = self.collector()
         self.door.open()
         for number in range(1, 13):
             report = messages.Report(
-                base.HOST, number, base.NOW + number,
-                usage=(base.sample(one, base.NOW + number),))
+                base.HOST,
+                number,
+                base.NOW + number,
+                usage=(base.sample(one, base.NOW + number),),
+            )
             if number % 3 == 0:
                 self.door.shut()
                 for _ in range(2):
-                    self.assertRaises(db_errors.DatabaseUnavailable,
-                                      collector.on_report, report)
+                    self.assertRaises(
+                        db_errors.DatabaseUnavailable,
+                        collector.on_report,
+                        report,
+                    )
                 self.door.open()
             self.assertFalse(collector.on_report(report).duplicate)
             if number % 4 == 0:
@@ -87,15 +92,17 @@ class Outages:
                 self.assertTrue(collector.on_report(report).duplicate)
         self.assertEqual(
             [base.NOW + number for number in range(1, 13)],
-            [sample.at for sample in usage.page(self.database, 100)])
+            [sample.at for sample in usage.page(self.database, 100)],
+        )
 
     def test_a_lost_commit_is_all_or_nothing(self):
-        one, = base.uuids(1)
+        (one,) = base.uuids(1)
         collector = self.collector()
         self.door.open()
         collector.on_report(messages.Report(base.HOST, 1, base.NOW))
         report = messages.Report(
-            base.HOST, 2, base.NOW, usage=(base.sample(one),) * 50)
+            base.HOST, 2, base.NOW, usage=(base.sample(one),) * 50
+        )
 
         # The connection breaks between the inserts and the commit.
         def cut(connection):
@@ -103,8 +110,9 @@ class Outages:
 
         engine = collector.database._engines[0]
         sa.event.listen(engine, 'commit', cut)
-        self.assertRaises(db_errors.DatabaseUnavailable,
-                          collector.on_report, report)
+        self.assertRaises(
+            db_errors.DatabaseUnavailable, collector.on_report, report
+        )
         sa.event.remove(engine, 'commit', cut)
         self.door.open()
         self.assertEqual([], usage.page(self.database, 100))

@@ -1,17 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The services as operators run them: processes with options in files."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -20,18 +11,28 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
+import time
 import urllib.parse
 
+import fixtures
+from testtools import content
+
+from vsched_api.operations import host_keys
 from vsched_api.operations import hosts
 from vsched_api.tests import base
 from vsched_api.tests import databases
+from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
+from vsched_lib.tests import bus_keys
 from vsched_lib.tests import rabbitmq
 
 PATIENCE_S = 60
-ROOT = os.path.abspath(os.path.join(
-    os.path.dirname(__file__), '..', '..', '..'))
+ROOT = os.path.abspath(
+    os.path.join(os.path.dirname(__file__), '..', '..', '..')
+)
 UWSGI_OPTIONS = os.path.join(ROOT, 'etc', 'vsched', 'vsched-api-uwsgi.ini')
 
 
@@ -43,17 +44,30 @@ class Process(base.TestCase):
     def setUp(self):
         super().setUp()
         self.bus = rabbitmq.make_vhost(self)
+        self.master = bus_keys.write(
+            self.useFixture(fixtures.TempDir()).path,
+            'master.key',
+            bus_keys.MASTER,
+        )
         self.options = databases.write(
-            self, '[DEFAULT]\ntransport_url = %s\n'
+            self,
+            '[DEFAULT]\ntransport_url = %s\n'
             '[api]\nauth_strategy = noauth\n'
-            '[database]\nconnection = %s\n' % (
-                self.bus, self.conf.database.connection))
+            '[bus]\nmaster_key_file = %s\n'
+            '[database]\nconnection = %s\n'
+            % (self.bus, self.master, self.conf.database.connection),
+        )
 
     def start(self, *command, **more):
         process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            **more)
+            command,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            **more,
+        )
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -68,9 +82,9 @@ class Process(base.TestCase):
                 return ''.join(lines)
         self.fail('it ended: ' + ''.join(lines))
 
-    def end(self, process):
+    def end(self, process, number=signal.SIGTERM):
         """Ask it to end; what it still says."""
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         said = process.communicate(timeout=PATIENCE_S)[0]
         self.assertEqual(0, process.returncode, said)
         return said
@@ -81,29 +95,98 @@ class TestCollector(Process):
 
     def test_it_stores_reports_until_it_is_asked_to_end(self):
         process = self.start(
-            sys.executable, '-W', 'ignore', '-m',
-            'vsched_api.cmd.collector', '--config-file', self.options)
+            sys.executable,
+            '-W',
+            'ignore',
+            '-m',
+            'vsched_api.cmd.collector',
+            '--config-file',
+            self.options,
+        )
         said = self.read_until(process, 'takes reports')
         transport = rpc.get_transport(self.conf, self.bus)
         self.addCleanup(transport.cleanup)
-        reply = rpc.CollectorClient(transport, PATIENCE_S).report(
-            messages.Report(base.HOST, 1, base.NOW))
-        self.assertFalse(reply.duplicate)
+        self.assertFalse(self.report(transport).duplicate)
         said += self.end(process)
         self.assertIn('stops', said)
         self.assertNotIn('Traceback', said)
         self.assertNotIn('guest:guest', said)
         self.assertEqual(
-            1, hosts.get(self.database, base.HOST, 0, 1).last_batch)
+            1, hosts.get(self.database, base.HOST, 0, 1).last_batch
+        )
+
+    def test_it_finishes_when_it_is_interrupted(self):
+        process = self.start(
+            sys.executable,
+            '-W',
+            'ignore',
+            '-m',
+            'vsched_api.cmd.collector',
+            '--config-file',
+            self.options,
+        )
+        self.read_until(process, 'takes reports')
+        said = self.end(process, signal.SIGINT)
+        self.assertIn('stops', said)
+        self.assertNotIn('Traceback', said)
+
+    def test_it_reads_its_options_again(self):
+        process = self.start(
+            sys.executable,
+            '-W',
+            'ignore',
+            '-m',
+            'vsched_api.cmd.collector',
+            '--config-file',
+            self.options,
+        )
+        said = self.read_until(process, 'takes reports')
+        with open(self.options) as file:
+            text = file.read()
+        for more, word in (
+            ('', 'was read again'),
+            ('[collector\n', 'stays as it was'),
+            ('[collector]\npurge_chunk_rows = -1\n', 'stays as it was'),
+            ('[collector]\npurge_chunk_rows = 77\n', 'was read again'),
+        ):
+            with open(self.options, 'w') as file:
+                file.write(
+                    text.replace('[DEFAULT]\n', '[DEFAULT]\ndebug = true\n')
+                    + more
+                )
+            process.send_signal(signal.SIGHUP)
+            said += self.read_until(process, word)
+        transport = rpc.get_transport(self.conf, self.bus)
+        self.addCleanup(transport.cleanup)
+        # It serves as before, and says more.
+        self.report(transport)
+        said += self.read_until(process, 'batch 1 stored')
+        self.end(process)
+        self.assertNotIn('Traceback', said)
+
+    def report(self, transport):
+        host_keys.issue(self.database, base.HOST, base.NOW)
+        return rpc.CollectorClient(
+            transport, PATIENCE_S, bus_keys.signer(base.HOST)
+        ).report(messages.Report(base.HOST, 1, 1_750_000_000.0))
 
     def test_it_can_be_asked_to_end_while_its_broker_is_away(self):
         self.options = databases.write(
-            self, '[DEFAULT]\ntransport_url = rabbit://127.0.0.1:1\n'
-            '[database]\nconnection = %s\n' % (
-                self.conf.database.connection))
+            self,
+            '[DEFAULT]\ntransport_url = rabbit://127.0.0.1:1\n'
+            '[bus]\nmaster_key_file = %s\n'
+            '[database]\nconnection = %s\n'
+            % (self.master, self.conf.database.connection),
+        )
         process = self.start(
-            sys.executable, '-W', 'ignore', '-m',
-            'vsched_api.cmd.collector', '--config-file', self.options)
+            sys.executable,
+            '-W',
+            'ignore',
+            '-m',
+            'vsched_api.cmd.collector',
+            '--config-file',
+            self.options,
+        )
         self.read_until(process, 'Connection refused')
         self.end(process)
 
@@ -114,7 +197,8 @@ class TestUwsgi(Process):
     def setUp(self):
         super().setUp()
         self.uwsgi = shutil.which('uwsgi') or os.path.join(
-            os.path.dirname(sys.executable), 'uwsgi')
+            os.path.dirname(sys.executable), 'uwsgi'
+        )
         if not os.path.exists(self.uwsgi):
             self.skipTest('uwsgi is missing')
         with socket.create_server(('127.0.0.1', 0)) as probe:
@@ -122,45 +206,174 @@ class TestUwsgi(Process):
 
     def request(self, method, path, **body):
         connection = http.client.HTTPConnection(
-            '127.0.0.1', self.port, timeout=PATIENCE_S)
+            '127.0.0.1', self.port, timeout=PATIENCE_S
+        )
         try:
             connection.request(
-                method, path, json.dumps(body) if body else None,
-                {'Content-Type': 'application/json'} if body else {})
+                method,
+                path,
+                json.dumps(body) if body else None,
+                {'Content-Type': 'application/json'} if body else {},
+            )
             answer = connection.getresponse()
-            return answer.status, answer.headers, json.loads(answer.read())
+            content = answer.read()
+            if answer.headers.get_content_type() == 'application/json':
+                content = json.loads(content)
+            return answer.status, answer.headers, content
         finally:
             connection.close()
 
-    def test_it_serves_until_it_is_asked_to_end(self):
-        one, = base.uuids(1)
-        self.agent().first(one)
+    def serve(self):
+        """Start it; the process, and what it said."""
+        folder = tempfile.mkdtemp(prefix='vsched-test-')
+        self.addCleanup(shutil.rmtree, folder)
         process = self.start(
-            self.uwsgi, '--ini', UWSGI_OPTIONS,
-            '--pythonpath', ROOT,
-            env={**os.environ, 'OS_VSCHED_CONFIG_FILES': self.options,
-                 'VSCHED_API_ADDRESS': '127.0.0.1:%d' % self.port,
-                 'PYTHONWARNINGS': 'ignore',
-                 **_virtual_environment()})
-        said = self.read_until(process, 'master-start')
-        status, headers, found = self.request('GET', '/healthcheck')
+            self.uwsgi,
+            '--ini',
+            UWSGI_OPTIONS,
+            '--pythonpath',
+            ROOT,
+            env={
+                **os.environ,
+                'OS_VSCHED_CONFIG_FILES': self.options,
+                'VSCHED_API_ADDRESS': '127.0.0.1:%d' % self.port,
+                'VSCHED_API_SOCKET': os.path.join(folder, 'uwsgi.sock'),
+                'PYTHONWARNINGS': 'ignore',
+                **_virtual_environment(),
+            },
+        )
+        return process, self.read_until(process, 'master-start')
+
+    def test_it_serves_until_it_is_asked_to_end(self):
+        (one,) = base.uuids(1)
+        self.agent().first(one)
+        process, said = self.serve()
+        self.assertEqual(200, self.request('GET', '/healthcheck')[0])
+        status, headers, found = self.request('GET', '/readiness')
         self.assertEqual((200, 'ok'), (status, found['database']))
         self.assertTrue(headers['X-Openstack-Request-Id'])
         status, _, found = self.request(
-            'PATCH', '/v1/reservations/' + one, runtime_us=6_000)
-        self.assertEqual((202, 'pending'), (
-            status, found['reservation']['state']))
-        self.assertEqual(400, self.request(
-            'PATCH', '/v1/reservations/' + one, runtime_us=-1)[0])
-        self.assertEqual(413, self.request(
-            'PATCH', '/v1/reservations/' + one, mode='x' * 70_000)[0])
+            'PATCH', '/v1/reservations/' + one, runtime_us=6_000
+        )
+        self.assertEqual(
+            (202, 'pending'), (status, found['reservation']['state'])
+        )
+        self.assertEqual(
+            400,
+            self.request('PATCH', '/v1/reservations/' + one, runtime_us=-1)[0],
+        )
+        self.assertEqual(
+            413,
+            self.request(
+                'PATCH', '/v1/reservations/' + one, mode='x' * 70_000
+            )[0],
+        )
         link = self.request('GET', '/v1/hosts?limit=1')[2]['links'][0]
         self.assertEqual(
             '127.0.0.1:%d' % self.port,
-            urllib.parse.urlsplit(link['href']).netloc)
+            urllib.parse.urlsplit(link['href']).netloc,
+        )
         said += self.end(process)
         self.assertNotIn('Traceback', said)
         self.assertNotIn('guest:guest', said)
+
+    def test_it_reads_its_options_again(self):
+        self.agent().first()
+        self.agent('node2').first()
+        process, _ = self.serve()
+        self.assertEqual(2, len(self.request('GET', '/v1/hosts')[2]['hosts']))
+        with open(self.options, 'a') as file:
+            file.write('[api]\nmax_limit = 1\n')
+        process.send_signal(signal.SIGHUP)
+        until = time.monotonic() + PATIENCE_S
+        while len(self.request('GET', '/v1/hosts')[2]['hosts']) != 1:
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.1)
+        self.assertIsNone(process.poll())
+        self.end(process)
+
+    def connect(self, head):
+        connection = socket.create_connection(
+            ('127.0.0.1', self.port), timeout=PATIENCE_S
+        )
+        self.addCleanup(connection.close)
+        connection.sendall(head)
+        return connection
+
+    def dribble(self, connections, ended):
+        """Send a byte on each, again and again."""
+        while not ended.wait(0.2):
+            for connection in connections:
+                with contextlib.suppress(OSError):
+                    connection.sendall(b'x')
+
+    def test_slow_clients_hold_nobody_up(self):
+        (one,) = base.uuids(1)
+        self.agent().first(one)
+        self.serve()
+        slow = [
+            self.connect(
+                b'GET /healthcheck HTTP/1.1\r\nHost: localhost\r\nX-Slow: '
+            )
+            for _ in range(25)
+        ]
+        slow += [
+            self.connect(
+                b'PATCH /v1/reservations/%s HTTP/1.1\r\nHost: localhost\r\n'
+                b'Content-Type: application/json\r\n'
+                b'Content-Length: 5000\r\n\r\n' % one.encode()
+            )
+            for _ in range(25)
+        ]
+        ended = threading.Event()
+        feeding = threading.Thread(target=self.dribble, args=(slow, ended))
+        feeding.start()
+        self.addCleanup(feeding.join)
+        self.addCleanup(ended.set)
+        # Longer than a body may take: the first that wait are refused, and
+        # others take their place.
+        longest_s, until = 0.0, time.monotonic() + 15
+        while time.monotonic() < until:
+            began = time.monotonic()
+            for path in ('/healthcheck', '/readiness', '/v1/hosts'):
+                self.assertEqual(200, self.request('GET', path)[0])
+            longest_s = max(longest_s, time.monotonic() - began)
+            time.sleep(0.1)
+        self.addDetail('longest_s', content.text_content(str(longest_s)))
+        # Before, they waited for 40 s. The bound is far from both.
+        self.assertLess(longest_s, 10)
+
+    def test_a_body_of_100_mb_is_answered(self):
+        self.serve()
+        head = (
+            b'POST /v1/reservations HTTP/1.1\r\nHost: localhost\r\n'
+            b'Content-Type: application/json\r\n'
+            b'Content-Length: 100000000\r\n'
+        )
+        # A client that asks first.
+        connection = self.connect(head + b'Expect: 100-continue\r\n\r\n')
+        self.assertIn(b' 413 ', self.answer(connection))
+        # One that sends all of it before it listens.
+        connection = self.connect(head + b'\r\n')
+        for _ in range(100):
+            connection.sendall(b' ' * 1_000_000)
+        found = self.answer(connection)
+        self.assertIn(b' 413 ', found)
+        self.assertIn(errors.Code.TOO_LARGE.encode(), found)
+
+    def test_long_headers_are_answered(self):
+        self.serve()
+        connection = self.connect(
+            b'GET /v1/hosts HTTP/1.1\r\nHost: localhost\r\nX-Long: %s'
+            b'\r\n\r\n' % (b'x' * 20_000)
+        )
+        self.assertIn(b' 431 ', self.answer(connection))
+
+    def answer(self, connection):
+        found = b''
+        while chunk := connection.recv(65536):
+            found += chunk
+        return found
 
 
 def _virtual_environment():

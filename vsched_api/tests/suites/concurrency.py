@@ -1,19 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Changes and reports at the same moment: on every database alike."""
 
 import threading
 
+from vsched_api.operations import errors
+from vsched_api.operations import reservations as reservation_operations
 from vsched_api.tests import base
 from vsched_api.tests.suites import reservations
 
@@ -32,8 +24,9 @@ class Concurrency(reservations.Changes):
             start.wait()
             for number in range(rounds):
                 try:
-                    generations.append(self.change(
-                        uuid, runtime_us=1_000 + number).generation)
+                    generations.append(
+                        self.change(uuid, runtime_us=1_000 + number).generation
+                    )
                 except Exception as error:
                     failed.append(error)
 
@@ -42,13 +35,17 @@ class Concurrency(reservations.Changes):
             start.wait()
             for number in range(rounds):
                 try:
-                    generations.append(self.change(
-                        many[0], period_us=30_000 + number).generation)
+                    generations.append(
+                        self.change(
+                            many[0], period_us=30_000 + number
+                        ).generation
+                    )
                 except Exception as error:
                     failed.append(error)
 
-        threads = [threading.Thread(target=work, args=(one,))
-                   for one in many] + [threading.Thread(target=fields)]
+        threads = [
+            threading.Thread(target=work, args=(one,)) for one in many
+        ] + [threading.Thread(target=fields)]
         self.assertIsNotNone(self.database)
         for thread in threads:
             thread.start()
@@ -58,16 +55,59 @@ class Concurrency(reservations.Changes):
         self.assertEqual(rounds * len(threads), len(set(generations)))
         reply = agent.send(listed=False)
         self.assertEqual(max(generations), reply.overrides_generation)
-        wanted = {one.instance_uuid: one for one in
-                  agent._collector.on_overrides(base.HOST).overrides}
+        wanted = {
+            one.instance_uuid: one
+            for one in agent._collector.on_overrides(base.HOST).overrides
+        }
         self.assertEqual(set(many), set(wanted))
         for one in many:
             self.assertEqual(1_000 + rounds - 1, wanted[one].runtime_us)
         self.assertEqual(30_000 + rounds - 1, wanted[many[0]].period_us)
 
+    def test_of_changes_based_on_the_same_one_wins(self):
+        (one,) = base.uuids(1)
+        self.agent().first(one)
+        start = threading.Barrier(6)
+        for _ in range(5):
+            self.change(one, runtime_us=6_000)
+            known = reservation_operations.get(self.database, one).generation
+            won, lost, other = [], [], []
+
+            def work(number, known=known, won=won, lost=lost, other=other):
+                start.wait()
+                try:
+                    won.append(
+                        reservation_operations.change(
+                            self.database,
+                            self.announcer,
+                            one,
+                            {'runtime_us': 7_000 + number},
+                            self.now,
+                            expected=known,
+                        ).runtime_us
+                    )
+                except errors.Outdated:
+                    lost.append(number)
+                except Exception as error:
+                    other.append(error)
+
+            threads = [
+                threading.Thread(target=work, args=(number,))
+                for number in range(6)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(([], 1, 5), (other, len(won), len(lost)))
+            self.assertEqual(
+                won,
+                [reservation_operations.get(self.database, one).runtime_us],
+            )
+
     def test_a_change_during_a_migration_is_never_missed(self):
         # Whichever of the two is first, the new host must hear of it.
-        one, = base.uuids(1)
+        (one,) = base.uuids(1)
         here = self.agent('here')
         here.first(one)
         for number in range(8):
@@ -79,8 +119,11 @@ class Concurrency(reservations.Changes):
 
             def change(start=start, changed=changed):
                 start.wait()
-                changed.append(self.change(
-                    one, runtime_us=1_000 + len(self.announcer.told)))
+                changed.append(
+                    self.change(
+                        one, runtime_us=1_000 + len(self.announcer.told)
+                    )
+                )
 
             thread = threading.Thread(target=change)
             thread.start()
@@ -89,11 +132,8 @@ class Concurrency(reservations.Changes):
             thread.join()
             reply = there.send(listed=False)
             known = there._collector.on_overrides(there.host)
-            self.assertEqual(
-                reply.overrides_generation, known.generation)
+            self.assertEqual(reply.overrides_generation, known.generation)
             self.assertGreater(known.generation, 0)
-            override, = known.overrides
-            self.assertEqual(
-                changed[0].generation, override.generation)
-            self.assertGreaterEqual(
-                known.generation, override.generation)
+            (override,) = known.overrides
+            self.assertEqual(changed[0].generation, override.generation)
+            self.assertGreaterEqual(known.generation, override.generation)

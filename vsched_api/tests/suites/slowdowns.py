@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Learning what neighbours cost each other: on every database alike."""
 
@@ -32,19 +22,31 @@ class Slowdowns:
 
     def run_for(self, minutes, *instances):
         """Have instances of (uuid, class, guest, wait) run on the host."""
-        self.node.send(listed=False, instances=tuple(
-            messages.InstanceInfo(uuid, 'vm', 1, name)
-            for uuid, name, _, _ in instances),
-            host_info=base.host_info())
-        for minute in range(minutes):
-            self.node.send(listed=False, usage=[
-                base.sample(uuid, self.start + minute * MINUTE_S + second,
-                            interval_us=30_000_000, guest_us=guest_us,
-                            wait_us=wait_us)
-                for uuid, _, guest_us, wait_us in instances
-                for second in (29, 59)])
-        rollups.fold(self.database, 1000)
         self.now = self.start + (minutes + 3) * MINUTE_S
+        self.node.send(
+            listed=False,
+            instances=tuple(
+                messages.InstanceInfo(uuid, 'vm', 1, name)
+                for uuid, name, _, _ in instances
+            ),
+            host_info=base.host_info(),
+        )
+        for minute in range(minutes):
+            self.node.send(
+                listed=False,
+                usage=[
+                    base.sample(
+                        uuid,
+                        self.start + minute * MINUTE_S + second,
+                        interval_us=30_000_000,
+                        guest_us=guest_us,
+                        wait_us=wait_us,
+                    )
+                    for uuid, _, guest_us, wait_us in instances
+                    for second in (29, 59)
+                ],
+            )
+        rollups.fold(self.database, 1000)
 
     def learn(self):
         return slowdowns.learn(self.database, self.now, MINUTE_S)
@@ -54,24 +56,28 @@ class Slowdowns:
 
     def test_what_was_waited_for_beside_a_neighbour(self):
         one, two = base.uuids(2)
-        self.run_for(3, (one, 'compute', 10_000_000, 8_000_000),
-                     (two, 'bandwidth', 10_000_000, 1_000_000))
+        self.run_for(
+            3,
+            (one, 'compute', 10_000_000, 8_000_000),
+            (two, 'bandwidth', 10_000_000, 1_000_000),
+        )
         self.assertEqual(6, self.learn())
         known = self.known()
         # Of this nothing was known.
-        self.assertAlmostEqual(
-            0.8, known['compute', 'bandwidth'].slowdown)
+        self.assertAlmostEqual(0.8, known['compute', 'bandwidth'].slowdown)
         self.assertEqual(3, known['compute', 'bandwidth'].samples)
         # Of this the prior.
         found = known['bandwidth', 'compute']
         self.assertTrue(0.1 < found.slowdown < interference.MUCH, found)
-        self.assertEqual({('compute', 'bandwidth'),
-                          ('bandwidth', 'compute')}, set(known))
+        self.assertEqual(
+            {('compute', 'bandwidth'), ('bandwidth', 'compute')}, set(known)
+        )
 
     def test_no_minute_counts_twice(self):
         one, two = base.uuids(2)
-        self.run_for(2, (one, 'web', 10_000_000, 0),
-                     (two, 'disk', 10_000_000, 0))
+        self.run_for(
+            2, (one, 'web', 10_000_000, 0), (two, 'disk', 10_000_000, 0)
+        )
         self.assertEqual(4, self.learn())
         before = self.known()
         self.assertEqual(0, self.learn())
@@ -79,9 +85,12 @@ class Slowdowns:
 
     def test_who_says_nothing(self):
         one, two, three = base.uuids(3)
-        self.run_for(1, (one, None, 10_000_000, 9_000_000),
-                     (two, 'disk', 100_000, 9_000_000),
-                     (three, 'web', 10_000_000, 0))
+        self.run_for(
+            1,
+            (one, None, 10_000_000, 9_000_000),
+            (two, 'disk', 100_000, 9_000_000),
+            (three, 'web', 10_000_000, 0),
+        )
         # Only the web server ran, and has a neighbour of a class.
         self.assertEqual(1, self.learn())
         self.assertEqual({('web', 'disk')}, set(self.known()))
@@ -89,7 +98,7 @@ class Slowdowns:
         self.assertEqual(0, self.learn())
 
     def test_alone_nobody_is_slowed_down(self):
-        one, = base.uuids(1)
+        (one,) = base.uuids(1)
         self.run_for(1, (one, 'web', 10_000_000, 9_000_000))
         self.assertEqual(0, self.learn())
         self.assertEqual({}, self.known())
@@ -99,11 +108,23 @@ class Slowdowns:
         before = client.get('/v1/snapshot')
         self.assertEqual([], before.json['slowdowns'])
         one, two = base.uuids(2)
-        self.run_for(1, (one, 'compute', 10_000_000, 8_000_000),
-                     (two, 'bandwidth', 50_000, 0))
+        self.run_for(
+            1,
+            (one, 'compute', 10_000_000, 8_000_000),
+            (two, 'bandwidth', 50_000, 0),
+        )
         self.learn()
-        after = client.get('/v1/snapshot', headers={
-            'If-None-Match': before.headers['ETag']})
-        self.assertEqual([{
-            'victim': 'compute', 'neighbour': 'bandwidth',
-            'slowdown': 0.8, 'samples': 1}], after.json['slowdowns'])
+        after = client.get(
+            '/v1/snapshot', headers={'If-None-Match': before.headers['ETag']}
+        )
+        self.assertEqual(
+            [
+                {
+                    'victim': 'compute',
+                    'neighbour': 'bandwidth',
+                    'slowdown': 0.8,
+                    'samples': 1,
+                }
+            ],
+            after.json['slowdowns'],
+        )

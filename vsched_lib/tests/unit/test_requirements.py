@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What happens to a test whose part is missing."""
 
@@ -35,9 +25,7 @@ class RequireTestCase(testtools.TestCase):
             'rabbitmq',
             'connection refused',
         )
-        self.assertEqual(
-            'rabbitmq is missing: connection refused', str(error)
-        )
+        self.assertEqual('rabbitmq is missing: connection refused', str(error))
 
     def test_another_part_required_skips(self):
         self._environment('libvirt,mariadb')
@@ -69,9 +57,9 @@ class RequireTestCase(testtools.TestCase):
     def test_a_name_that_is_no_part_does_not_shrink_a_run(self):
         self._environment('libvirtd,mariadb')
         error = self.assertRaises(
-            AssertionError, requirements.require, self, 'libvirt', 'gone')
-        self.assertIn('names libvirtd, which is none of the parts',
-                      str(error))
+            AssertionError, requirements.require, self, 'libvirt', 'gone'
+        )
+        self.assertIn('names libvirtd, which is none of the parts', str(error))
 
     def test_blank_list_requires_nothing(self):
         self._environment(' , ')

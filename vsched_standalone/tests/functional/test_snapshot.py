@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """From an agent's report to what a filter knows, through real HTTP."""
 
@@ -19,12 +9,12 @@ from wsgiref import simple_server
 
 from oslo_config import cfg
 
-from nova_filters import asking
 from nova_filters import cache
 from nova_filters import conf as options
+from nova_filters import flavor_request
 from nova_filters import judging
 from nova_filters import source
-from nova_filters.tests import told
+from nova_filters.tests import fakes
 from vsched_api.tests import base
 
 
@@ -48,8 +38,10 @@ class TestPropagation(base.TestCase):
         options.register_opts(conf)
         conf([], default_config_files=[])
         for name, value in (
-                ('auth_type', 'none'), ('timeout', timeout),
-                ('endpoint_override', 'http://127.0.0.1:%d' % self.port)):
+            ('auth_type', 'none'),
+            ('timeout', timeout),
+            ('endpoint_override', 'http://127.0.0.1:%d' % self.port),
+        ):
             conf.set_override(name, value, 'vsched')
         made = cache.Cache(lambda: source.Source(conf), 0.05)
         self.addCleanup(made.stop)
@@ -58,18 +50,23 @@ class TestPropagation(base.TestCase):
     def passes(self, policy, max_age=60.0):
         """Whether a host may be used; never asks anybody."""
         known = self.cache.known()
-        passed, _ = judging.sift(
-            [told.State(host=base.HOST)], asking.question(
-                {'vsched:cpu_runtime_us': '10000'}, 2), known,
-            known.stale(time.monotonic(), max_age), judging.Rules(
-                judging.reservation, policy == 'pass', False))
+        passed, _ = judging.filter_hosts(
+            [fakes.State(host=base.HOST)],
+            flavor_request.parse({'vsched:cpu_runtime_us': '10000'}, 2),
+            known,
+            known.stale(time.monotonic(), max_age),
+            judging.Rules(judging.reservation, policy == 'pass', False),
+        )
         return bool(passed)
 
     def serve(self, port):
         """A server that ends when the test does, or by ``close``."""
         made = simple_server.make_server(
-            '127.0.0.1', port, self.client().application,
-            handler_class=_Handler)
+            '127.0.0.1',
+            port,
+            self.client().application,
+            handler_class=_Handler,
+        )
         thread = threading.Thread(target=made.serve_forever)
         thread.start()
 
@@ -100,8 +97,9 @@ class TestPropagation(base.TestCase):
         known = self.wait(lambda known: base.HOST in known.by_name)
         self.assertEqual(1_200, known.by_name[base.HOST].free_mcpu)
         self.tell(admitted_mcpu=900)
-        known = self.wait(lambda known:
-                          known.by_name[base.HOST].free_mcpu == 900)
+        known = self.wait(
+            lambda known: known.by_name[base.HOST].free_mcpu == 900
+        )
         self.now += 60
         self.wait(lambda known: base.HOST in known.down)
 
@@ -133,8 +131,9 @@ class TestPropagation(base.TestCase):
         self.serve(self.port)
         self.wait(lambda known: known.by_name[base.HOST].free_mcpu == 900)
         self.assertFalse(self.passes('pass'))
-        self.wait(lambda _: not self.cache.known().stale(
-            time.monotonic(), 0.5))
+        self.wait(
+            lambda _: not self.cache.known().stale(time.monotonic(), 0.5)
+        )
 
     def test_boots_go_on_while_the_service_is_stopped(self):
         self.tell(admitted_mcpu=0)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Whether placement, the database and the kernel say the same of a region.
 
@@ -49,19 +39,27 @@ class Seen:
 
 def look(cloud: region.Region, host: str) -> Seen:
     """Ask all of them about one host."""
-    told = cloud.api.get('/v1/reservations', params={
-        'host': host}).json()['reservations']
+    told = cloud.api.get('/v1/reservations', params={'host': host}).json()[
+        'reservations'
+    ]
     return Seen(
         cloud.claimed(host),
-        {one['instance_uuid']: one['enforced']['bandwidth_mcpu']
-         for one in told if one['present'] and one['enforced']},
-        held(cloud.processes(host)))
+        {
+            one['instance_uuid']: one['enforced']['bandwidth_mcpu']
+            for one in told
+            if one['present'] and one['enforced']
+        },
+        held(cloud.processes(host)),
+    )
 
 
 def differences(cloud: region.Region, host: str) -> list[ty.Any]:
     """What differs about one host, according to our API."""
-    return list(cloud.api.get(
-        '/v1/hosts/%s/audit' % host).json()['audit']['differences'])
+    return list(
+        cloud.api.get('/v1/hosts/%s/audit' % host).json()['audit'][
+            'differences'
+        ]
+    )
 
 
 def held(pids: ty.Container[int]) -> list[int]:
@@ -70,6 +68,11 @@ def held(pids: ty.Container[int]) -> list[int]:
     :returns: milli-CPU of each thread under SCHED_DEADLINE.
     """
     return sorted(
-        round(one.units * reservation.MCPU_PER_CPU /
-              (1 << reservation.KERNEL_BW_SHIFT))
-        for one in capacity.deadline_threads() if one.pid in pids)
+        round(
+            one.units
+            * reservation.MCPU_PER_CPU
+            / (1 << reservation.KERNEL_BW_SHIFT)
+        )
+        for one in capacity.deadline_threads()
+        if one.pid in pids
+    )

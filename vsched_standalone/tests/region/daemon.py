@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A process that serves until it's told to end."""
 
@@ -32,16 +22,20 @@ class Daemon(fixtures.Fixture):
     :param environment: added to what this process has.
     """
 
-    def __init__(self, name: str,
-                 command: ty.Callable[[str], list[str]],
-                 environment: ty.Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: ty.Callable[[str], list[str]],
+        environment: ty.Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
         self._command = command
         self._environment = dict(environment or {})
 
     def _setUp(self) -> None:
         folder = tempfile.TemporaryDirectory(
-            prefix='vsched-test-', dir='/var/tmp', ignore_cleanup_errors=True)
+            prefix='vsched-test-', dir='/var/tmp', ignore_cleanup_errors=True
+        )
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         self._process: subprocess.Popen[bytes] | None = None
@@ -67,19 +61,31 @@ class Daemon(fixtures.Fixture):
         """Start it; what it says goes into the file ``log``."""
         with open(os.path.join(self.folder, 'log'), 'ab') as log:
             self._process = subprocess.Popen(
-                self._command(self.folder), cwd=self.folder,
-                env=os.environ | {'PYTHONWARNINGS': 'ignore'} |
-                self._environment, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, start_new_session=True)
+                self._command(self.folder),
+                cwd=self.folder,
+                env=os.environ
+                | {'PYTHONWARNINGS': 'ignore'}
+                | self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
 
     def check(self) -> None:
-        """Whether it runs.
+        """Refuse to go on when it does not run.
 
         :raises RuntimeError: when it does not, with its last words.
         """
-        if self._process is None or self._process.poll() is not None:
-            raise RuntimeError('%s does not run: %s' % (
-                self.name, self.said()))
+        if not self.alive:
+            raise RuntimeError(
+                '%s does not run: %s' % (self.name, self.said())
+            )
 
     def end(self) -> None:
         """Ask it to end; :meth:`stop` waits for that."""
@@ -101,6 +107,9 @@ class Daemon(fixtures.Fixture):
 
     def said(self) -> str:
         """What it has written, the end of it."""
-        with open(os.path.join(self.folder, 'log'), encoding='utf-8',
-                  errors='replace') as file:
+        with open(
+            os.path.join(self.folder, 'log'),
+            encoding='utf-8',
+            errors='replace',
+        ) as file:
             return file.read()[-4000:]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A folder with a file for each domain that runs on a simulated host."""
 
@@ -46,16 +36,28 @@ class Folder:
         self._path = path
         os.makedirs(path, exist_ok=True)
 
-    def begin(self, uuid: str, name: str, vcpus: int,
-              extra_specs: ty.Mapping[str, str]) -> None:
+    def begin(
+        self,
+        uuid: str,
+        name: str,
+        vcpus: int,
+        extra_specs: ty.Mapping[str, str],
+    ) -> None:
         """It runs now; nothing happens to one that runs already."""
         if os.path.exists(self._file(uuid)):
             return
         part = self._file(uuid) + '.part'
         with open(part, 'w', encoding='utf-8') as file:
-            json.dump({'uuid': uuid, 'name': name, 'vcpus': vcpus,
-                       'extra_specs': dict(extra_specs),
-                       'start': os.urandom(8).hex()}, file)
+            json.dump(
+                {
+                    'uuid': uuid,
+                    'name': name,
+                    'vcpus': vcpus,
+                    'extra_specs': dict(extra_specs),
+                    'start': os.urandom(8).hex(),
+                },
+                file,
+            )
         os.rename(part, self._file(uuid))
 
     def end(self, uuid: str) -> None:
@@ -70,8 +72,9 @@ class Folder:
             if not name.endswith('.json'):
                 continue
             with contextlib.suppress(FileNotFoundError):
-                with open(os.path.join(self._path, name),
-                          encoding='utf-8') as file:
+                with open(
+                    os.path.join(self._path, name), encoding='utf-8'
+                ) as file:
                     one = Running(**json.load(file))
                 found[one.uuid] = one
         return found

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Real glance, with its images in a folder."""
 
@@ -34,9 +24,12 @@ class Glance(openstack_services.Service):
     variable = 'OS_GLANCE_CONFIG_DIR'
     at_once = False
 
-    def __init__(self, test: unittest.TestCase,
-                 keystone: openstack_services.Keystone,
-                 connection: str) -> None:
+    def __init__(
+        self,
+        test: unittest.TestCase,
+        keystone: openstack_services.Keystone,
+        connection: str,
+    ) -> None:
         super().__init__(test)
         self._keystone = keystone
         self._connection = connection
@@ -47,39 +40,69 @@ class Glance(openstack_services.Service):
         for name in ('images', 'staging', 'tasks'):
             folders[name] = os.path.join(self.folder, name)
             os.mkdir(folders[name])
-        self.write('glance-api.conf', {
-            'DEFAULT': {
-                'enabled_backends': 'files:file',
-                'enabled_import_methods': '[]',
-                'worker_self_reference_url': self.endpoint},
-            'database': {'connection': self._connection},
-            'glance_store': {'default_backend': 'files'},
-            'files': {'filesystem_store_datadir': folders['images']},
-            'os_glance_staging_store': {
-                'filesystem_store_datadir': folders['staging']},
-            'os_glance_tasks_store': {
-                'filesystem_store_datadir': folders['tasks']},
-            'paste_deploy': {'flavor': 'keystone', 'config_file':
-                             os.path.join(sys.prefix, 'etc', 'glance',
-                                          'glance-api-paste.ini')},
-            'keystone_authtoken': {
-                'www_authenticate_uri': self._keystone.auth_url,
-                'interface': 'public', **self._keystone.password}})
-        self.run('glance-manage', '--config-file', os.path.join(
-            self.folder, 'glance-api.conf'), 'db_sync')
+        self.write(
+            'glance-api.conf',
+            {
+                'DEFAULT': {
+                    'enabled_backends': 'files:file',
+                    'enabled_import_methods': '[]',
+                    'worker_self_reference_url': self.endpoint,
+                },
+                'database': {'connection': self._connection},
+                'glance_store': {'default_backend': 'files'},
+                'files': {'filesystem_store_datadir': folders['images']},
+                'os_glance_staging_store': {
+                    'filesystem_store_datadir': folders['staging']
+                },
+                'os_glance_tasks_store': {
+                    'filesystem_store_datadir': folders['tasks']
+                },
+                'paste_deploy': {
+                    'flavor': 'keystone',
+                    'config_file': os.path.join(
+                        sys.prefix, 'etc', 'glance', 'glance-api-paste.ini'
+                    ),
+                },
+                'keystone_authtoken': {
+                    'www_authenticate_uri': self._keystone.auth_url,
+                    'interface': 'public',
+                    **self._keystone.password,
+                },
+            },
+        )
+        self.run(
+            'glance-manage',
+            '--config-file',
+            os.path.join(self.folder, 'glance-api.conf'),
+            'db_sync',
+        )
 
 
-def upload(images: adapter.Adapter, name: str, data: bytes,
-           disk_format: str = 'raw', container_format: str = 'bare',
-           **properties: ty.Any) -> str:
+def upload(
+    images: adapter.Adapter,
+    name: str,
+    data: bytes,
+    disk_format: str = 'raw',
+    container_format: str = 'bare',
+    **properties: ty.Any,
+) -> str:
     """Make an image.
 
     :param images: a session with the image service.
     :returns: its UUID.
     """
-    made = images.post('/v2/images', json={
-        'name': name, 'disk_format': disk_format,
-        'container_format': container_format, **properties}).json()
-    images.put('/v2/images/%s/file' % made['id'], data=data, headers={
-        'Content-Type': 'application/octet-stream'})
+    made = images.post(
+        '/v2/images',
+        json={
+            'name': name,
+            'disk_format': disk_format,
+            'container_format': container_format,
+            **properties,
+        },
+    ).json()
+    images.put(
+        '/v2/images/%s/file' % made['id'],
+        data=data,
+        headers={'Content-Type': 'application/octet-stream'},
+    )
     return str(made['id'])

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A compute of a region that boots real guests, by libvirt and QEMU.
 
@@ -25,6 +15,7 @@ import typing as ty
 from keystoneauth1 import adapter
 import libvirt
 
+from vsched_agent.profiling.guest import domain_xml
 from vsched_lib.tests import openstack_services
 from vsched_lib.tests import requirements
 from vsched_standalone.tests import outages
@@ -39,21 +30,25 @@ _START_S = 60
 READY = 'vsched-guest ready'
 
 # Where libvirtd keeps what, and what is there instead.
-_FOLDERS = {'etc': '/etc/libvirt', 'run': '/run/libvirt',
-            'lib': '/var/lib/libvirt', 'logs': '/var/log/libvirt'}
-_LIBVIRTD_CONF = '''
+_FOLDERS = {
+    'etc': '/etc/libvirt',
+    'run': '/run/libvirt',
+    'lib': '/var/lib/libvirt',
+    'logs': '/var/log/libvirt',
+}
+_LIBVIRTD_CONF = """
 auth_unix_ro = "none"
 auth_unix_rw = "none"
-'''
+"""
 # As tools/services/libvirtd.sh has it.
-_QEMU_CONF = '''
+_QEMU_CONF = """
 user = "root"
 group = "root"
 security_driver = "none"
 stdio_handler = "file"
 namespaces = []
 seccomp_sandbox = 0
-'''
+"""
 
 
 def require(test: ty.Any) -> None:
@@ -79,17 +74,30 @@ class Libvirtd(daemon.Daemon):
     def _line(self, folder: str) -> list[str]:
         mounts = []
         for name, place in _FOLDERS.items():
-            os.mkdir(os.path.join(folder, name))
+            os.makedirs(os.path.join(folder, name), exist_ok=True)
             mounts.append('mount --bind "$1/%s" %s' % (name, place))
-        for name, text in (('libvirtd.conf', _LIBVIRTD_CONF),
-                           ('qemu.conf', _QEMU_CONF)):
-            with open(os.path.join(folder, 'etc', name), 'w',
-                      encoding='ascii') as file:
+        for name, text in (
+            ('libvirtd.conf', _LIBVIRTD_CONF),
+            ('qemu.conf', _QEMU_CONF),
+        ):
+            with open(
+                os.path.join(folder, 'etc', name), 'w', encoding='ascii'
+            ) as file:
                 file.write(text)
         start = 'exec %s -p "$1/pid"' % _LIBVIRTD
-        return ['unshare', '--mount', '--uts', '--propagation', 'slave',
-                'sh', '-c', ' && '.join(['hostname "$2"', *mounts, start]),
-                'sh', folder, self.host]
+        return [
+            'unshare',
+            '--mount',
+            '--uts',
+            '--propagation',
+            'slave',
+            'sh',
+            '-c',
+            ' && '.join(['hostname "$2"', *mounts, start]),
+            'sh',
+            folder,
+            self.host,
+        ]
 
     @property
     def run_dir(self) -> str:
@@ -139,19 +147,22 @@ class Libvirtd(daemon.Daemon):
         for name in os.listdir(self.run_dir):
             # Its own is there as well.
             if name.endswith('.pid') and name != 'driver.pid':
-                with open(os.path.join(self.run_dir, name),
-                          encoding='ascii') as file:
+                with open(
+                    os.path.join(self.run_dir, name), encoding='ascii'
+                ) as file:
                     found.add(int(file.read()))
         return found
 
 
-def compute(shared: nova.Nova, libvirtd: Libvirtd,
-            instances: str) -> daemon.Daemon:
+def compute(
+    shared: nova.Nova, libvirtd: Libvirtd, instances: str
+) -> daemon.Daemon:
     """A nova-compute for it; nothing is started.
 
     :param instances: the folder of its guests' disks, which others may
         share, as they do where it is on a network.
     """
+
     def command(folder: str) -> list[str]:
         sections = shared.sections(folder, libvirtd.host)
         config = os.path.join(folder, 'nova.conf')
@@ -160,29 +171,45 @@ def compute(shared: nova.Nova, libvirtd: Libvirtd,
             'instances_path': instances,
             'reserved_host_memory_mb': 0,
             # The guest does not listen to who wants it to shut down.
-            'shutdown_timeout': 0}
+            'shutdown_timeout': 0,
+        }
         os.makedirs(instances, exist_ok=True)
         sections['libvirt'] = {
-            'connection_uri': libvirtd.uri, 'virt_type': 'qemu',
-            'cpu_mode': 'none', 'images_type': 'raw',
-            'hw_machine_type': 'x86_64=q35', 'wait_soft_reboot_seconds': 1}
+            'connection_uri': libvirtd.uri,
+            'virt_type': 'qemu',
+            'cpu_mode': 'none',
+            'images_type': 'raw',
+            'hw_machine_type': 'x86_64=q35',
+            'wait_soft_reboot_seconds': 1,
+        }
         # Root needs nobody to become root.
         sections['nova_sys_admin'] = {
-            'helper_command': '%s --config-file %s' % (
-                os.path.join(_BIN, 'privsep-helper'), config)}
-        return [sys.executable, os.path.join(_BIN, 'nova-compute'),
-                '--config-file', openstack_services.write(config, sections)]
+            'helper_command': '%s --config-file %s'
+            % (os.path.join(_BIN, 'privsep-helper'), config)
+        }
+        return [
+            sys.executable,
+            os.path.join(_BIN, 'nova-compute'),
+            '--config-file',
+            openstack_services.write(config, sections),
+        ]
+
     return daemon.Daemon('nova-compute of ' + libvirtd.host, command)
 
 
 def upload(images: adapter.Adapter) -> str:
     """The images of a tiny guest that keeps its CPU busy; which to boot."""
     parts = {}
-    for name, path, form in (('kernel_id', 'vmlinux', 'aki'),
-                             ('ramdisk_id', 'initramfs.cpio', 'ari')):
+    for name, path, form in (
+        ('kernel_id', 'vmlinux', 'aki'),
+        ('ramdisk_id', 'initramfs.cpio', 'ari'),
+    ):
         with open(os.path.join(outages.GUEST_DIR, path), 'rb') as file:
-            parts[name] = glance.upload(
-                images, path, file.read(), form, form)
+            parts[name] = glance.upload(images, path, file.read(), form, form)
     return glance.upload(
-        images, 'guest', b'\0' * 2 ** 20, **parts,
-        os_command_line='console=ttyS0 quiet vsched.load=burn')
+        images,
+        'guest',
+        b'\0' * 2**20,
+        **parts,
+        os_command_line=domain_xml.cmdline('vsched.load=burn'),
+    )

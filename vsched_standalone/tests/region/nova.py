@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Real Nova, each of its services a process of its own."""
 
@@ -25,10 +15,16 @@ from vsched_standalone.tests.region import domains
 _BIN = os.path.dirname(sys.executable)
 _HERE = 'vsched_standalone.tests.region.'
 
-_FILTERS = ('ComputeFilter', 'ComputeCapabilitiesFilter',
-            'ImagePropertiesFilter', 'ServerGroupAntiAffinityFilter',
-            'ServerGroupAffinityFilter', 'VschedReservationFilter',
-            'VschedAllocationErrorFilter', 'VschedIoOverheadFilter')
+_FILTERS = (
+    'ComputeFilter',
+    'ComputeCapabilitiesFilter',
+    'ImagePropertiesFilter',
+    'ServerGroupAntiAffinityFilter',
+    'ServerGroupAffinityFilter',
+    'VschedReservationFilter',
+    'VschedAllocationErrorFilter',
+    'VschedIoOverheadFilter',
+)
 
 #: What each host has, without its data.
 Sections = dict[str, dict[str, ty.Any]]
@@ -46,8 +42,12 @@ class Nova(openstack_services.Service):
     variable = 'OS_NOVA_CONFIG_DIR'
     at_once = False
 
-    def __init__(self, test: unittest.TestCase, shared: Sections,
-                 databases: ty.Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        test: unittest.TestCase,
+        shared: Sections,
+        databases: ty.Mapping[str, str],
+    ) -> None:
         super().__init__(test)
         self._shared = shared
         self._databases = databases
@@ -55,27 +55,41 @@ class Nova(openstack_services.Service):
     def prepare(self) -> None:
         """Configuration, tables and cells."""
         # Written here, or it is looked for in /etc.
-        shutil.copy(os.path.join(sys.prefix, 'etc', 'nova', 'api-paste.ini'),
-                    self.folder)
+        shutil.copy(
+            os.path.join(sys.prefix, 'etc', 'nova', 'api-paste.ini'),
+            self.folder,
+        )
         sections = self.sections(self.folder, 'controller')
         sections['api_database'] = {'connection': self._databases['api']}
         sections['database'] = {'connection': self._databases['cell1']}
-        sections['wsgi'] = {'api_paste_config': os.path.join(
-            self.folder, 'api-paste.ini')}
+        sections['wsgi'] = {
+            'api_paste_config': os.path.join(self.folder, 'api-paste.ini')
+        }
         sections['conductor'] = {'workers': 1}
         sections['scheduler'] = {
-            'workers': 2, 'max_attempts': 8,
-            'discover_hosts_in_cells_interval': 1}
+            'workers': 2,
+            'max_attempts': 8,
+            'discover_hosts_in_cells_interval': 1,
+        }
         sections['filter_scheduler'] = {
-            'available_filters': ['nova.scheduler.filters.all_filters',
-                                  'nova_filters.filters.all_filters'],
+            'available_filters': [
+                'nova.scheduler.filters.all_filters',
+                'nova_filters.filters.all_filters',
+            ],
             'enabled_filters': ','.join(_FILTERS),
-            'weight_classes': ['nova.scheduler.weights.all_weighers',
-                               'nova_filters.weighers.all_weighers'],
-            'track_instance_changes': True}
+            'weight_classes': 'nova.scheduler.weights.all_weighers,'
+            'nova_filters.weighers.all_weighers',
+            'track_instance_changes': True,
+        }
         self._file = self.write('nova.conf', sections)
-        self.run('python', '-m', _HERE + 'nova_setup', self._file,
-                 self._databases['cell0'], self._databases['cell1'])
+        self.run(
+            'python',
+            '-m',
+            _HERE + 'nova_setup',
+            self._file,
+            self._databases['cell0'],
+            self._databases['cell1'],
+        )
 
     def sections(self, folder: str, host: str) -> Sections:
         """Options of one service.
@@ -83,15 +97,21 @@ class Nova(openstack_services.Service):
         :param folder: for what it keeps.
         :param host: what it is called.
         """
-        shared = {name: dict(options)
-                  for name, options in self._shared.items()}
+        shared = {
+            name: dict(options) for name, options in self._shared.items()
+        }
         shared['DEFAULT'] |= {
-            'host': host, 'state_path': folder, 'my_ip': '127.0.0.1',
+            'host': host,
+            'state_path': folder,
+            'my_ip': '127.0.0.1',
             'allow_resize_to_same_host': True,
-            'graceful_shutdown_timeout': 2, 'service_down_time': 600,
-            'resize_confirm_window': 0}
+            'graceful_shutdown_timeout': 2,
+            'service_down_time': 600,
+            'resize_confirm_window': 0,
+        }
         shared['oslo_concurrency'] = {
-            'lock_path': os.path.join(folder, 'locks')}
+            'lock_path': os.path.join(folder, 'locks')
+        }
         return shared
 
     def service(self, name: str) -> daemon.Daemon:
@@ -99,18 +119,32 @@ class Nova(openstack_services.Service):
 
         :param name: nova-conductor or nova-scheduler.
         """
-        return daemon.Daemon(name, lambda _: [
-            sys.executable, os.path.join(_BIN, name),
-            '--config-file', self._file])
+        return daemon.Daemon(
+            name,
+            lambda _: [
+                sys.executable,
+                os.path.join(_BIN, name),
+                '--config-file',
+                self._file,
+            ],
+        )
 
     def simulated(self, host: str) -> daemon.Daemon:
         """A compute with a folder of domains; nothing is started."""
+
         def command(folder: str) -> list[str]:
             sections = self.sections(folder, host)
             sections['DEFAULT']['compute_driver'] = 'told.Driver'
-            return [sys.executable, '-m', _HERE + 'nova_driver',
-                    '--config-file', openstack_services.write(
-                        os.path.join(folder, 'nova.conf'), sections)]
+            return [
+                sys.executable,
+                '-m',
+                _HERE + 'nova_driver',
+                '--config-file',
+                openstack_services.write(
+                    os.path.join(folder, 'nova.conf'), sections
+                ),
+            ]
+
         return daemon.Daemon('nova-compute of ' + host, command)
 
 

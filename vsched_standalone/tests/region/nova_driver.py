@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """nova-compute with a hypervisor that is a folder.
 
@@ -34,13 +24,17 @@ class Driver(fake.FakeDriverWithoutFakeNodes):
 
     def __init__(self, virtapi, read_only=False):
         super().__init__(virtapi, read_only)
-        self._folder = domains.Folder(os.path.join(
-            conf.CONF.state_path, domains.NAME))
+        self._folder = domains.Folder(
+            os.path.join(conf.CONF.state_path, domains.NAME)
+        )
 
     def _began(self, instance):
         self._folder.begin(
-            instance.uuid, instance.name, instance.flavor.vcpus,
-            instance.flavor.extra_specs or {})
+            instance.uuid,
+            instance.name,
+            instance.flavor.vcpus,
+            instance.flavor.extra_specs or {},
+        )
 
     def spawn(self, context, instance, *args, power_on=True, **kwargs):
         super().spawn(context, instance, *args, power_on=power_on, **kwargs)
@@ -51,13 +45,15 @@ class Driver(fake.FakeDriverWithoutFakeNodes):
         self._folder.end(instance.uuid)
         super().destroy(context, instance, *args, **kwargs)
 
-    def reboot(self, context, instance, network_info, reboot_type,
-               *args, **kwargs):
+    def reboot(
+        self, context, instance, network_info, reboot_type, *args, **kwargs
+    ):
         # A guest that is only told to reboot keeps its threads.
         if reboot_type.lower() == 'hard':
             self._folder.end(instance.uuid)
-        super().reboot(context, instance, network_info, reboot_type,
-                       *args, **kwargs)
+        super().reboot(
+            context, instance, network_info, reboot_type, *args, **kwargs
+        )
 
     def power_off(self, instance, *args, **kwargs):
         super().power_off(instance, *args, **kwargs)
@@ -67,18 +63,31 @@ class Driver(fake.FakeDriverWithoutFakeNodes):
         super().power_on(context, instance, *args, **kwargs)
         self._began(instance)
 
-    def migrate_disk_and_power_off(self, context, instance, *args,
-                                   **kwargs):
+    def migrate_disk_and_power_off(self, context, instance, *args, **kwargs):
         self._folder.end(instance.uuid)
         return super().migrate_disk_and_power_off(
-            context, instance, *args, **kwargs)
+            context, instance, *args, **kwargs
+        )
 
-    def finish_revert_migration(self, context, instance, network_info,
-                                migration, block_device_info=None,
-                                power_on=True, **kwargs):
+    def finish_revert_migration(
+        self,
+        context,
+        instance,
+        network_info,
+        migration,
+        block_device_info=None,
+        power_on=True,
+        **kwargs,
+    ):
         super().finish_revert_migration(
-            context, instance, network_info, migration, block_device_info,
-            power_on, **kwargs)
+            context,
+            instance,
+            network_info,
+            migration,
+            block_device_info,
+            power_on,
+            **kwargs,
+        )
         if power_on:
             self._began(instance)
 

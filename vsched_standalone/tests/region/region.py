@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A region: keystone, placement, glance, Nova and vsched, as processes.
 
@@ -88,9 +78,12 @@ class Region(fixtures.Fixture):
     # For what expects a test and gets this.
     failureException = AssertionError
 
-    def __init__(self, simulated: ty.Mapping[str, int],
-                 placement_options: ty.Mapping[str, ty.Any],
-                 real: ty.Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        simulated: ty.Mapping[str, int],
+        placement_options: ty.Mapping[str, ty.Any],
+        real: ty.Collection[str] = (),
+    ) -> None:
         self._simulated = dict(simulated)
         self._placement_options = dict(placement_options)
         self._real = list(real)
@@ -109,51 +102,84 @@ class Region(fixtures.Fixture):
     def _make(self) -> None:
         database = openstack_services.mariadb
         bus = rabbitmq.make_vhost(self)  # type: ignore[arg-type]
-        urls = {name: database(self)  # type: ignore[arg-type]
-                for name in ('keystone', 'placement', 'glance', 'vsched',
-                             'api', 'cell0', 'cell1')}
-        self.keystone = openstack_services.Keystone(
-            self, urls['keystone'])  # type: ignore[arg-type]
+        urls = {
+            name: database(self)  # type: ignore[arg-type]
+            for name in (
+                'keystone',
+                'placement',
+                'glance',
+                'vsched',
+                'api',
+                'cell0',
+                'cell1',
+            )
+        }
+        self.keystone = openstack_services.Keystone(self, urls['keystone'])  # type: ignore[arg-type]
         self.keystone.at_once = False
         self.useFixture(self.keystone)
         auth = self.keystone.password
         self.placement = openstack_services.Placement(
-            self, urls['placement'],  # type: ignore[arg-type]
-            {'placement': self._placement_options}, self.keystone)
+            self,  # type: ignore[arg-type]
+            urls['placement'],
+            {'placement': self._placement_options},
+            self.keystone,
+        )
         self.placement.at_once = False
         self.useFixture(self.placement)
-        self.glance = self.useFixture(glance.Glance(
-            self, self.keystone, urls['glance']))  # type: ignore[arg-type]
-        self._networks = self.useFixture(
-            _Networks(self))  # type: ignore[arg-type]
-        self.vsched = self.useFixture(vsched.Vsched(
-            bus, urls['vsched'], auth))
+        self.glance = self.useFixture(
+            glance.Glance(
+                self,  # type: ignore[arg-type]
+                self.keystone,
+                urls['glance'],
+            )
+        )
+        self._networks = self.useFixture(_Networks(self))  # type: ignore[arg-type]
+        self.vsched = self.useFixture(vsched.Vsched(bus, urls['vsched'], auth))
         user = {'region_name': 'RegionOne', **auth}
-        self.nova = self.useFixture(nova.Nova(
-            self, {  # type: ignore[arg-type]
-                # Control groups are named after domains.
-                'DEFAULT': {'transport_url': bus, 'instance_name_template':
-                            'vsched-test-%d-%%08x' % os.getpid()},
-                'keystone_authtoken': {
-                    'www_authenticate_uri': self.keystone.auth_url,
-                    'interface': 'public', **auth},
-                'placement': {'valid_interfaces': 'public', **user},
-                'glance': {'valid_interfaces': 'public'},
-                'neutron': {'valid_interfaces': 'public', **user},
-                'vsched': {'service_type': 'vsched', 'refresh_interval':
-                           0.25, 'valid_interfaces': 'public', **user},
-                'vnc': {'enabled': False}}, urls))
+        self.nova = self.useFixture(
+            nova.Nova(
+                self,  # type: ignore[arg-type]
+                {
+                    # Control groups are named after domains.
+                    'DEFAULT': {
+                        'transport_url': bus,
+                        'instance_name_template': 'vsched-test-%d-%%08x'
+                        % os.getpid(),
+                    },
+                    'keystone_authtoken': {
+                        'www_authenticate_uri': self.keystone.auth_url,
+                        'interface': 'public',
+                        **auth,
+                    },
+                    'placement': {'valid_interfaces': 'public', **user},
+                    'glance': {'valid_interfaces': 'public'},
+                    'neutron': {'valid_interfaces': 'public', **user},
+                    'vsched': {
+                        'service_type': 'vsched',
+                        'refresh_interval': 0.25,
+                        'valid_interfaces': 'public',
+                        **user,
+                    },
+                    'vnc': {'enabled': False},
+                },
+                urls,
+            )
+        )
         self._conductor = self._add(self.nova.service('nova-conductor'))
         self.scheduler = self._add(self.nova.service('nova-scheduler'))
         for host, capacity_mcpu in self._simulated.items():
             compute = self._add(self.nova.simulated(host))
-            self._agents[host] = self._add(self.vsched.simulated_agent(
-                host, compute, capacity_mcpu))
+            self._agents[host] = self._add(
+                self.vsched.simulated_agent(host, compute, capacity_mcpu)
+            )
         for host in self._real:
             one = self.useFixture(hypervisor.Libvirtd(host))
             self.libvirtds[host] = one
-            self._add(hypervisor.compute(self.nova, one, os.path.join(
-                self.nova.folder, 'instances')))
+            self._add(
+                hypervisor.compute(
+                    self.nova, one, os.path.join(self.nova.folder, 'instances')
+                )
+            )
             self._add(self.vsched.agent(host, one.uri, one.run_dir))
         self._daemons += [self.vsched.collector, self.vsched.api]
 
@@ -176,17 +202,22 @@ class Region(fixtures.Fixture):
             # The others wait for it; it needs none of them.
             self._conductor.launch()
 
-        self._together(identity, tables, self.glance.prepare,
-                       self.vsched.prepare, claims,
-                       *(one.start for one in self.libvirtds.values()))
+        self._together(
+            identity,
+            tables,
+            self.glance.prepare,
+            self.vsched.prepare,
+            claims,
+            *(one.start for one in self.libvirtds.values()),
+        )
         for one in self._daemons:
             if one is not self._conductor:
                 one.launch()
         listening = (self.nova, self.glance, self._networks)
         for service in listening:
             service.launch()
-        for service in (*listening, self.placement):
-            service.wait()
+        for started in (*listening, self.placement):
+            started.wait()
         self._await()
         self._zone(SIMULATED, self._simulated)
         if self._real:
@@ -194,12 +225,15 @@ class Region(fixtures.Fixture):
 
     def _zone(self, name: str, hosts: ty.Iterable[str]) -> None:
         """Make an availability zone, so that servers stay among a kind."""
-        made = self.compute.post('/os-aggregates', json={'aggregate': {
-            'name': name, 'availability_zone': name}}).json()['aggregate']
+        made = self.compute.post(
+            '/os-aggregates',
+            json={'aggregate': {'name': name, 'availability_zone': name}},
+        ).json()['aggregate']
         for host in hosts:
             self.compute.post(
                 '/os-aggregates/%s/action' % made['id'],
-                json={'add_host': {'host': host}})
+                json={'add_host': {'host': host}},
+            )
 
     def _together(self, *tasks: ty.Callable[[], ty.Any]) -> None:
         for one in [self._pool.submit(task) for task in tasks]:
@@ -207,20 +241,29 @@ class Region(fixtures.Fixture):
 
     def _fill_catalogue(self) -> None:
         for kind, url in (
-                ('placement', self.placement.endpoint),
-                ('image', self.glance.endpoint),
-                ('network', self._networks.endpoint),
-                ('vsched', self.vsched.endpoint),
-                ('compute', self.nova.endpoint + '/v2.1')):
+            ('placement', self.placement.endpoint),
+            ('image', self.glance.endpoint),
+            ('network', self._networks.endpoint),
+            ('vsched', self.vsched.endpoint),
+            ('compute', self.nova.endpoint + '/v2.1'),
+        ):
             self.keystone.add_service(kind, url)
 
     def _await(self) -> None:
         try:
             self.until(self._ready)
         except RuntimeError as problem:
-            raise RuntimeError('\n'.join(
-                [str(problem), *('%s: %s' % (one.name, one.said())
-                                 for one in self._daemons)])) from problem
+            raise RuntimeError(
+                '\n'.join(
+                    [
+                        str(problem),
+                        *(
+                            '%s: %s' % (one.name, one.said())
+                            for one in self._daemons
+                        ),
+                    ]
+                )
+            ) from problem
 
     def _ready(self) -> bool:
         for one in self._daemons:
@@ -228,14 +271,23 @@ class Region(fixtures.Fixture):
         if not private_services.answers(self.vsched.port):
             return False
         # Those that the scheduler has found.
-        mapped = {one['hypervisor_hostname'] for one in self.compute.get(
-            '/os-hypervisors').json()['hypervisors']}
-        found = {one['name']: one for one in self.api.get(
-            '/v1/hosts').json()['hosts'] if one['name'] in mapped}
+        mapped = {
+            one['hypervisor_hostname']
+            for one in self.compute.get('/os-hypervisors').json()[
+                'hypervisors'
+            ]
+        }
+        found = {
+            one['name']: one
+            for one in self.api.get('/v1/hosts').json()['hosts']
+            if one['name'] in mapped
+        }
         return all(
-            host in found and found[host]['placement'] and
-            found[host]['placement']['state'] == 'synced'
-            for host in self.hosts)
+            host in found
+            and found[host]['placement']
+            and found[host]['placement']['state'] == 'synced'
+            for host in self.hosts
+        )
 
     def _end(self) -> None:
         for one in self._daemons:
@@ -256,8 +308,7 @@ class Region(fixtures.Fixture):
     @functools.cached_property
     def compute(self) -> adapter.Adapter:
         """A session with Nova's API."""
-        found = self.keystone.adapter(
-            'compute', self.nova.endpoint + '/v2.1')
+        found = self.keystone.adapter('compute', self.nova.endpoint + '/v2.1')
         found.default_microversion = MICROVERSION
         return found
 
@@ -274,11 +325,10 @@ class Region(fixtures.Fixture):
     def claimed(self, host: str) -> dict[str, int]:
         """What instances claim of a host, in milli-CPU."""
         if host not in self._providers:
-            self._providers[host] = self.api.get(
-                '/v1/hosts/' + host).json()['host']['placement'][
-                    'provider_uuid']
-        return self.claims.claims(
-            self._providers[host], names.RESOURCE_CLASS)
+            self._providers[host] = self.api.get('/v1/hosts/' + host).json()[
+                'host'
+            ]['placement']['provider_uuid']
+        return self.claims.claims(self._providers[host], names.RESOURCE_CLASS)
 
     def processes(self, host: str) -> set[int]:
         """Whose threads are a host's vCPUs."""

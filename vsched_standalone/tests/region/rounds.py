@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Boots at the same moment, more of them than there is room for."""
 
@@ -66,54 +56,80 @@ class Rounds:
         self._servers = servers.Servers(cloud)
         self._image = glance.upload(cloud.images, 'empty', b'\0' * 512)
         self._flavor = self._servers.flavor(
-            'cpu_runtime_us=%d' % (EACH_MCPU * 20))
+            'cpu_runtime_us=%d' % (EACH_MCPU * 20)
+        )
 
     def run(self) -> Round:
         """Boot, look, delete."""
         with concurrent.futures.ThreadPoolExecutor(BOOTS) as pool:
-            asked = list(pool.map(
-                lambda _: self._servers.boot(
-                    self._flavor, self._image,
-                    availability_zone=region.SIMULATED),
-                range(BOOTS)))
+            asked = list(
+                pool.map(
+                    lambda _: self._servers.boot(
+                        self._flavor,
+                        self._image,
+                        availability_zone=region.SIMULATED,
+                    ),
+                    range(BOOTS),
+                )
+            )
             try:
                 done = list(pool.map(self._servers.settled, asked))
-                self.faults = [one['fault']['message'] for one in done
-                               if 'fault' in one]
-                return self._look([one['id'] for one in done
-                                   if one['status'] == 'ACTIVE'])
+                self.faults = [
+                    one['fault']['message'] for one in done if 'fault' in one
+                ]
+                return self._look(
+                    [one['id'] for one in done if one['status'] == 'ACTIVE']
+                )
             finally:
                 list(pool.map(self._servers.delete, asked))
                 self._empty()
 
     def _look(self, active: list[str]) -> Round:
         def spoken_of() -> bool:
-            told = {one['instance_uuid']: one['state']
-                    for one in self._reservations()}
-            return all(told.get(uuid) in ('applied', 'refused')
-                       for uuid in active)
+            told = {
+                one['instance_uuid']: one['state']
+                for one in self._reservations()
+            }
+            return all(
+                told.get(uuid) in ('applied', 'refused') for uuid in active
+            )
+
         self._region.until(spoken_of)
         seen = {host: agreement.look(self._region, host) for host in HOSTS}
         return Round(
             len(active),
             sum(sum(one.claimed.values()) for one in seen.values()),
-            sum(sum(seen[host].claimed.values()) > HOSTS[host]
-                for host in HOSTS),
+            sum(
+                sum(seen[host].claimed.values()) > HOSTS[host]
+                for host in HOSTS
+            ),
             sum(one.admitted_mcpu for one in seen.values()),
             sum(one['state'] == 'refused' for one in self._reservations()),
             sum(one.held_mcpu for one in seen.values()),
-            sum(max(seen[host].admitted_mcpu, seen[host].held_mcpu) >
-                HOSTS[host] for host in HOSTS))
+            sum(
+                max(seen[host].admitted_mcpu, seen[host].held_mcpu)
+                > HOSTS[host]
+                for host in HOSTS
+            ),
+        )
 
     def _reservations(self) -> list[dict[str, str]]:
-        return [one for one in self._region.api.get(
-            '/v1/reservations').json()['reservations'] if one['present']]
+        return [
+            one
+            for one in self._region.api.get('/v1/reservations').json()[
+                'reservations'
+            ]
+            if one['present']
+        ]
 
     def _empty(self) -> None:
         """Wait until the schedulers can know that all of it is free."""
+
         def nothing_there() -> bool:
             told = self._region.api.get('/v1/snapshot').json()['hosts']
             return not any(one['admitted_mcpu'] for one in told) and not any(
-                self._region.claimed(host) for host in HOSTS)
+                self._region.claimed(host) for host in HOSTS
+            )
+
         self._region.until(nothing_there)
         time.sleep(_REFRESH_S)

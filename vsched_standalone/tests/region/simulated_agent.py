@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """An agent of a simulated host, as a process of its own.
 
@@ -36,11 +26,11 @@ from oslo_service import service as oslo_service  # noqa: E402
 
 from vsched_agent import conf as agent_conf  # noqa: E402
 from vsched_agent.enforcement import capacity  # noqa: E402
-from vsched_agent.enforcement import kernel  # noqa: E402
+from vsched_agent.host import cpu_list  # noqa: E402
 from vsched_agent.hypervisor import base  # noqa: E402
-from vsched_agent.hypervisor import simulated  # noqa: E402
-from vsched_agent.hypervisor import thread_farm  # noqa: E402
 from vsched_agent import service  # noqa: E402
+from vsched_agent.tests import simulated  # noqa: E402
+from vsched_agent.tests import thread_farm  # noqa: E402
 from vsched_lib.model import reservation  # noqa: E402
 from vsched_standalone.tests.region import domains  # noqa: E402
 
@@ -86,27 +76,61 @@ class Told(simulated.SimulatedHypervisor):
         for uuid, one in found.items():
             if uuid not in self._known:
                 self._known[uuid] = one
-                self.add(one.vcpus, extra_specs=one.extra_specs,
-                         name=one.name, uuid=uuid)
+                self.add(
+                    one.vcpus,
+                    extra_specs=one.extra_specs,
+                    name=one.name,
+                    uuid=uuid,
+                )
 
 
 class Given(capacity.KernelCapacity):
     """What the host can promise was said.
 
-    :param mcpu: so much.
+    :param mcpu: so much, beside the reserve.
     """
 
     def __init__(self, mcpu: int, reserve_mcpu: int = 0) -> None:
         super().__init__(reserve_mcpu)
         # Up, since what is reported is rounded down.
-        self._units = -int(-Fraction(
-            mcpu << reservation.KERNEL_BW_SHIFT,
-            reservation.MCPU_PER_CPU) // 1)
+        self._units = -int(
+            -Fraction(
+                (mcpu + reserve_mcpu) << reservation.KERNEL_BW_SHIFT,
+                reservation.MCPU_PER_CPU,
+            )
+            // 1
+        )
 
     def measured(self) -> capacity.Measured:
         """What was said, and none of it lost."""
         return capacity.Measured(
-            kernel.online_cpus(), self._units, 0, self._units)
+            cpu_list.online(), self._units, 0, self._units
+        )
+
+
+class Agent(service.Agent):
+    """An agent of such a host.
+
+    :param folder: tells which domains run.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, folder: domains.Folder) -> None:
+        super().__init__(conf)
+        self._folder = folder
+
+    def start(self) -> None:
+        """Begin to enforce.
+
+        The threads are made here, in the process that serves: helpers touch
+        those of its own children only.
+        """
+        self._hypervisor = self._told = Told(self._folder)
+        super().start()
+
+    def stop(self, graceful: bool = True) -> None:
+        """Stop, and end the threads."""
+        super().stop(graceful)
+        self._told.close()
 
 
 def main(config: str, folder: str, capacity_mcpu: str) -> int:
@@ -116,15 +140,18 @@ def main(config: str, folder: str, capacity_mcpu: str) -> int:
     agent_conf.register_opts(conf)
     conf(['--config-file', config], project='vsched', prog='vsched-agent')
     logging.setup(conf, 'vsched-agent')
-    hypervisor = Told(domains.Folder(folder))
     with mock.patch.object(
-            capacity, 'KernelCapacity', autospec=True,
-            side_effect=lambda reserve_mcpu: Given(
-                int(capacity_mcpu), reserve_mcpu)):
+        capacity,
+        'KernelCapacity',
+        autospec=True,
+        side_effect=lambda reserve_mcpu: Given(
+            int(capacity_mcpu), reserve_mcpu
+        ),
+    ):
         launcher = oslo_service.launch(
-            conf, service.Agent(conf, hypervisor=hypervisor))
+            conf, Agent(conf, domains.Folder(folder))
+        )
         launcher.wait()
-    hypervisor.close()
     return 0
 
 

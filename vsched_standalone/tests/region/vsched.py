@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Our own services beside a real Nova."""
 
@@ -35,37 +25,72 @@ class Vsched(fixtures.Fixture):
     :param auth: options of whoever asks keystone, placement and Nova.
     """
 
-    def __init__(self, transport_url: str, connection: str,
-                 auth: ty.Mapping[str, str]) -> None:
+    def __init__(
+        self, transport_url: str, connection: str, auth: ty.Mapping[str, str]
+    ) -> None:
         self._transport_url = transport_url
         self._connection = connection
         self._auth = dict(auth)
         self.port = private_services.free_port()
 
     def _setUp(self) -> None:
-        self.collector = self.useFixture(daemon.Daemon(
-            'vsched-collector', lambda _: [
-                sys.executable, '-m', 'vsched_api.cmd.collector',
-                '--config-file', self.file]))
+        self.collector = self.useFixture(
+            daemon.Daemon(
+                'vsched-collector',
+                lambda _: [
+                    sys.executable,
+                    '-m',
+                    'vsched_api.cmd.collector',
+                    '--config-file',
+                    self.file,
+                ],
+            )
+        )
         self.file = openstack_services.write(
-            os.path.join(self.collector.folder, 'vsched.conf'), {
+            os.path.join(self.collector.folder, 'vsched.conf'),
+            {
                 'DEFAULT': {'transport_url': self._transport_url},
+                'bus': {
+                    'master_key_file': os.path.join(
+                        self.collector.folder, 'master.key'
+                    )
+                },
                 'database': {'connection': self._connection},
                 'api': {'auth_strategy': 'keystone'},
                 'keystone_authtoken': {
                     'www_authenticate_uri': self._auth['auth_url'],
-                    'interface': 'public', **self._auth},
-                'placement': self._auth, 'nova': self._auth})
-        self.api = self.useFixture(daemon.Daemon(
-            'vsched-api', lambda _: [
-                os.path.join(os.path.dirname(sys.executable), 'uwsgi'),
-                '--http-socket', '127.0.0.1:%d' % self.port,
-                '--module', 'vsched_api.wsgi.api:application',
-                '--master', '--processes', '1', '--threads', '4',
-                '--enable-threads', '--need-app', '--die-on-term',
-                '--lazy-apps', '--single-interpreter',
-                '--add-header', 'Connection: close'],
-            {'OS_VSCHED_CONFIG_FILES': self.file}))
+                    'interface': 'public',
+                    **self._auth,
+                },
+                'placement': self._auth,
+                'nova': self._auth,
+            },
+        )
+        self.api = self.useFixture(
+            daemon.Daemon(
+                'vsched-api',
+                lambda _: [
+                    os.path.join(os.path.dirname(sys.executable), 'uwsgi'),
+                    '--http-socket',
+                    '127.0.0.1:%d' % self.port,
+                    '--module',
+                    'vsched_api.wsgi.api:application',
+                    '--master',
+                    '--processes',
+                    '1',
+                    '--threads',
+                    '4',
+                    '--enable-threads',
+                    '--need-app',
+                    '--die-on-term',
+                    '--lazy-apps',
+                    '--single-interpreter',
+                    '--add-header',
+                    'Connection: close',
+                ],
+                {'OS_VSCHED_CONFIG_FILES': self.file},
+            )
+        )
 
     @property
     def endpoint(self) -> str:
@@ -74,28 +99,53 @@ class Vsched(fixtures.Fixture):
 
     def prepare(self) -> None:
         """The tables."""
-        done = self.manage('db', 'sync')
-        if done.returncode:
-            raise RuntimeError(done.stderr)
+        for words in (
+            ('db', 'sync'),
+            (
+                'master-key',
+                'create',
+                os.path.join(self.collector.folder, 'master.key'),
+            ),
+        ):
+            done = self.manage(*words)
+            if done.returncode:
+                raise RuntimeError(done.stderr)
 
     def manage(self, *words: str) -> subprocess.CompletedProcess[str]:
         """``vsched-manage`` with these words."""
         return subprocess.run(
-            [sys.executable, '-m', 'vsched_api.cmd.manage',
-             '--config-file', self.file, *words],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            check=False)
+            [
+                sys.executable,
+                '-m',
+                'vsched_api.cmd.manage',
+                '--config-file',
+                self.file,
+                *words,
+            ],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
-    def simulated_agent(self, host: str, compute: daemon.Daemon,
-                        capacity_mcpu: int) -> daemon.Daemon:
+    def simulated_agent(
+        self, host: str, compute: daemon.Daemon, capacity_mcpu: int
+    ) -> daemon.Daemon:
         """The agent of a simulated compute; nothing is started.
 
         :param capacity_mcpu: what it may promise.
         """
-        return daemon.Daemon('agent of ' + host, lambda folder: [
-            sys.executable, '-m', _HERE + 'simulated_agent',
-            self._agent(folder, host), nova.domains_of(compute),
-            str(capacity_mcpu)])
+        return daemon.Daemon(
+            'agent of ' + host,
+            lambda folder: [
+                sys.executable,
+                '-m',
+                _HERE + 'simulated_agent',
+                self._agent(folder, host),
+                nova.domains_of(compute),
+                str(capacity_mcpu),
+            ],
+        )
 
     def agent(self, host: str, uri: str, run_dir: str) -> daemon.Daemon:
         """The agent of a compute with libvirt; nothing is started.
@@ -103,18 +153,41 @@ class Vsched(fixtures.Fixture):
         :param uri: of its libvirtd.
         :param run_dir: where that has the pid files of its domains.
         """
-        return daemon.Daemon('agent of ' + host, lambda folder: [
-            sys.executable, '-m', 'vsched_agent.cmd.agent', '--config-file',
-            self._agent(folder, host, uri=uri, run_dir=run_dir), 'run'])
+        return daemon.Daemon(
+            'agent of ' + host,
+            lambda folder: [
+                sys.executable,
+                '-m',
+                'vsched_agent.cmd.agent',
+                '--config-file',
+                self._agent(folder, host, uri=uri, run_dir=run_dir),
+                'run',
+            ],
+        )
+
+    def _key(self, folder: str, host: str) -> str:
+        path = os.path.join(folder, 'host.key')
+        if not os.path.exists(path):
+            done = self.manage('host-key', 'issue', host, '--output', path)
+            if done.returncode:
+                raise RuntimeError(done.stderr)
+        return path
 
     def _agent(self, folder: str, host: str, **hypervisor: str) -> str:
         return openstack_services.write(
-            os.path.join(folder, 'vsched.conf'), {
+            os.path.join(folder, 'vsched.conf'),
+            {
                 'DEFAULT': {'transport_url': self._transport_url},
+                'bus': {'key_file': self._key(folder, host)},
                 'agent': {
-                    'host': host, 'report_interval': 0.5,
-                    'interval': 0.5, 'restore_on_stop': True,
-                    'state_path': os.path.join(folder, 'state')},
+                    'host': host,
+                    'report_interval': 0.5,
+                    'interval': 0.5,
+                    'restore_on_stop': True,
+                    'state_path': os.path.join(folder, 'state'),
+                },
                 'hypervisor': hypervisor,
                 # What is not there yet is waited for by looking again.
-                'placement': {'sync_interval': 1, **self._auth}})
+                'placement': {'sync_interval': 1, **self._auth},
+            },
+        )

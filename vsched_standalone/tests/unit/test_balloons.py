@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """An order on its whole way: API, database, bus, agent, guest and back."""
 
@@ -23,9 +13,10 @@ from unittest import mock
 from oslo_config import cfg
 from oslotest import base
 
-from vsched_agent.hypervisor import simulated_guests
+from vsched_agent.enforcement import budget_expiry
 from vsched_agent import service as agents
 from vsched_agent.tests import fakes
+from vsched_agent.tests import simulated_guests
 from vsched_api import app
 from vsched_api.collector import service as collectors
 from vsched_api.db import migration
@@ -54,6 +45,9 @@ class Ladder:
     def support(self, name):
         return self.backends[name].supports()
 
+    def check_status(self):
+        return budget_expiry.CheckStatus()
+
 
 class TestOrders(base.BaseTestCase):
     """Nothing is left out but the kernel and the guest."""
@@ -67,23 +61,30 @@ class TestOrders(base.BaseTestCase):
         self.conf([], default_config_files=[], default_config_dirs=[])
         self.addCleanup(self.conf.clear)
         for group, name, value in (
-                ('agent', 'state_path', folder.name),
-                ('agent', 'host', 'node1'),
-                ('agent', 'report_interval', 1.0),
-                ('api', 'auth_strategy', 'noauth'),
-                ('database', 'connection', 'sqlite:///' + os.path.join(
-                    folder.name, 'vsched.sqlite'))):
+            ('agent', 'state_path', folder.name),
+            ('agent', 'host', 'node1'),
+            ('agent', 'report_interval', 1.0),
+            ('api', 'auth_strategy', 'noauth'),
+            (
+                'database',
+                'connection',
+                'sqlite:///' + os.path.join(folder.name, 'vsched.sqlite'),
+            ),
+        ):
             self.conf.set_override(name, value, group)
             self.addCleanup(self.conf.clear_override, name, group)
         self.backend = fakes.FakeBackend(reservation.Backend.DEADLINE)
         self.hypervisor = fakes.FakeHypervisor()
         self.guests = simulated_guests.SimulatedGuests()
         for name, fake in (
-                ('ladder.Ladder', lambda conf: Ladder(self.backend)),
-                ('capacity.KernelCapacity',
-                 lambda reserve_mcpu: Capacity(Fraction(18, 10))),
-                ('usage.meter_of', lambda hypervisor, irq_time: Meter()),
-                ('privileged.use', lambda conf: None)):
+            ('backends.Ladder', lambda conf: Ladder(self.backend)),
+            (
+                'capacity.KernelCapacity',
+                lambda reserve_mcpu: Capacity(Fraction(18, 10)),
+            ),
+            ('usage.meter_of', lambda *arguments: Meter()),
+            ('privileged.use', lambda conf: None),
+        ):
             patch = mock.patch('vsched_agent.service.' + name, fake)
             patch.start()
             self.addCleanup(patch.stop)
@@ -93,8 +94,7 @@ class TestOrders(base.BaseTestCase):
         collector.start()
         self.addCleanup(collector.stop)
         application = app.create_app(self.conf, transport)
-        self.addCleanup(
-            application.extensions['vsched'].database.dispose)
+        self.addCleanup(application.extensions['vsched'].database.dispose)
         self.http = application.test_client()
         self.transport = transport
         domain = fakes.domain(1, 4, balloon='auto', cpu_runtime_us=4_000)
@@ -105,7 +105,8 @@ class TestOrders(base.BaseTestCase):
 
     def start_agent(self):
         agent = agents.Agent(
-            self.conf, self.transport, self.hypervisor, self.guests)
+            self.conf, self.transport, self.hypervisor, self.guests
+        )
         agent.start()
         return agent
 
@@ -121,8 +122,9 @@ class TestOrders(base.BaseTestCase):
             never.wait(0.1)
 
     def is_order(self, state):
-        return lambda answer: (answer['balloon']['order'] or {}).get(
-            'state') == state
+        return lambda answer: (
+            (answer['balloon']['order'] or {}).get('state') == state
+        )
 
     def held(self):
         return sorted(one.runtime_us for one in self.backend.held.values())
@@ -131,53 +133,84 @@ class TestOrders(base.BaseTestCase):
         agent = self.start_agent()
         try:
             found = self.eventually(
-                lambda answer: answer['balloon']['guest_answers'])['balloon']
-            self.assertEqual(('full', 4, 4, 1), tuple(found[name] for name in (
-                'state', 'vcpus', 'online_vcpus', 'floor_vcpus')))
-            answer = self.http.post('/v1/balloons', json={
-                'instance_uuid': self.uuid, 'target_vcpus': 2})
+                lambda answer: answer['balloon']['guest_answers']
+            )['balloon']
+            self.assertEqual(
+                ('full', 4, 4, 1),
+                tuple(
+                    found[name]
+                    for name in (
+                        'state',
+                        'vcpus',
+                        'online_vcpus',
+                        'floor_vcpus',
+                    )
+                ),
+            )
+            answer = self.http.post(
+                '/v1/balloons',
+                json={'instance_uuid': self.uuid, 'target_vcpus': 2},
+            )
             self.assertEqual(202, answer.status_code, answer.json)
             found = self.eventually(self.is_order('applied'))['balloon']
-            self.assertEqual(('manual', 2),
-                             (found['state'], found['online_vcpus']))
+            self.assertEqual(
+                ('manual', 2), (found['state'], found['online_vcpus'])
+            )
             self.assertEqual({0, 1}, self.guests.online(self.uuid))
             # All of what was promised, in the hands of those that are left.
             self.assertEqual([8_000, 8_000], self.held())
             # The fewest that could hold what is promised now.
-            self.assertEqual(202, self.http.patch(
-                '/v1/reservations/' + self.uuid,
-                json={'runtime_us': 12_000}).status_code)
+            self.assertEqual(
+                202,
+                self.http.patch(
+                    '/v1/reservations/' + self.uuid,
+                    json={'runtime_us': 12_000},
+                ).status_code,
+            )
             found = self.eventually(self.is_order('refused'))['balloon']
             self.assertEqual(
                 (3, 'vsched.balloon.does_not_fit'),
-                (found['floor_vcpus'], found['order']['code']))
-            answer = self.http.post('/v1/balloons', json={
-                'instance_uuid': self.uuid, 'target_vcpus': 2})
+                (found['floor_vcpus'], found['order']['code']),
+            )
+            answer = self.http.post(
+                '/v1/balloons',
+                json={'instance_uuid': self.uuid, 'target_vcpus': 2},
+            )
             self.assertEqual(409, answer.status_code)
-            self.assertEqual('vsched.balloon.does_not_fit',
-                             answer.json['errors'][0]['code'])
+            self.assertEqual(
+                'vsched.balloon.does_not_fit', answer.json['errors'][0]['code']
+            )
             self.assertEqual(202, self.http.delete(self.path).status_code)
             self.eventually(lambda answer: answer['balloon']['order'] is None)
             self.assertEqual({0, 1, 2, 3}, self.guests.online(self.uuid))
             history = self.eventually(
-                lambda answer: answer['history'] and
-                answer['history'][0]['ended_at'],
-                '/v1/balloons/history')['history']
+                lambda answer: (
+                    answer['history'] and answer['history'][0]['ended_at']
+                ),
+                '/v1/balloons/history',
+            )['history']
             self.assertEqual(
                 [('undone', True, 2)],
-                [(one['outcome'], one['manual'], one['online_vcpus'])
-                 for one in history])
+                [
+                    (one['outcome'], one['manual'], one['online_vcpus'])
+                    for one in history
+                ],
+            )
         finally:
             agent.stop()
 
     def test_an_order_outlives_its_agent(self):
         agent = self.start_agent()
         try:
-            self.eventually(
-                lambda answer: answer['balloon']['guest_answers'])
-            self.http.post('/v1/balloons', json={
-                'instance_uuid': self.uuid, 'target_vcpus': 1,
-                'frozen': True})
+            self.eventually(lambda answer: answer['balloon']['guest_answers'])
+            self.http.post(
+                '/v1/balloons',
+                json={
+                    'instance_uuid': self.uuid,
+                    'target_vcpus': 1,
+                    'frozen': True,
+                },
+            )
             self.eventually(self.is_order('applied'))
         finally:
             agent.stop()
@@ -186,10 +219,15 @@ class TestOrders(base.BaseTestCase):
         agent = self.start_agent()
         try:
             found = self.eventually(
-                lambda answer: len(self.guests.online(self.uuid)) == 1 and
-                self.is_order('applied')(answer))['balloon']
-            self.assertEqual((1, True), (found['order']['target_vcpus'],
-                                         found['order']['frozen']))
+                lambda answer: (
+                    len(self.guests.online(self.uuid)) == 1
+                    and self.is_order('applied')(answer)
+                )
+            )['balloon']
+            self.assertEqual(
+                (1, True),
+                (found['order']['target_vcpus'], found['order']['frozen']),
+            )
         finally:
             agent.stop()
         self.assertEqual({0, 1, 2, 3}, self.guests.online(self.uuid))

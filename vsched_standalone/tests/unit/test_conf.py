@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Options of three parts in one configuration."""
 
@@ -21,17 +11,21 @@ from vsched_standalone import conf
 
 class TestListedOptions(base.BaseTestCase):
     def test_each_group_and_option_is_listed_once(self):
-        listed = [(group.name, option.name)
-                  for group, options in conf.list_opts()
-                  for option in options]
+        listed = [
+            (group.name, option.name)
+            for group, options in conf.list_opts()
+            for option in options
+        ]
         self.assertEqual(sorted(set(listed)), sorted(listed))
         groups = [group.name for group, _ in conf.list_opts()]
         self.assertEqual(sorted(set(groups)), sorted(groups))
 
     def test_no_part_lacks_an_option(self):
-        listed = {(group.name, option.name)
-                  for group, options in conf.list_opts()
-                  for option in options}
+        listed = {
+            (group.name, option.name)
+            for group, options in conf.list_opts()
+            for option in options
+        }
         for part in (agent_conf, api_conf):
             for group, options in part.list_opts():
                 for option in options:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import io
 
@@ -20,10 +10,11 @@ from vsched_standalone.quickstart import windows
 
 
 class TestWindows(base.BaseTestCase):
-
     def windows(self, *shares):
-        return [windows.Window(float(at), share)
-                for at, share in enumerate(shares, 1)]
+        return [
+            windows.Window(float(at), share)
+            for at, share in enumerate(shares, 1)
+        ]
 
     def test_percentile_is_the_nearest_rank(self):
         self.assertEqual(5, windows.percentile([1, 5, 3], 0.99))
@@ -32,7 +23,8 @@ class TestWindows(base.BaseTestCase):
 
     def test_windows_with_time_from_before_are_left_out(self):
         found = windows.summarise(
-            self.windows(0.9, 0.7, 0.6, 0.624, 0.576), 0.6, changed_at=0)
+            self.windows(0.9, 0.7, 0.6, 0.624, 0.576), 0.6, changed_at=0
+        )
         self.assertEqual(2, found.windows)
         self.assertAlmostEqual(0.6, found.got_mean)
         self.assertAlmostEqual(0.04, found.error_max)
@@ -40,7 +32,8 @@ class TestWindows(base.BaseTestCase):
 
     def test_a_promise_that_is_not_kept_never_settles(self):
         found = windows.summarise(
-            self.windows(0.6, 0.6, 0.6, 0.6, 0.3), 0.6, changed_at=0)
+            self.windows(0.6, 0.6, 0.6, 0.6, 0.3), 0.6, changed_at=0
+        )
         self.assertIsNone(found.settle_s)
         self.assertAlmostEqual(0.5, found.error_max)
 
@@ -61,26 +54,30 @@ class FakeApi:
 
 
 class TestLoad(base.BaseTestCase):
-
     def run_with(self, **shares):
         self.waits = []
 
         def wait(seconds):
             self.waits.append(seconds)
             return len(self.waits) > 10
+
         return demonstration.Demonstration(
-            FakeApi(**shares), 'a', {'a': 'vm-a', 'b': 'vm-b'},
-            table.Table(io.StringIO()), wait).run(1.0, ())
+            FakeApi(**shares),
+            'a',
+            {'a': 'vm-a', 'b': 'vm-b'},
+            table.Table(io.StringIO()),
+            wait,
+        ).run(1.0, ())
 
     def test_nothing_is_shown_before_all_burn(self):
-        self.assertEqual([], self.run_with(
-            a=[0.6], b=[None, 0.0, 0.3]))
+        self.assertEqual([], self.run_with(a=[0.6], b=[None, 0.0, 0.3]))
         self.assertEqual([0.2, 0.2, 0], self.waits)
 
     def test_one_that_never_burns(self):
         self.patch(demonstration.Demonstration, 'LOAD_S', -1.0)
         error = self.assertRaises(
-            demonstration.NoLoad, self.run_with, a=[0.6], b=[0.01])
+            demonstration.NoLoad, self.run_with, a=[0.6], b=[0.01]
+        )
         self.assertIn('vm-b', str(error))
 
     def test_over_before_all_burn(self):
@@ -89,10 +86,11 @@ class TestLoad(base.BaseTestCase):
 
 
 class TestTable(base.BaseTestCase):
-
-    rows = (table.Row('a', 0.6, 0.594, 'deadline', 'applied'),
-            table.Row('b', None, 0.3, '-', '-'),
-            table.Row('c', 0.6, None, 'cfs', 'pending'))
+    rows = (
+        table.Row('a', 0.6, 0.594, 'deadline', 'applied'),
+        table.Row('b', None, 0.3, '-', '-'),
+        table.Row('c', 0.6, None, 'cfs', 'pending'),
+    )
 
     def test_rows(self):
         self.assertIn('-1.0 %', str(self.rows[0]))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What stands between a simulated compute and its agent."""
 
@@ -22,7 +12,6 @@ from vsched_standalone.tests.region import networks
 
 
 class TestFolder(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         path = self.useFixture(fixtures.TempDir()).join('domains')
@@ -37,7 +26,8 @@ class TestFolder(base.BaseTestCase):
         self.assertEqual({'a', 'b'}, set(found))
         self.assertEqual(
             ('one', 2, {'vsched:cpu_runtime_us': '4000'}),
-            (found['a'].name, found['a'].vcpus, found['a'].extra_specs))
+            (found['a'].name, found['a'].vcpus, found['a'].extra_specs),
+        )
         self.written.end('a')
         self.assertEqual({'b'}, set(self.read.running()))
 
@@ -56,20 +46,21 @@ class TestFolder(base.BaseTestCase):
 
 
 class TestNetworks(base.BaseTestCase):
-
     def ask(self, path, method='GET'):
         said = []
         body = networks.application(
             {'PATH_INFO': path, 'REQUEST_METHOD': method},
-            lambda status, headers: said.append(status))
+            lambda status, headers: said.append(status),
+        )
         return said[0], json.loads(b''.join(body))
 
     def test_there_are_none(self):
         self.assertEqual(('200 OK', {'ports': []}), self.ask('/v2.0/ports'))
-        self.assertEqual(('200 OK', {'security_groups': []}),
-                         self.ask('/v2.0/security-groups'))
+        self.assertEqual(
+            ('200 OK', {'security_groups': []}),
+            self.ask('/v2.0/security-groups'),
+        )
 
     def test_none_can_be_made_or_found(self):
-        self.assertEqual('404 Not Found', self.ask(
-            '/v2.0/ports', 'POST')[0])
+        self.assertEqual('404 Not Found', self.ask('/v2.0/ports', 'POST')[0])
         self.assertEqual('404 Not Found', self.ask('/v2.0/ports/a')[0])

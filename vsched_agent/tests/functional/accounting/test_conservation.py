@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Accounts of real guests, compared with the kernel's other books.
 
@@ -24,9 +14,9 @@ import fixtures as fixture_base
 from oslotest import base as test_base
 
 from vsched_agent.accounting import usage
-from vsched_agent.enforcement import kernel
-from vsched_agent.hypervisor import domain_xml
-from vsched_agent.hypervisor import libvirt_driver
+from vsched_agent.host import kernel
+from vsched_agent.hypervisor.libvirt import driver
+from vsched_agent.profiling.guest import domain_xml
 from vsched_agent.tests import fixtures
 from vsched_agent.tests import hypervisor_suite
 
@@ -37,8 +27,9 @@ SUM_TOLERANCE = 0.01
 BOOKS_TOLERANCE, BOOKS_US = 0.03, 60_000
 
 
-_V1 = [pathlib.Path('/sys/fs/cgroup', name) for name in (
-    'cpuacct', 'cpu,cpuacct')]
+_V1 = [
+    pathlib.Path('/sys/fs/cgroup', name) for name in ('cpuacct', 'cpu,cpuacct')
+]
 
 
 def _usage_us(group):
@@ -51,12 +42,13 @@ def _usage_us(group):
 
 def _root():
     """The group of all that runs."""
-    return next((one for one in _V1 if (one / 'cpuacct.usage').exists()),
-                pathlib.Path('/sys/fs/cgroup'))
+    return next(
+        (one for one in _V1 if (one / 'cpuacct.usage').exists()),
+        pathlib.Path('/sys/fs/cgroup'),
+    )
 
 
 class ConservationTest(hypervisor_suite.Watching, test_base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         fixtures.require_libvirt(self)
@@ -65,12 +57,13 @@ class ConservationTest(hypervisor_suite.Watching, test_base.BaseTestCase):
         self.irq_time = kernel.KernelFacts.read().irq_time
 
     def make_hypervisor(self):
-        return libvirt_driver.LibvirtHypervisor(fixtures.URI)
+        return driver.LibvirtHypervisor(fixtures.URI)
 
     def agent(self):
         """Another agent begins to count; the one before has stopped."""
         self.meter = usage.meter_of(
-            self.hypervisor, self.irq_time, patient=True)
+            self.hypervisor, self.irq_time, blocking=True
+        )
         self.addCleanup(self.meter.close)
         self.meter.sample(self.hypervisor.domains(), {})
         self.root_us = _usage_us(_root())
@@ -85,26 +78,38 @@ class ConservationTest(hypervisor_suite.Watching, test_base.BaseTestCase):
 
     def balance(self):
         """What this agent said adds up, and agrees with other books."""
-        told_us = {'guest_us': 0, 'direct_us': 0, 'shared_us': 0,
-                   'own_us': 0, 'idle_us': 0, 'steal_us': 0}
+        told_us = {
+            'guest_us': 0,
+            'direct_us': 0,
+            'shared_us': 0,
+            'own_us': 0,
+            'idle_us': 0,
+            'steal_us': 0,
+        }
         whole_us = 0
         for host, _ in self.found:
             whole_us += host.cpus * host.interval_us
             for name in told_us:
                 told_us[name] += getattr(host, name)
         self.assertAlmostEqual(
-            1, sum(told_us.values()) / whole_us, delta=SUM_TOLERANCE)
+            1, sum(told_us.values()) / whole_us, delta=SUM_TOLERANCE
+        )
         busy_us = whole_us - told_us['idle_us'] - told_us['steal_us']
         # The groups leave out interrupts of idle CPUs.
         self.assertAlmostEqual(
-            _usage_us(_root()) - self.root_us, busy_us,
-            delta=BOOKS_TOLERANCE * whole_us + BOOKS_US)
+            _usage_us(_root()) - self.root_us,
+            busy_us,
+            delta=BOOKS_TOLERANCE * whole_us + BOOKS_US,
+        )
         return told_us
 
     def used_us(self, uuid):
-        return sum(one.guest_us + one.direct_us
-                   for _, samples in self.found for one in samples
-                   if one.instance_uuid == uuid)
+        return sum(
+            one.guest_us + one.direct_us
+            for _, samples in self.found
+            for one in samples
+            if one.instance_uuid == uuid
+        )
 
     def group(self, pid):
         """A group that counts one process, which runs already."""
@@ -124,16 +129,21 @@ class ConservationTest(hypervisor_suite.Watching, test_base.BaseTestCase):
         return group
 
     def disk(self):
-        image = pathlib.Path(self.useFixture(
-            fixture_base.TempDir()).path, 'disk')
+        image = pathlib.Path(
+            self.useFixture(fixture_base.TempDir()).path, 'disk'
+        )
         with open(image, 'wb') as file:
             file.truncate(1 << 20)
         return domain_xml.Disk(str(image), direct=False, iothread=1)
 
     def test_every_second_is_somebodys(self):
-        steady = self.useFixture(fixtures.Guest(
-            'idle vsched.run=read:/dev/vda:200:1:4096:0', iothreads=1,
-            disks=(self.disk(),)))
+        steady = self.useFixture(
+            fixtures.Guest(
+                'idle vsched.run=read:/dev/vda:200:1:4096:0',
+                iothreads=1,
+                disks=(self.disk(),),
+            )
+        )
         self.agent()
         pid = self.one(self.hypervisor, steady.uuid).pid
         group = self.group(pid)
@@ -146,12 +156,17 @@ class ConservationTest(hypervisor_suite.Watching, test_base.BaseTestCase):
         grown_us = _usage_us(group) - steady_us
         self.balance()
         self.assertAlmostEqual(
-            grown_us, self.used_us(steady.uuid),
-            delta=BOOKS_TOLERANCE * grown_us + BOOKS_US)
+            grown_us,
+            self.used_us(steady.uuid),
+            delta=BOOKS_TOLERANCE * grown_us + BOOKS_US,
+        )
         self.assertLess(0, self.used_us(coming.uuid))
-        reads = sum(one.disk_read_requests
-                    for _, samples in self.found for one in samples
-                    if one.instance_uuid == steady.uuid)
+        reads = sum(
+            one.disk_read_requests
+            for _, samples in self.found
+            for one in samples
+            if one.instance_uuid == steady.uuid
+        )
         self.assertLess(100, reads)
         # Another agent starts in the middle of things: it counts from now
         # and nothing that the first one counted.
@@ -163,5 +178,7 @@ class ConservationTest(hypervisor_suite.Watching, test_base.BaseTestCase):
         grown_us = _usage_us(group) - steady_us
         self.balance()
         self.assertAlmostEqual(
-            grown_us, self.used_us(steady.uuid),
-            delta=BOOKS_TOLERANCE * grown_us + BOOKS_US)
+            grown_us,
+            self.used_us(steady.uuid),
+            delta=BOOKS_TOLERANCE * grown_us + BOOKS_US,
+        )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """CPU time of real domains."""
 
@@ -16,16 +6,16 @@ import threading
 
 from oslotest import base as test_base
 
+from vsched_agent.accounting import base
 from vsched_agent.accounting import readers
-from vsched_agent.accounting import readings
 from vsched_agent.accounting import usage
-from vsched_agent.hypervisor import libvirt_driver
+from vsched_agent.host import schedstat
+from vsched_agent.hypervisor.libvirt import driver
 from vsched_agent.tests import fixtures
 from vsched_agent.tests import hypervisor_suite
 
 
 class UsageTest(hypervisor_suite.Watching, test_base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         fixtures.require_libvirt(self)
@@ -34,11 +24,12 @@ class UsageTest(hypervisor_suite.Watching, test_base.BaseTestCase):
         self.addCleanup(self.meter.close)
 
     def make_hypervisor(self):
-        return libvirt_driver.LibvirtHypervisor(fixtures.URI)
+        return driver.LibvirtHypervisor(fixtures.URI)
 
     def sample(self, uuid):
-        domains = [one for one in self.hypervisor.domains()
-                   if one.uuid == uuid]
+        domains = [
+            one for one in self.hypervisor.domains() if one.uuid == uuid
+        ]
         return self.meter.sample(domains, {})
 
     def test_agrees_with_libvirt(self):
@@ -52,66 +43,67 @@ class UsageTest(hypervisor_suite.Watching, test_base.BaseTestCase):
         used_us = interval_us = 0
         for _ in range(4):
             threading.Event().wait(0.5)
-            found, = self.sample(guest.uuid)
+            (found,) = self.sample(guest.uuid)
             used_us += found.guest_us
             interval_us += found.interval_us
         after_us = told_us()
         self.assertLess(0, used_us)
         self.assertLessEqual(used_us, 2 * interval_us)
         # libvirt reads ticks of 10 ms, and a moment later.
-        self.assertAlmostEqual(after_us - before_us, used_us,
-                               delta=0.2 * used_us + 50_000)
+        self.assertAlmostEqual(
+            after_us - before_us, used_us, delta=0.2 * used_us + 50_000
+        )
 
     def test_a_vcpu_plugged_in_is_counted_from_its_birth(self):
-        guest = self.useFixture(fixtures.Guest(
-            'burn', vcpus=1, max_vcpus=2))
+        guest = self.useFixture(fixtures.Guest('burn', vcpus=1, max_vcpus=2))
         self.sample(guest.uuid)
         guest.handle.setVcpusFlags(2, 1)
         self.eventually(
             lambda: len(self.one(self.hypervisor, guest.uuid).vcpus) == 2,
-            'the second vCPU')
+            'the second vCPU',
+        )
         domain = self.one(self.hypervisor, guest.uuid)
         plugged = domain.vcpus[1].tid
         counted = []
 
         def has_run():
             self.sample(guest.uuid)
-            used = {use.tid: use.run_ns
-                    for use in self.meter.readings[guest.uuid].threads
-                    if use.role is readings.Role.VCPU}
-            self.assertEqual({vcpu.tid for vcpu in domain.vcpus},
-                             used.keys())
+            used = {
+                use.tid: use.run_ns
+                for use in self.meter.readings[guest.uuid].threads
+                if use.role is base.Role.VCPU
+            }
+            self.assertEqual({vcpu.tid for vcpu in domain.vcpus}, used.keys())
             counted.append(used[plugged])
             # Its guest brings it up in its own time.
             return sum(counted) > 0
-        before_ns = self.ran_ns(domain.pid, plugged)
+
+        before_ns = schedstat.read(plugged).run_ns
         self.eventually(has_run, 'the second vCPU to run')
         self.assertLessEqual(before_ns, sum(counted))
-        self.assertLessEqual(
-            sum(counted), self.ran_ns(domain.pid, plugged))
-
-    def ran_ns(self, pid, tid):
-        with open('/proc/%d/task/%d/schedstat' % (pid, tid)) as file:
-            return int(file.read().split()[0])
+        self.assertLessEqual(sum(counted), schedstat.read(plugged).run_ns)
 
     def test_roles(self):
         guest = self.useFixture(fixtures.Guest('burn', iothreads=1))
         self.sample(guest.uuid)
         threading.Event().wait(1)
-        found, = self.sample(guest.uuid)
+        (found,) = self.sample(guest.uuid)
         reading = self.meter.readings[guest.uuid]
         domain = self.one(self.hypervisor, guest.uuid)
         roles = {use.tid: use.role for use in reading.threads}
-        self.assertIs(readings.Role.EMULATOR, roles[domain.pid])
-        self.assertEqual({readings.Role.IOTHREAD},
-                         {roles[tid] for tid in domain.iothread_tids})
+        self.assertIs(base.Role.EMULATOR, roles[domain.pid])
+        self.assertEqual(
+            {base.Role.IOTHREAD}, {roles[tid] for tid in domain.iothread_tids}
+        )
         spent = reading.by_role_ns()
-        self.assertLess(0, spent[readings.Role.EMULATOR])
+        self.assertLess(0, spent[base.Role.EMULATOR])
         self.assertLess(0, found.wakeups)
         # Of one clock and of many counters: a tick apart at most, each.
         self.assertAlmostEqual(
-            sum(spent.values()) - spent[readings.Role.VCPU],
-            reading.direct_ns, delta=10_000_000 * len(roles))
+            sum(spent.values()) - spent[base.Role.VCPU],
+            reading.direct_ns,
+            delta=10_000_000 * len(roles),
+        )
 
     def test_an_end_is_no_error(self):
         guest = self.useFixture(fixtures.Guest('burn'))

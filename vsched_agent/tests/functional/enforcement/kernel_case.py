@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Tests that ask this kernel, and leave it as they found it."""
 
@@ -20,7 +10,8 @@ from oslotest import base
 from vsched_agent.enforcement import base as enforcement
 from vsched_agent.enforcement import capacity
 from vsched_agent.enforcement import deadline
-from vsched_agent.hypervisor import thread_farm
+from vsched_agent.host import schedstat
+from vsched_agent.tests import thread_farm
 from vsched_lib.tests import requirements
 
 
@@ -37,8 +28,10 @@ class KernelCase(base.BaseTestCase):
         support = deadline.DeadlineBackend().supports()
         if not support.usable:
             requirements.require(
-                self, 'libvirt', 'no SCHED_DEADLINE: %s' % (
-                    '; '.join(support.reasons)))
+                self,
+                'libvirt',
+                'no SCHED_DEADLINE: %s' % ('; '.join(support.reasons)),
+            )
         self.books = capacity.KernelCapacity()
         before = self.books.measured()
         self.addCleanup(self._same_books, before)
@@ -53,16 +46,16 @@ class KernelCase(base.BaseTestCase):
         self.assertEqual(before, self.books.measured())
 
     def targets(self, count):
-        return [enforcement.Target(index, tid)
-                for index, tid in enumerate(self.farm.add(count))]
+        return [
+            enforcement.Target(index, tid)
+            for index, tid in enumerate(self.farm.add(count))
+        ]
 
     def end(self, target):
         self.farm.remove([target.tid])
 
     def run_ns(self, tid):
-        with open('/proc/%d/task/%d/schedstat' % (self.farm.pid, tid),
-                  encoding='ascii') as file:
-            return int(file.read().split()[0])
+        return schedstat.read(tid).run_ns
 
     def nice(self, tid):
         return os.getpriority(os.PRIO_PROCESS, tid)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 from fractions import Fraction
 
@@ -29,18 +19,26 @@ MOST_THREADS = 12
 @strategies.composite
 def promises(draw):
     """Sets that add up to something around two CPUs."""
-    periods = draw(strategies.lists(
-        strategies.integers(100, 1_000_000), min_size=2,
-        max_size=MOST_THREADS))
+    periods = draw(
+        strategies.lists(
+            strategies.integers(100, 1_000_000),
+            min_size=2,
+            max_size=MOST_THREADS,
+        )
+    )
     weights = [draw(strategies.integers(1, 100)) for _ in periods]
-    total = draw(strategies.fractions(Fraction(3, 2), Fraction(2)) |
-                 strategies.fractions(Fraction(179, 100),
-                                      Fraction(181, 100)))
+    total = draw(
+        strategies.fractions(Fraction(3, 2), Fraction(2))
+        | strategies.fractions(Fraction(179, 100), Fraction(181, 100))
+    )
     found = []
     for period_us, weight in zip(periods, weights, strict=True):
         share = min(Fraction(1), total * weight / sum(weights))
-        found.append(reservation.Reservation(
-            min(period_us, max(2, int(share * period_us))), period_us))
+        found.append(
+            reservation.Reservation(
+                min(period_us, max(2, int(share * period_us))), period_us
+            )
+        )
     return found
 
 
@@ -53,26 +51,38 @@ class TestAdmission(kernel_case.KernelCase):
         self.capacity = self.books.current()
 
     def kernel_admits(self, found):
-        tids = self.tids[:len(found)]
-        failure = sched.set_deadline([
-            (tid, one.runtime_us * 1000, one.period_us * 1000, 0)
-            for tid, one in zip(tids, found, strict=True)])
+        tids = self.tids[: len(found)]
+        failure = sched.set_deadline(
+            [
+                (tid, one.runtime_us * 1000, one.period_us * 1000, 0)
+                for tid, one in zip(tids, found, strict=True)
+            ]
+        )
         if not failure:
-            self.assertEqual((), tuple(sched.leave_deadline([
-                (tid, syscalls.SCHED_OTHER, 0, 0, 0) for tid in tids])))
+            self.assertEqual(
+                (),
+                tuple(
+                    sched.leave_deadline(
+                        [(tid, syscalls.SCHED_OTHER, 0, 0, 0) for tid in tids]
+                    )
+                ),
+            )
         return not failure
 
     def test_it_agrees_with_the_kernel(self):
         seen = {True: 0, False: 0}
 
         @hypothesis.settings(
-            max_examples=250, deadline=None, derandomize=True,
-            suppress_health_check=list(hypothesis.HealthCheck))
+            max_examples=250,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )
         @hypothesis.given(promises())
         def compare(found):
             verdict = admission.admit(
-                [admission.Claim(one, (None,)) for one in found],
-                self.capacity)
+                [admission.Claim(one, (None,)) for one in found], self.capacity
+            )
             admits = self.kernel_admits(found)
             seen[admits] += 1
             if verdict.fits:

@@ -1,21 +1,13 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import os
 import time
 
+from vsched_agent.enforcement import base as enforcement
 from vsched_agent.enforcement import deadline
 from vsched_agent.privileged import syscalls
 from vsched_agent.privileged import threads
+from vsched_agent.profiling.error import hogs
 from vsched_agent.tests import backend_suite
 from vsched_agent.tests.functional.enforcement import kernel_case
 from vsched_lib.contract import errors
@@ -33,31 +25,34 @@ class TestSleepers(kernel_case.KernelCase, backend_suite.BackendSuite):
         targets = self.targets(2)
         os.setpriority(os.PRIO_PROCESS, targets[0].tid, 5)
         os.sched_setscheduler(
-            targets[1].tid, os.SCHED_BATCH, os.sched_param(0))
+            targets[1].tid, os.SCHED_BATCH, os.sched_param(0)
+        )
         prior = self.backend.prior(targets)
         self.backend.apply(targets, reservation.Reservation(4_000, 20_000))
         self.backend.restore(targets, prior)
         self.assertEqual(5, self.nice(targets[0].tid))
-        self.assertEqual(
-            os.SCHED_BATCH, os.sched_getscheduler(targets[1].tid))
+        self.assertEqual(os.SCHED_BATCH, os.sched_getscheduler(targets[1].tid))
 
     def test_work_conserving_reads_back(self):
         targets = self.targets(1)
         prior = self.backend.prior(targets)
         mode = reservation.Mode.WORK_CONSERVING
         self.backend.apply(
-            targets, reservation.Reservation(4_000, 20_000, mode))
+            targets, reservation.Reservation(4_000, 20_000, mode)
+        )
         self.assertEqual([(4_000, 20_000, mode)], self.held(targets))
         self.backend.restore(targets, prior)
 
     def test_the_kernels_refusal_has_figures(self):
         targets = self.targets(3)
         prior = self.backend.prior(targets)
-        self.backend.apply(
-            targets[:1], reservation.Reservation(2_000, 20_000))
+        self.backend.apply(targets[:1], reservation.Reservation(2_000, 20_000))
         refusal = self.assertRaises(
-            errors.Refused, self.backend.apply, targets,
-            reservation.Reservation(19_000, 20_000))
+            errors.Refused,
+            self.backend.apply,
+            targets,
+            reservation.Reservation(19_000, 20_000),
+        )
         self.assertEqual(errors.Code.KERNEL_REFUSED, refusal.code)
         self.assertEqual(2850, refusal.figures['needed_mcpu'])
         held = self.backend.read(targets)
@@ -77,11 +72,12 @@ class TestBusy(kernel_case.KernelCase, backend_suite.BackendSuite):
 
     def test_many_lives(self):
         """Fifty times in and out; nothing leaks and nothing stands still."""
-        target, = self.targets(1)
+        (target,) = self.targets(1)
         prior = self.backend.prior([target])
         for runtime_us in (4_000, 2_000) * 25:
             self.backend.apply(
-                [target], reservation.Reservation(runtime_us, 20_000))
+                [target], reservation.Reservation(runtime_us, 20_000)
+            )
             self.await_run(target.tid)
             self.backend.restore([target], prior)
 
@@ -93,6 +89,33 @@ class TestBusy(kernel_case.KernelCase, backend_suite.BackendSuite):
             time.sleep(0.005)
 
 
+class TestEnded(kernel_case.KernelCase):
+    """A thread that ends in the class."""
+
+    def test_one_that_ends_overdrawn_is_no_leak(self):
+        """What it held is free when it would have paid what it owed."""
+        backend = deadline.DeadlineBackend()
+        for _ in range(3):
+            with hogs.Hog() as hog:
+                # 5242 units of the kernel's.
+                backend.apply(
+                    [enforcement.Target(0, hog.pid)],
+                    reservation.Reservation(500, 100_000),
+                )
+                with threads.View(hog.pid) as view:
+                    give_up = time.monotonic() + 10
+                    while view.left_ns() >= 0:
+                        self.assertLess(
+                            time.monotonic(), give_up, 'never overdrawn'
+                        )
+                        time.sleep(0.0005)
+            self.books.invalidate()
+            found = self.books.measured()
+            self.assertEqual(
+                (0, 0), (found.leaked_units, found.recovered_units)
+            )
+
+
 class TestAlwaysRunnable(kernel_case.KernelCase):
     """A thread that never sleeps."""
 
@@ -102,7 +125,7 @@ class TestAlwaysRunnable(kernel_case.KernelCase):
         """Its timer finds it outside, and nobody replenishes it any more."""
         backend = deadline.DeadlineBackend()
         promise = reservation.Reservation(500, 100_000)
-        target, = self.targets(1)
+        (target,) = self.targets(1)
         prior = backend.prior([target])
         for _ in range(3):
             backend.apply([target], promise)
@@ -110,10 +133,10 @@ class TestAlwaysRunnable(kernel_case.KernelCase):
                 give_up = time.monotonic() + 10
                 while view.left_ns() >= 0:
                     self.assertLess(
-                        time.monotonic(), give_up, 'never overdrawn')
+                        time.monotonic(), give_up, 'never overdrawn'
+                    )
                     time.sleep(0.0005)
-            syscalls.set_attr(
-                target.tid, syscalls.Attr(syscalls.SCHED_OTHER))
+            syscalls.set_attr(target.tid, syscalls.Attr(syscalls.SCHED_OTHER))
             # Until that timer has come.
             time.sleep(0.2)
             backend.apply([target], promise)
@@ -121,5 +144,6 @@ class TestAlwaysRunnable(kernel_case.KernelCase):
             # A tick is paid back within 0.8 s.
             time.sleep(1.0)
             self.assertGreater(
-                self.run_ns(target.tid), ran_ns, 'it stands still')
+                self.run_ns(target.tid), ran_ns, 'it stands still'
+            )
             backend.restore([target], prior)

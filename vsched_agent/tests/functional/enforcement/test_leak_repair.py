@@ -1,23 +1,13 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import threading
 
 from oslotest import base
 
 from vsched_agent.enforcement import capacity
-from vsched_agent.enforcement import cgroup
 from vsched_agent.enforcement import doctor
-from vsched_agent.enforcement import repair
+from vsched_agent.enforcement import leak_repair
+from vsched_agent.host import cgroup
 from vsched_agent.privileged import syscalls
 
 
@@ -27,17 +17,16 @@ class TestLeakRepair(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         try:
-            repair.switch(cgroup.Cgroups())
-        except repair.NotRepairable as error:
+            leak_repair.switch(cgroup.Cgroups())
+        except leak_repair.NotRepairable as error:
             self.skipTest('this host can not repair a leak: %s' % error)
         self.before = capacity.KernelCapacity().measured()
         self.addCleanup(self._as_before)
 
     def _as_before(self):
         if capacity.KernelCapacity().measured() != self.before:
-            repair.rebuild_root_domains()
-        self.assertEqual(
-            self.before, capacity.KernelCapacity().measured())
+            leak_repair.rebuild_root_domains()
+        self.assertEqual(self.before, capacity.KernelCapacity().measured())
 
     def leak(self):
         """A sleeping thread goes straight from DEADLINE to OTHER."""
@@ -45,20 +34,31 @@ class TestLeakRepair(base.BaseTestCase):
         thread = threading.Thread(target=wake.wait)
         thread.start()
         try:
-            syscalls.set_attr(thread.native_id, syscalls.Attr(
-                syscalls.SCHED_DEADLINE, syscalls.FLAG_RESET_ON_FORK, 0, 0,
-                3_000_000, 10_000_000, 10_000_000))
+            syscalls.set_attr(
+                thread.native_id,
+                syscalls.Attr(
+                    syscalls.SCHED_DEADLINE,
+                    syscalls.FLAG_RESET_ON_FORK,
+                    0,
+                    0,
+                    3_000_000,
+                    10_000_000,
+                    10_000_000,
+                ),
+            )
             # Long asleep, past the moment to which its bandwidth is due.
             threading.Event().wait(0.05)
             syscalls.set_attr(
-                thread.native_id, syscalls.Attr(syscalls.SCHED_OTHER))
+                thread.native_id, syscalls.Attr(syscalls.SCHED_OTHER)
+            )
         finally:
             wake.set()
             thread.join()
 
     def find(self, **how):
-        return [one for one in doctor.examine(**how)
-                if one.subject == 'leak'][0]
+        return [one for one in doctor.examine(**how) if one.subject == 'leak'][
+            0
+        ]
 
     def test_nothing_is_lost_after_the_repair(self):
         self.leak()
@@ -69,10 +69,8 @@ class TestLeakRepair(base.BaseTestCase):
         self.assertIn('314572 units', found.text)
         self.assertIn(found.level, (doctor.Level.OK, doctor.Level.NOTE))
         self.assertEqual(doctor.Level.OK, self.find().level)
-        self.assertEqual(
-            self.before, capacity.KernelCapacity().measured())
+        self.assertEqual(self.before, capacity.KernelCapacity().measured())
 
     def test_the_switch_does_no_harm(self):
-        repair.rebuild_root_domains()
-        self.assertEqual(
-            self.before, capacity.KernelCapacity().measured())
+        leak_repair.rebuild_root_domains()
+        self.assertEqual(self.before, capacity.KernelCapacity().measured())

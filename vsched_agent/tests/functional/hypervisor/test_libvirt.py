@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The driver with real domains."""
 
@@ -21,11 +11,12 @@ import libvirt
 from oslotest import base as test_base
 
 from vsched_agent.hypervisor import base
-from vsched_agent.hypervisor import domain_xml
-from vsched_agent.hypervisor import libvirt_driver
-from vsched_agent.hypervisor import metadata
+from vsched_agent.hypervisor.libvirt import driver
+from vsched_agent.hypervisor.libvirt import metadata
 from vsched_agent.hypervisor import qemu_process
+from vsched_agent.profiling.guest import domain_xml
 from vsched_agent.tests import fixtures
+from vsched_agent.tests import guest_calls
 from vsched_agent.tests import hypervisor_suite
 
 LIVE = libvirt.VIR_DOMAIN_AFFECT_LIVE
@@ -42,13 +33,20 @@ class LibvirtCase(test_base.BaseTestCase):
 
     def make_hypervisor(self, **options):
         options = {'reconnect_max_s': 1.0, **options}
-        return libvirt_driver.LibvirtHypervisor(self.proxy.uri, **options)
+        return driver.LibvirtHypervisor(self.proxy.uri, **options)
 
-    def start_domain(self, vcpus=1, max_vcpus=None, extra_specs=None,
-                     pins=None, **options):
-        guest = self.useFixture(fixtures.Guest(
-            vcpus=vcpus, max_vcpus=max_vcpus, extra_specs=extra_specs or {},
-            pins=pins or {}, **{'wait': False, **options}))
+    def start_domain(
+        self, vcpus=1, max_vcpus=None, extra_specs=None, pins=None, **options
+    ):
+        guest = self.useFixture(
+            fixtures.Guest(
+                vcpus=vcpus,
+                max_vcpus=max_vcpus,
+                extra_specs=extra_specs or {},
+                pins=pins or {},
+                **{'wait': False, **options},
+            )
+        )
         self.guests[guest.uuid] = guest
         return guest.uuid
 
@@ -61,23 +59,28 @@ class LibvirtCase(test_base.BaseTestCase):
 
 
 class SuiteTest(LibvirtCase, hypervisor_suite.HypervisorSuite):
-
-    def start_domain(self, vcpus=1, max_vcpus=None, extra_specs=None,
-                     pins=None):
+    def start_domain(
+        self, vcpus=1, max_vcpus=None, extra_specs=None, pins=None
+    ):
         # A vCPU can only be plugged into a guest that is up.
-        return super().start_domain(vcpus, max_vcpus, extra_specs, pins,
-                                    wait=max_vcpus is not None)
+        return super().start_domain(
+            vcpus, max_vcpus, extra_specs, pins, wait=max_vcpus is not None
+        )
 
     def start_domain_with_disk(self):
-        image = pathlib.Path(self.useFixture(
-            fixture_base.TempDir()).path, 'disk')
+        image = pathlib.Path(
+            self.useFixture(fixture_base.TempDir()).path, 'disk'
+        )
         with open(image, 'wb') as file:
             file.truncate(1 << 20)
         # Its kernel looks for partitions before it is up, and the load
         # reads on.
         return LibvirtCase.start_domain(
-            self, disks=(domain_xml.Disk(str(image), direct=False),),
-            load='idle vsched.run=read:/dev/vda:50:1:4096:0', wait=True)
+            self,
+            disks=(domain_xml.Disk(str(image), direct=False),),
+            load='idle vsched.run=read:/dev/vda:50:1:4096:0',
+            wait=True,
+        )
 
     def read_blocks(self, uuid):
         """It does all the time."""
@@ -88,16 +91,21 @@ class SuiteTest(LibvirtCase, hypervisor_suite.HypervisorSuite):
     def set_extra_specs(self, uuid, extra_specs):
         self.handle(uuid).setMetadata(
             libvirt.VIR_DOMAIN_METADATA_ELEMENT,
-            domain_xml.plain_metadata(extra_specs), metadata.PLAIN_KEY,
-            metadata.PLAIN_NS, LIVE)
+            guest_calls.plain_metadata(extra_specs),
+            guest_calls.PLAIN_KEY,
+            metadata.PLAIN_NS,
+            LIVE,
+        )
 
     def plug_vcpus(self, uuid, count):
         self.handle(uuid).setVcpusFlags(count, LIVE)
 
     def pin_vcpu(self, uuid, index, cpu):
         self.handle(uuid).pinVcpuFlags(
-            index, tuple(number == cpu for number in range(os.cpu_count())),
-            LIVE)
+            index,
+            tuple(number == cpu for number in range(os.cpu_count())),
+            LIVE,
+        )
 
     def reboot_domain(self, uuid):
         self.handle(uuid).reset()
@@ -117,13 +125,19 @@ class TroubleTest(LibvirtCase, hypervisor_suite.Watching):
         domain = self.one(self.started(), uuid)
         self.assertEqual(
             ['CPU 0/TCG', 'CPU 1/TCG', 'IO iothread1'],
-            [self.comm(domain, tid) for tid in (
-                *(vcpu.tid for vcpu in domain.vcpus),
-                *domain.iothread_tids)])
+            [
+                self.comm(domain, tid)
+                for tid in (
+                    *(vcpu.tid for vcpu in domain.vcpus),
+                    *domain.iothread_tids,
+                )
+            ],
+        )
         self.assertIn(domain.pid, domain.emulator_tids)
         self.assertEqual(
             {vcpu.index: vcpu.tid for vcpu in domain.vcpus},
-            qemu_process.vcpus_by_cgroup(domain.pid))
+            qemu_process.vcpus_by_cgroup(domain.pid),
+        )
 
     def test_names_tell_what_the_monitor_tells(self):
         uuid = self.start_domain(vcpus=2)
@@ -135,7 +149,8 @@ class TroubleTest(LibvirtCase, hypervisor_suite.Watching):
         uuid = self.start_domain()
         expected = self.one(self.started(), uuid)
         self.assertEqual(
-            expected, self.one(self.started(run_dir='/nowhere'), uuid))
+            expected, self.one(self.started(run_dir='/nowhere'), uuid)
+        )
 
     def test_monitor_that_hangs(self):
         hanging = self.start_domain(vcpus=2)
@@ -157,21 +172,25 @@ class TroubleTest(LibvirtCase, hypervisor_suite.Watching):
         for name in ('one', 'two'):
             image = pathlib.Path(images, name)
             image.write_bytes(bytes(4096))
-            found.append(self.start_domain(disks=(
-                domain_xml.Disk(str(image), direct=False),), wait=True))
+            found.append(
+                self.start_domain(
+                    disks=(domain_xml.Disk(str(image), direct=False),),
+                    wait=True,
+                )
+            )
         hanging, other = found
         hypervisor = self.started(call_timeout_s=4)
         self.assertEqual(set(found), hypervisor.disk_counters(found).keys())
         pid = self.one(hypervisor, hanging).pid
         os.kill(pid, signal.SIGSTOP)
         self.addCleanup(os.kill, pid, signal.SIGCONT)
-        self.assertRaises(base.HypervisorUnavailable,
-                          hypervisor.disk_counters, found)
+        self.assertRaises(
+            base.HypervisorUnavailable, hypervisor.disk_counters, found
+        )
         # That call holds the one that hangs; others pass it over, and none
         # is left unsent behind it for long (see SIGN_OF_LIFE_S).
         for _ in range(20):
-            self.assertEqual(
-                {other}, hypervisor.disk_counters(found).keys())
+            self.assertEqual({other}, hypervisor.disk_counters(found).keys())
 
     def test_daemon_that_hangs(self):
         uuid = self.start_domain()
@@ -204,8 +223,11 @@ class TroubleTest(LibvirtCase, hypervisor_suite.Watching):
         uuid = self.start_domain(extra_specs=hypervisor_suite.SPECS)
         self.handle(uuid).setMetadata(
             libvirt.VIR_DOMAIN_METADATA_ELEMENT,
-            domain_xml.plain_metadata({'vsched:cpu_runtime_us': '1000'}),
-            metadata.PLAIN_KEY, metadata.PLAIN_NS, LIVE)
+            guest_calls.plain_metadata({'vsched:cpu_runtime_us': '1000'}),
+            guest_calls.PLAIN_KEY,
+            metadata.PLAIN_NS,
+            LIVE,
+        )
         domain = self.one(self.started(), uuid)
         self.assertEqual(hypervisor_suite.SPECS, dict(domain.extra_specs))
 
@@ -214,7 +236,10 @@ class TroubleTest(LibvirtCase, hypervisor_suite.Watching):
         self.handle(uuid).setMetadata(
             libvirt.VIR_DOMAIN_METADATA_ELEMENT,
             '<reservation><extra_spec>12000</extra_spec></reservation>',
-            metadata.PLAIN_KEY, metadata.PLAIN_NS, LIVE)
+            guest_calls.PLAIN_KEY,
+            metadata.PLAIN_NS,
+            LIVE,
+        )
         domain = self.one(self.started(), uuid)
         self.assertEqual({}, dict(domain.extra_specs))
         self.assertIn('without a name', domain.metadata_problem)

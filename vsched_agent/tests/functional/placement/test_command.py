@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``vsched-agent placement`` and the doctor, with a real placement."""
 
@@ -24,15 +14,14 @@ import testtools
 from vsched_agent.cmd import placement as command
 from vsched_agent import conf as agent_conf
 from vsched_agent.enforcement import doctor
-from vsched_agent.placement import desired
+from vsched_agent.placement import inventory
 from vsched_agent.placement import sync
-from vsched_agent import state
+from vsched_agent.state import directory
 from vsched_lib.contract import placement as names
 from vsched_lib.tests import openstack_services
 
 
 class TestCommand(testtools.TestCase):
-
     def setUp(self):
         super().setUp()
         self.service = openstack_services.shared_placement(self)
@@ -41,43 +30,62 @@ class TestCommand(testtools.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.state_path = os.path.join(folder.name, 'state')
-        self.conf = self.configured({
-            'compute_name': self.compute, **self.service.options})
+        self.conf = self.configured(
+            {'compute_name': self.compute, **self.service.options}
+        )
 
     def configured(self, options):
         conf = cfg.ConfigOpts()
         agent_conf.register_opts(conf)
-        conf([], default_config_dirs=[], default_config_files=[
-            openstack_services.write_options(self, {
-                'agent': {'state_path': self.state_path},
-                'placement': options})])
+        conf(
+            [],
+            default_config_dirs=[],
+            default_config_files=[
+                openstack_services.write_options(
+                    self,
+                    {
+                        'agent': {'state_path': self.state_path},
+                        'placement': options,
+                    },
+                )
+            ],
+        )
         return conf
 
     def sync(self):
         self.service.make_compute(self.compute)
-        return sync.sync(self.client, desired.Desired(
-            self.compute, 1900, traits=desired.traits(
-                ['deadline'], frozenset())))
+        return sync.sync(
+            self.client,
+            inventory.Desired(
+                self.compute,
+                1900,
+                traits=inventory.traits(['deadline'], frozenset()),
+            ),
+        )
 
     def run_command(self, handler):
         out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), \
-                contextlib.redirect_stderr(err):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = handler(self.conf)
         return code, out.getvalue(), err.getvalue()
 
     def test_show(self):
         outcome = self.sync()
         consumer = str(uuids.uuid4())
-        self.service.claim(consumer, outcome.uuid,
-                           **{names.RESOURCE_CLASS: 400})
+        self.service.claim(
+            consumer, outcome.uuid, **{names.RESOURCE_CLASS: 400}
+        )
         code, out, _ = self.run_command(command._show)
         self.assertEqual(0, code)
-        self.assertEqual([
-            '%s %s:vsched' % (outcome.uuid, self.compute),
-            'CUSTOM_VSCHED_MCPU: 1900 in all, 0 reserved, 400 claimed',
-            '  %s claims 400' % consumer,
-            'CUSTOM_VSCHED_BACKEND_DEADLINE'], out.splitlines())
+        self.assertEqual(
+            [
+                '%s %s:vsched' % (outcome.uuid, self.compute),
+                'CUSTOM_VSCHED_MCPU: 1900 in all, 0 reserved, 400 claimed',
+                '  %s claims 400' % consumer,
+                'CUSTOM_VSCHED_BACKEND_DEADLINE',
+            ],
+            out.splitlines(),
+        )
 
     def test_show_nothing(self):
         code, _, err = self.run_command(command._show)
@@ -87,22 +95,25 @@ class TestCommand(testtools.TestCase):
     def test_remove(self):
         outcome = self.sync()
         consumer = str(uuids.uuid4())
-        self.service.claim(consumer, outcome.uuid,
-                           **{names.RESOURCE_CLASS: 400})
+        self.service.claim(
+            consumer, outcome.uuid, **{names.RESOURCE_CLASS: 400}
+        )
         code, _, err = self.run_command(command._remove)
         self.assertEqual(1, code)
         self.assertIn('instances have claims on it', err)
         self.client.withdraw(consumer, outcome.uuid)
         code, out, _ = self.run_command(command._remove)
-        self.assertEqual((0, '%s:vsched is gone\n' % self.compute),
-                         (code, out))
+        self.assertEqual(
+            (0, '%s:vsched is gone\n' % self.compute), (code, out)
+        )
         code, out, _ = self.run_command(command._remove)
-        self.assertEqual((0, '%s:vsched is not there\n' % self.compute),
-                         (code, out))
+        self.assertEqual(
+            (0, '%s:vsched is not there\n' % self.compute), (code, out)
+        )
 
     def test_remove_while_the_agent_runs(self):
         self.sync()
-        held = state.open_state(self.state_path)
+        held = directory.open_state(self.state_path)
         self.addCleanup(held.close)
         code, _, err = self.run_command(command._remove)
         self.assertEqual(1, code)
@@ -116,13 +127,16 @@ class TestCommand(testtools.TestCase):
         self.assertEqual(doctor.Level.PROBLEM, level())
         self.service.make_compute(self.compute)
         self.assertEqual(doctor.Level.NOTE, level())
-        sync.sync(self.client, desired.Desired(self.compute, 1900))
+        sync.sync(self.client, inventory.Desired(self.compute, 1900))
         self.assertEqual(doctor.Level.OK, level())
         self.assertIn('1900 mcpu', command.finding(self.conf).text)
 
     def test_doctor_without_placement(self):
         found = command.finding(self.configured({}))
         self.assertEqual(doctor.Level.NOTE, found.level)
-        found = command.finding(self.configured({
-            **self.service.options, 'endpoint': 'http://127.0.0.1:9'}))
+        found = command.finding(
+            self.configured(
+                {**self.service.options, 'endpoint': 'http://127.0.0.1:9'}
+            )
+        )
         self.assertEqual(doctor.Level.PROBLEM, found.level)

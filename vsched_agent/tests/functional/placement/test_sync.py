@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """This host's provider, in a real placement."""
 
@@ -18,19 +8,20 @@ import uuid as uuids
 from keystoneauth1 import exceptions
 import testtools
 
-from vsched_agent.placement import desired
+from vsched_agent.placement import inventory as desired
 from vsched_agent.placement import sync
 from vsched_lib.contract import placement as names
 from vsched_lib.openstack import placement
 from vsched_lib.tests import openstack_services
 
 MCPU = names.RESOURCE_CLASS
-TRAITS = desired.traits(('deadline',), frozenset({
-    names.certified_trait('deadline', 20_000, 20_000)}))
+TRAITS = desired.traits(
+    ('deadline',),
+    frozenset({names.certified_trait('deadline', 20_000, 20_000)}),
+)
 
 
 class TestSync(testtools.TestCase):
-
     def setUp(self):
         super().setUp()
         # One for all tests: each has a host of its own.
@@ -44,7 +35,8 @@ class TestSync(testtools.TestCase):
 
     def want(self, capacity_mcpu=1900, **more):
         return desired.Desired(
-            self.compute, capacity_mcpu, **{'traits': TRAITS, **more})
+            self.compute, capacity_mcpu, **{'traits': TRAITS, **more}
+        )
 
     def own(self):
         return self.client.provider(names.provider_name(self.compute))
@@ -58,11 +50,15 @@ class TestSync(testtools.TestCase):
         self.assertTrue(outcome.changed)
         self.assertEqual(root, self.own().parent_uuid)
         self.assertEqual(
-            placement.Inventory(2000, 100, max_unit=1900), self.inventory())
+            placement.Inventory(2000, 100, max_unit=1900), self.inventory()
+        )
         self.assertEqual(
-            {'CUSTOM_VSCHED_BACKEND_DEADLINE',
-             'CUSTOM_VSCHED_CERTIFIED_DEADLINE_20000US_2PCT'},
-            self.client.traits(self.own().uuid)[1])
+            {
+                'CUSTOM_VSCHED_BACKEND_DEADLINE',
+                'CUSTOM_VSCHED_CERTIFIED_DEADLINE_20000US_2PCT',
+            },
+            self.client.traits(self.own().uuid)[1],
+        )
         # The compute's own inventory is none of our business.
         self.assertEqual({'VCPU'}, set(self.client.inventories(root)[1]))
 
@@ -77,24 +73,33 @@ class TestSync(testtools.TestCase):
     def test_what_changed_is_changed(self):
         self.service.make_compute(self.compute)
         sync.sync(self.client, self.want())
-        sync.sync(self.client, self.want(800, traits=frozenset({
-            names.BALLOON_TRAIT})))
-        self.assertEqual(placement.Inventory(800, max_unit=800),
-                         self.inventory())
-        self.assertEqual({names.BALLOON_TRAIT},
-                         self.client.traits(self.own().uuid)[1])
+        sync.sync(
+            self.client,
+            self.want(800, traits=frozenset({names.BALLOON_TRAIT})),
+        )
+        self.assertEqual(
+            placement.Inventory(800, max_unit=800), self.inventory()
+        )
+        self.assertEqual(
+            {names.BALLOON_TRAIT}, self.client.traits(self.own().uuid)[1]
+        )
 
     def test_a_host_that_can_promise_nothing(self):
         self.service.make_compute(self.compute)
         sync.sync(self.client, self.want(0))
         self.assertEqual(placement.Inventory(1, 1), self.inventory())
         self.assertRaises(
-            exceptions.Conflict, self.service.claim, str(uuids.uuid4()),
-            self.own().uuid, **{MCPU: 1})
+            exceptions.Conflict,
+            self.service.claim,
+            str(uuids.uuid4()),
+            self.own().uuid,
+            **{MCPU: 1},
+        )
 
     def test_no_compute_yet(self):
         problem = self.assertRaises(
-            sync.NoCompute, sync.sync, self.client, self.want())
+            sync.NoCompute, sync.sync, self.client, self.want()
+        )
         self.assertIn(self.compute, str(problem))
         self.assertIsNone(self.own())
 
@@ -120,8 +125,9 @@ class TestSync(testtools.TestCase):
     def installed_anew(self):
         root = self.service.make_compute(self.compute)
         sync.sync(self.client, self.want())
-        self.admin.put('/resource_providers/' + root, json={
-            'name': 'old-' + self.compute})
+        self.admin.put(
+            '/resource_providers/' + root, json={'name': 'old-' + self.compute}
+        )
         return self.service.make_compute(self.compute)
 
     def test_the_node_was_installed_anew(self):
@@ -132,8 +138,7 @@ class TestSync(testtools.TestCase):
         sync.sync(self.client, self.want())
         self.assertEqual(new, self.own().parent_uuid)
         self.assertEqual(before, self.own().uuid)
-        self.assertEqual({consumer: 300},
-                         self.client.claims(before, MCPU))
+        self.assertEqual({consumer: 300}, self.client.claims(before, MCPU))
 
     def test_installed_anew_with_an_old_placement(self):
         new = self.installed_anew()
@@ -150,9 +155,14 @@ class TestSync(testtools.TestCase):
         own = self.own()
         self.service.claim(str(uuids.uuid4()), own.uuid, **{MCPU: 700})
         generation, _ = self.client.inventories(own.uuid)
-        self.client.set_inventories(own.uuid, generation, {
-            MCPU: placement.Inventory(5000, max_unit=5000),
-            'MEMORY_MB': placement.Inventory(64, max_unit=64)})
+        self.client.set_inventories(
+            own.uuid,
+            generation,
+            {
+                MCPU: placement.Inventory(5000, max_unit=5000),
+                'MEMORY_MB': placement.Inventory(64, max_unit=64),
+            },
+        )
         outcome = sync.sync(self.client, self.want())
         self.assertEqual({MCPU}, set(self.client.inventories(own.uuid)[1]))
         self.assertEqual(1900, self.inventory().total)
@@ -161,31 +171,39 @@ class TestSync(testtools.TestCase):
     def test_less_than_is_claimed(self):
         self.service.make_compute(self.compute)
         sync.sync(self.client, self.want())
-        self.service.claim(
-            str(uuids.uuid4()), self.own().uuid, **{MCPU: 1500})
+        self.service.claim(str(uuids.uuid4()), self.own().uuid, **{MCPU: 1500})
         outcome = sync.sync(self.client, self.want(900))
         self.assertEqual(600, outcome.over_mcpu)
         self.assertEqual(900, self.inventory().total)
         self.assertRaises(
-            exceptions.Conflict, self.service.claim, str(uuids.uuid4()),
-            self.own().uuid, **{MCPU: 1})
+            exceptions.Conflict,
+            self.service.claim,
+            str(uuids.uuid4()),
+            self.own().uuid,
+            **{MCPU: 1},
+        )
 
     def test_what_is_held_beyond_a_claim_is_reserved(self):
         self.service.make_compute(self.compute)
         sync.sync(self.client, self.want())
         with_margin, stranger, building = (
-            str(uuids.uuid4()) for _ in range(3))
+            str(uuids.uuid4()) for _ in range(3)
+        )
         self.service.claim(with_margin, self.own().uuid, **{MCPU: 600})
         self.service.claim(building, self.own().uuid, **{MCPU: 200})
-        sync.sync(self.client, self.want(held_mcpu={
-            with_margin: 660, stranger: 300}))
+        sync.sync(
+            self.client, self.want(held_mcpu={with_margin: 660, stranger: 300})
+        )
         self.assertEqual(360, self.inventory().reserved)
         # 1900 - 360 - 800 are left.
         self.assertRaises(
-            exceptions.Conflict, self.service.claim, str(uuids.uuid4()),
-            self.own().uuid, **{MCPU: 741})
-        self.service.claim(
-            str(uuids.uuid4()), self.own().uuid, **{MCPU: 740})
+            exceptions.Conflict,
+            self.service.claim,
+            str(uuids.uuid4()),
+            self.own().uuid,
+            **{MCPU: 741},
+        )
+        self.service.claim(str(uuids.uuid4()), self.own().uuid, **{MCPU: 740})
 
     def test_class_and_traits_are_made(self):
         self.use(self.useFixture(openstack_services.Placement(self)))
@@ -205,14 +223,11 @@ class TestSync(testtools.TestCase):
         overtaken = []
 
         class Overtaken(placement.Placement):
-
             def set_inventories(client, uuid, generation, inventories):
                 if len(overtaken) < 3:
                     overtaken.append(generation)
-                    self.service.claim(
-                        str(uuids.uuid4()), uuid, **{MCPU: 100})
-                return super().set_inventories(
-                    uuid, generation, inventories)
+                    self.service.claim(str(uuids.uuid4()), uuid, **{MCPU: 100})
+                return super().set_inventories(uuid, generation, inventories)
 
         outcome = sync.sync(Overtaken(self.admin), self.want(1000))
         self.assertEqual(3, len(set(overtaken)))
@@ -224,22 +239,31 @@ class TestSync(testtools.TestCase):
         sync.sync(self.client, self.want())
 
         class Overtaken(placement.Placement):
-
             def set_inventories(client, uuid, generation, inventories):
                 return super().set_inventories(
-                    uuid, generation - 1, inventories)
+                    uuid, generation - 1, inventories
+                )
 
         pauses = []
         self.assertRaises(
-            placement.Conflict, sync.sync, Overtaken(self.admin),
-            self.want(1000), pauses.append)
+            placement.Conflict,
+            sync.sync,
+            Overtaken(self.admin),
+            self.want(1000),
+            pauses.append,
+        )
         self.assertEqual(sync.ATTEMPTS - 1, len(pauses))
 
     def test_two_agents_at_once(self):
         # E.g. an old one that hasn't ended: whoever is last is right, and
         # neither fails.
-        self.use(self.useFixture(openstack_services.Placement(
-            self, openstack_services.mariadb(self))))
+        self.use(
+            self.useFixture(
+                openstack_services.Placement(
+                    self, openstack_services.mariadb(self)
+                )
+            )
+        )
         self.service.make_compute(self.compute)
         failures = []
 
@@ -251,8 +275,9 @@ class TestSync(testtools.TestCase):
             except Exception as problem:
                 failures.append(problem)
 
-        threads = [threading.Thread(target=run, args=(size,))
-                   for size in (1000, 1100)]
+        threads = [
+            threading.Thread(target=run, args=(size,)) for size in (1000, 1100)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -266,7 +291,8 @@ class TestSync(testtools.TestCase):
         consumer = str(uuids.uuid4())
         self.service.claim(consumer, self.own().uuid, **{MCPU: 100})
         self.assertRaises(
-            placement.InUse, sync.remove, self.client, self.compute)
+            placement.InUse, sync.remove, self.client, self.compute
+        )
         self.client.withdraw(consumer, self.own().uuid)
         self.assertTrue(sync.remove(self.client, self.compute))
         self.assertFalse(sync.remove(self.client, self.compute))
@@ -275,11 +301,18 @@ class TestSync(testtools.TestCase):
         root = self.service.make_compute(self.compute)
         sync.sync(self.client, self.want())
         consumer = str(uuids.uuid4())
-        self.admin.put('/allocations/' + consumer, json={
-            'allocations': {
-                root: {'resources': {'VCPU': 1}},
-                self.own().uuid: {'resources': {MCPU: 100}}},
-            'project_id': 'p', 'user_id': 'u', 'consumer_generation': None})
+        self.admin.put(
+            '/allocations/' + consumer,
+            json={
+                'allocations': {
+                    root: {'resources': {'VCPU': 1}},
+                    self.own().uuid: {'resources': {MCPU: 100}},
+                },
+                'project_id': 'p',
+                'user_id': 'u',
+                'consumer_generation': None,
+            },
+        )
         self.client.withdraw(consumer, self.own().uuid)
         self.assertEqual({}, self.client.claims(self.own().uuid, MCPU))
         self.assertEqual({consumer: 1}, self.client.claims(root, 'VCPU'))

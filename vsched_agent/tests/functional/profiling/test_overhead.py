@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A host prices I/O with a real VM, network and disk, and leaves nothing."""
 
@@ -27,10 +17,10 @@ from oslo_config import cfg
 from oslotest import base
 
 from vsched_agent import conf as agent_conf
-from vsched_agent import measurement
 from vsched_agent import privileged
-from vsched_agent.profiling import loads
-from vsched_agent.profiling import run_file
+from vsched_agent.profiling import checkpoint
+from vsched_agent.profiling.overhead import loads
+from vsched_agent.profiling import session
 from vsched_agent.tests import fixtures as agent_fixtures
 from vsched_lib.model import overhead
 
@@ -38,13 +28,18 @@ from vsched_lib.model import overhead
 PATIENCE_S = 15
 
 SHORT = loads.Plan(
-    net_rates=(400,), net_bursts=(1, 8), net_sizes=(200,),
-    disk_rates=(100,), disk_bursts=(1,), disk_sizes=(4096,), window_s=1.0,
-    idle=1)
+    net_rates=(400,),
+    net_bursts=(1, 8),
+    net_sizes=(200,),
+    disk_rates=(100,),
+    disk_bursts=(1,),
+    disk_sizes=(4096,),
+    window_s=1.0,
+    idle=1,
+)
 
 
 class OverheadCase(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         agent_fixtures.require_libvirt(self)
@@ -63,8 +58,11 @@ class OverheadCase(base.BaseTestCase):
             time.sleep(0.1)
 
     def leftovers(self):
-        found = [name for _, name in socket.if_nameindex()
-                 if name.startswith('vsched-')]
+        found = [
+            name
+            for _, name in socket.if_nameindex()
+            if name.startswith('vsched-')
+        ]
         found += glob.glob(self.folder + '/**/*.img', recursive=True)
         for path in glob.glob('/proc/[0-9]*/cmdline'):
             try:
@@ -73,14 +71,16 @@ class OverheadCase(base.BaseTestCase):
             except OSError:
                 continue
             # Whole words: somebody's shell may well speak of them.
-            found += [path for word in line.split(b'\0')
-                      if word.startswith(b'guest=vsched-calibration-')
-                      or word.endswith(b'/profiling/traffic.py')]
+            found += [
+                path
+                for word in line.split(b'\0')
+                if word.startswith(b'guest=vsched-calibration-')
+                or word.endswith(b'/overhead/traffic.py')
+            ]
         return found
 
 
 class TestOverhead(OverheadCase):
-
     def setUp(self):
         super().setUp()
         conf = cfg.ConfigOpts()
@@ -89,19 +89,22 @@ class TestOverhead(OverheadCase):
         conf.set_override('state_path', self.folder, 'agent')
         conf.set_override('guest_virt_type', 'qemu', 'profiling')
         privileged.use(conf)
-        self.scene = measurement.OverheadMeasurement(conf)
+        self.scene = session.OverheadMeasurement(conf)
         self.addCleanup(self.scene.close)
         self.scene.plan = SHORT
 
     def test_a_run(self):
-        kept = run_file.RunFile(
-            os.path.join(self.folder, 'profiling', 'run'), {}, False)
+        kept = checkpoint.RunFile(
+            os.path.join(self.folder, 'profiling', 'run'), {}, False
+        )
         self.addCleanup(kept.close)
         found = self.scene.run(
-            kept, threading.Event(), lambda ppm, doing: None).run(1)
+            kept, threading.Event(), lambda ppm, doing: None
+        ).run(1)
         self.assertTrue(found.complete)
-        self.assertEqual(set(overhead.TERMS), {
-            price.term for price in found.prices})
+        self.assertEqual(
+            set(overhead.TERMS), {price.term for price in found.prices}
+        )
         self.assertIn(found.features['virt_type'], ('kvm', 'qemu'))
         for point in found.points:
             term = point.experiment.replace('-', '_')
@@ -115,28 +118,47 @@ class TestOverhead(OverheadCase):
             self.assertLess(moved, 1.7 * wanted, point)
             self.assertGreater(point.direct_us, 0)
             self.assertGreater(point.wakeups, 0)
-        self.assertGreater(sum(
-            price.cost_ns for price in found.prices
-            if price.term != overhead.IDLE), 0)
+        self.assertGreater(
+            sum(
+                price.cost_ns
+                for price in found.prices
+                if price.term != overhead.IDLE
+            ),
+            0,
+        )
 
 
 class TestCommand(OverheadCase):
-
     def setUp(self):
         super().setUp()
         self.config = os.path.join(self.folder, 'vsched.conf')
         with open(self.config, 'w', encoding='utf-8') as file:
-            file.write('[agent]\nstate_path = %s/state\n'
-                       '[profiling]\nguest_virt_type = qemu\n'
-                       % self.folder)
+            file.write(
+                '[agent]\nstate_path = %s/state\n'
+                '[profiling]\nguest_virt_type = qemu\n' % self.folder
+            )
 
     def start(self, *words):
         return subprocess.Popen(
-            [sys.executable, '-W', 'ignore', '-m',
-             'vsched_agent.cmd.agent', '--config-file', self.config,
-             'profile', 'overhead', '--quick', '--json', *words],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            start_new_session=True)
+            [
+                sys.executable,
+                '-W',
+                'ignore',
+                '-m',
+                'vsched_agent.cmd.agent',
+                '--config-file',
+                self.config,
+                'profile',
+                'overhead',
+                '--quick',
+                '--json',
+                *words,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
 
     def until_it_measures(self, running):
         for line in running.stdout:
@@ -178,9 +200,16 @@ class TestCommand(OverheadCase):
         running.stdout.close()
         again = self.start()
         self.until_it_measures(again)
-        self.assertEqual(1, len([
-            name for _, name in socket.if_nameindex()
-            if name.startswith('vsched-b')]))
+        self.assertEqual(
+            1,
+            len(
+                [
+                    name
+                    for _, name in socket.if_nameindex()
+                    if name.startswith('vsched-b')
+                ]
+            ),
+        )
         again.terminate()
         again.wait(60)
         again.stdout.close()

@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Every CPU second is somebody's, and nobody's twice.
+"""Every CPU second is accounted once.
 
 A made-up host runs instances whose processes and threads start and end, get
 numbers that others had, and leave for another host; agents come and go, and
@@ -28,8 +18,8 @@ from oslotest import base as test_base
 
 from vsched_agent.accounting import direct
 from vsched_agent.accounting import host
-from vsched_agent.accounting import packets
-from vsched_agent.accounting import processes
+from vsched_agent.accounting import network as packets
+from vsched_agent.accounting import qemu
 from vsched_agent.accounting import usage
 from vsched_agent.accounting import vhost
 from vsched_agent.hypervisor import base
@@ -38,7 +28,7 @@ from vsched_agent.tests import fake_proc
 CPUS = 4
 TICK_NS = 10_000_000
 #: Counters near their end, which wrap while a test runs.
-NEAR_WRAP_NS = 2 ** 64 - 3 * 10 ** 9
+NEAR_WRAP_NS = 2**64 - 3 * 10**9
 #: What a process's clock may be behind its threads' counters.
 STALE_NS = 4_000_000
 
@@ -74,7 +64,7 @@ class Machine:
     seen: bool = False
     ran_ns: int = 0
     helped_ns: int = 0
-    told_us: int = 0
+    reported_us: int = 0
     domain: base.Domain | None = None
 
 
@@ -94,15 +84,26 @@ class World:
         self.write()
 
     def write(self):
-        (self.proc.path / 'stat').write_text('cpu 0\n' + ''.join(
-            'cpu%d 0 0 0 %d 0 0 0 %d 0 0\n' % (
-                cpu, self.idle_ticks if cpu == 0 else 0,
-                self.steal_ticks if cpu == 0 else 0)
-            for cpu in range(CPUS)))
+        (self.proc.path / 'stat').write_text(
+            'cpu 0\n'
+            + ''.join(
+                'cpu%d 0 0 0 %d 0 0 0 %d 0 0\n'
+                % (
+                    cpu,
+                    self.idle_ticks if cpu == 0 else 0,
+                    self.steal_ticks if cpu == 0 else 0,
+                )
+                for cpu in range(CPUS)
+            )
+        )
         (self.proc.path / 'net').mkdir(exist_ok=True)
-        (self.proc.path / 'net' / 'dev').write_text(''.join(
-            'tap%s: 0 0 0 0 0 0 0 0 0 %d 0 0 0 0 0 0\n' % (
-                one.uuid, one.packets) for one in self.machines))
+        (self.proc.path / 'net' / 'dev').write_text(
+            ''.join(
+                'tap%s: 0 0 0 0 0 0 0 0 0 %d 0 0 0 0 0 0\n'
+                % (one.uuid, one.packets)
+                for one in self.machines
+            )
+        )
 
     def number(self, reuse=True):
         if reuse and self.free_pids and self.chance.random() < 0.7:
@@ -120,18 +121,27 @@ class World:
     def show(self, one):
         # A counter that did not begin at 0 belongs to a thread that is met
         # for the first time; from then on only the difference counts.
-        self.proc.set(one.pid, one.tid,
-                      (one.base_ns + one.run_ns) % 2 ** 64, one.wait_ns,
-                      one.slices, start_ticks=one.start_ticks,
-                      comm=one.comm, parent=one.parent)
+        self.proc.set(
+            one.pid,
+            one.tid,
+            (one.base_ns + one.run_ns) % 2**64,
+            one.wait_ns,
+            one.slices,
+            start_ticks=one.start_ticks,
+            comm=one.comm,
+            parent=one.parent,
+        )
 
     def start(self, uuid=None):
         pid = self.number()
         self.numbers += 1
         machine = Machine(uuid or 'vm%d' % self.numbers, pid, {}, {})
-        for tid, comm in ((pid, 'qemu'), (self.number(), 'CPU 0/KVM'),
-                          (self.number(), 'CPU 1/KVM'),
-                          (self.number(), 'IO iothread1')):
+        for tid, comm in (
+            (pid, 'qemu'),
+            (self.number(), 'CPU 0/KVM'),
+            (self.number(), 'CPU 1/KVM'),
+            (self.number(), 'IO iothread1'),
+        ):
             machine.threads[tid] = self.thread(pid, tid, comm)
         # Its threads are as young as it is.
         for one in machine.threads.values():
@@ -141,7 +151,8 @@ class World:
             self.proc.open_device(pid, 9, '/dev/vhost-net')
             tid = self.number()
             machine.workers[tid] = self.thread(
-                tid, tid, 'vhost-%d' % pid, parent=2)
+                tid, tid, 'vhost-%d' % pid, parent=2
+            )
             machine.workers[tid].base_ns = 0
             self.show(machine.workers[tid])
         self.define(machine)
@@ -149,11 +160,19 @@ class World:
 
     def define(self, machine):
         machine.domain = base.Domain(
-            machine.uuid, machine.uuid, machine.pid, tuple(
-                base.Vcpu(index, one.tid) for index, one in enumerate(
-                    one for one in machine.threads.values()
-                    if one.comm.startswith('CPU'))),
-            interfaces=(base.Interface('tap' + machine.uuid),))
+            machine.uuid,
+            machine.uuid,
+            machine.pid,
+            tuple(
+                base.Vcpu(index, one.tid)
+                for index, one in enumerate(
+                    one
+                    for one in machine.threads.values()
+                    if one.comm.startswith('CPU')
+                )
+            ),
+            interfaces=(base.Interface('tap' + machine.uuid),),
+        )
 
     def stop(self, machine):
         self.machines.remove(machine)
@@ -171,8 +190,9 @@ class World:
         machine.threads[tid] = one
 
     def death(self, machine):
-        workers = [one for one in machine.threads.values()
-                   if one.comm == 'worker']
+        workers = [
+            one for one in machine.threads.values() if one.comm == 'worker'
+        ]
         if workers:
             one = self.chance.choice(workers)
             del machine.threads[one.tid]
@@ -182,12 +202,15 @@ class World:
     def run(self, ticks):
         """Time goes by; every CPU does one thing in each tick."""
         self.now_ticks += ticks
-        everybody = [(machine, one) for machine in self.machines
-                     for one in (*machine.threads.values(),
-                                 *machine.workers.values())]
+        everybody = [
+            (machine, one)
+            for machine in self.machines
+            for one in (*machine.threads.values(), *machine.workers.values())
+        ]
         for _ in range(ticks):
             busy = self.chance.sample(
-                everybody, min(len(everybody), self.chance.randint(0, CPUS)))
+                everybody, min(len(everybody), self.chance.randint(0, CPUS))
+            )
             for machine, one in busy:
                 one.run_ns += TICK_NS
                 one.slices += 1
@@ -209,23 +232,28 @@ class World:
     def clock(self, pid):
         for machine in self.machines:
             if machine.pid == pid:
-                return max(0, machine.clock_ns -
-                           self.chance.randint(0, STALE_NS))
+                return max(
+                    0, machine.clock_ns - self.chance.randint(0, STALE_NS)
+                )
         return None
 
 
 class Agent:
-    """One agent from its start to its end, and what it said."""
+    """One agent from its start to its end, and its samples."""
 
     def __init__(self, world):
         self.world = world
-        self.reader = processes.ProcessReader(
-            world.chance.choice((0, 3, 1000)), str(world.proc.path),
-            direct.DirectMeter(world.clock))
+        self.reader = qemu.ProcessReader(
+            world.chance.choice((0, 3, 1000)),
+            str(world.proc.path),
+            direct.DirectMeter(world.clock),
+        )
         self.reader._now_ticks = lambda: world.now_ticks
         self.meter = usage.UsageMeter(
-            self.reader, host.HostMeter(str(world.proc.path)),
-            packets.PacketMeter(str(world.proc.path)))
+            self.reader,
+            host.HostMeter(str(world.proc.path)),
+            packets.PacketMeter(str(world.proc.path)),
+        )
         self.host = []
         self.since_ticks = None
 
@@ -237,10 +265,12 @@ class Agent:
         here = [*self.world.machines, *late]
         by_uuid = {one.uuid: one for one in here}
         samples = self.meter.sample(
-            [one.domain for one in by_uuid.values()], {})
+            [one.domain for one in by_uuid.values()], {}
+        )
         for sample in samples:
-            by_uuid[sample.instance_uuid].told_us += (
-                sample.guest_us + sample.direct_us)
+            by_uuid[sample.instance_uuid].reported_us += (
+                sample.guest_us + sample.direct_us
+            )
         for one in here:
             one.seen = True
         if self.since_ticks is None:
@@ -252,29 +282,49 @@ class Agent:
         self.meter.close()
         for one in self.world.machines:
             one.seen = False
-            one.ran_ns = one.helped_ns = one.told_us = 0
+            one.ran_ns = one.helped_ns = one.reported_us = 0
 
 
-STEPS = strategies.lists(strategies.sampled_from((
-    'run', 'run', 'run', 'look', 'look', 'look', 'start', 'stop', 'restart',
-    'birth', 'death', 'agent', 'late')), min_size=5, max_size=60)
+STEPS = strategies.lists(
+    strategies.sampled_from(
+        (
+            'run',
+            'run',
+            'run',
+            'look',
+            'look',
+            'look',
+            'start',
+            'stop',
+            'restart',
+            'birth',
+            'death',
+            'agent',
+            'late',
+        )
+    ),
+    min_size=5,
+    max_size=60,
+)
 
 
 class ConservationTest(test_base.BaseTestCase):
-
     @hypothesis.settings(deadline=None, max_examples=150)
-    @hypothesis.given(STEPS, strategies.integers(0, 2 ** 32))
+    @hypothesis.given(STEPS, strategies.integers(0, 2**32))
     def test_every_second_is_somebodys(self, steps, seed):
         with fake_proc.FakeProc() as proc:
             world = World(proc, random.Random(seed))
-            with fixtures.MockPatchObject(
-                    processes.time, 'monotonic_ns',
-                    lambda: world.now_ticks * TICK_NS), \
-                    fixtures.MockPatchObject(
-                        vhost.time, 'monotonic',
-                        lambda: world.now_ticks / 100), \
-                    fixtures.MockPatchObject(
-                        host.os, 'sysconf', lambda name: 100):
+            with (
+                fixtures.MockPatchObject(
+                    qemu.time,
+                    'monotonic_ns',
+                    lambda: world.now_ticks * TICK_NS,
+                ),
+                fixtures.MockPatchObject(
+                    vhost.time, 'monotonic', lambda: world.now_ticks / 100
+                ),
+                fixtures.MockPatchObject(host.os, 'sysconf', lambda name: 100),
+            ):
                 self.play(world, steps)
 
     def play(self, world, steps):
@@ -282,8 +332,9 @@ class ConservationTest(test_base.BaseTestCase):
         agent = Agent(world)
         agent.look()
         for step in steps:
-            some = world.chance.choice(
-                world.machines) if world.machines else None
+            some = (
+                world.chance.choice(world.machines) if world.machines else None
+            )
             if step == 'run':
                 world.run(world.chance.randint(1, 120))
             elif step == 'look':
@@ -321,21 +372,33 @@ class ConservationTest(test_base.BaseTestCase):
         agent.look()
         off_us = 0
         for whole, samples in agent.host:
-            parts = (whole.guest_us, whole.direct_us, whole.shared_us,
-                     whole.own_us, whole.idle_us, whole.steal_us)
+            parts = (
+                whole.guest_us,
+                whole.direct_us,
+                whole.shared_us,
+                whole.own_us,
+                whole.idle_us,
+                whole.steal_us,
+            )
             self.assertGreaterEqual(min(parts), 0)
             off_us += sum(parts) - whole.cpus * whole.interval_us
             self.assertEqual(
-                (sum(one.guest_us for one in samples),
-                 sum(one.direct_us for one in samples),
-                 sum(one.shared_us for one in samples)), parts[:3])
+                (
+                    sum(one.guest_us for one in samples),
+                    sum(one.direct_us for one in samples),
+                    sum(one.shared_us for one in samples),
+                ),
+                parts[:3],
+            )
         # All clocks but those of processes are of one moment here.
         most_us = STALE_NS / 1000 * (len(world.machines) + 2)
         self.assertLessEqual(abs(off_us), most_us + 2 * len(agent.host))
         for machine in world.machines:
             ran_us = machine.ran_ns / 1000
             self.assertLessEqual(
-                machine.told_us, ran_us + machine.helped_ns / 1000 + 100 +
-                STALE_NS / 1000)
-            self.assertGreaterEqual(machine.told_us, ran_us - 100 -
-                                    STALE_NS / 1000)
+                machine.reported_us,
+                ran_us + machine.helped_ns / 1000 + 100 + STALE_NS / 1000,
+            )
+            self.assertGreaterEqual(
+                machine.reported_us, ran_us - 100 - STALE_NS / 1000
+            )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import os
 import subprocess
@@ -25,15 +15,13 @@ MS = 1_000_000
 
 
 class TestDirect(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.clocks = {7: 5000 * MS}
         self.meter = direct.DirectMeter(self.clocks.get)
 
     def used(self, guest_ms=0, pid=7, uuid='u', start_ticks=0):
-        return self.meter.used(
-            uuid, pid, guest_ms * MS, start_ticks) // MS
+        return self.meter.used(uuid, pid, guest_ms * MS, start_ticks) // MS
 
     def test_the_process_less_its_vcpus(self):
         self.assertEqual(0, self.used())
@@ -61,7 +49,7 @@ class TestDirect(base.BaseTestCase):
         self.clocks[7] = 6000 * MS
         self.assertEqual(2000, self.used(guest_ms=4000, start_ticks=9))
 
-    def test_one_that_is_gone(self):
+    def test_one_that_has_ended(self):
         self.used()
         self.clocks.clear()
         self.assertEqual(0, self.used())
@@ -74,40 +62,49 @@ class TestDirect(base.BaseTestCase):
         self.clocks[7] += 99 * MS
         self.assertEqual(0, self.used())
 
-    @hypothesis.given(strategies.lists(strategies.tuples(
-        strategies.integers(0, 2000), strategies.integers(0, 2000),
-        strategies.integers(-4, 4)), min_size=1, max_size=50))
+    @hypothesis.given(
+        strategies.lists(
+            strategies.tuples(
+                strategies.integers(0, 2000),
+                strategies.integers(0, 2000),
+                strategies.integers(-4, 4),
+            ),
+            min_size=1,
+            max_size=50,
+        )
+    )
     def test_nothing_is_lost_and_nothing_is_there_twice(self, passes):
         clocks = {1: 0}
         meter = direct.DirectMeter(clocks.get)
         meter.used('u', 1, 0)
-        told = true = shift = 0
+        measured = true = shift = 0
         for guest, other, stale in passes:
             # The process's clock is ahead or behind by a tick at most.
             clocks[1] += guest + other + stale - shift
             shift = stale
             true += other
-            told += meter.used('u', 1, guest)
-        self.assertTrue(true - 4 <= told <= true + 8, (true, told))
+            measured += meter.used('u', 1, guest)
+        self.assertTrue(true - 4 <= measured <= true + 8, (true, measured))
 
 
 class TestProcessClock(base.BaseTestCase):
-
     def test_threads_that_have_ended_count_too(self):
         before = direct.process_ns(os.getpid())
         until = time.process_time_ns() + 20 * MS
         while time.process_time_ns() < until:
             pass
         self.assertGreaterEqual(
-            direct.process_ns(os.getpid()) - before, 15 * MS)
+            direct.process_ns(os.getpid()) - before, 15 * MS
+        )
 
     def test_another_process(self):
-        other = subprocess.Popen([sys.executable, '-c', 'input()'],
-                                 stdin=subprocess.PIPE)
+        other = subprocess.Popen(
+            [sys.executable, '-c', 'input()'], stdin=subprocess.PIPE
+        )
         self.addCleanup(other.communicate, b'\n')
         self.assertGreaterEqual(direct.process_ns(other.pid), 0)
 
-    def test_one_that_is_gone(self):
-        gone = subprocess.Popen(['true'])
-        gone.wait()
-        self.assertIsNone(direct.process_ns(gone.pid))
+    def test_one_that_has_ended(self):
+        ended = subprocess.Popen(['true'])
+        ended.wait()
+        self.assertIsNone(direct.process_ns(ended.pid))

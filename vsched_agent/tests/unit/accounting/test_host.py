@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import os
 import pathlib
@@ -23,12 +13,11 @@ LINE = 'cpu%d %s\n'
 
 
 class TestHostMeter(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.folder = self.useFixture(fixtures.TempDir()).path
         self.patch(host.os, 'sysconf', lambda name: 100)
-        self.now_ns = 10 ** 9
+        self.now_ns = 10**9
         self.patch(host.time, 'monotonic_ns', lambda: self.now_ns)
         self.cpus = {0: [0] * 10, 1: [0] * 10}
         self.write()
@@ -36,33 +25,58 @@ class TestHostMeter(base.BaseTestCase):
 
     def write(self):
         pathlib.Path(self.folder, 'stat').write_text(
-            'cpu  1 2 3 4 5 6 7 8 9 10\n' + ''.join(
+            'cpu  1 2 3 4 5 6 7 8 9 10\n'
+            + ''.join(
                 LINE % (cpu, ' '.join(map(str, fields)))
-                for cpu, fields in self.cpus.items()) +
-            'intr 5 6\nctxt 9\n')
+                for cpu, fields in self.cpus.items()
+            )
+            + 'intr 5 6\nctxt 9\n'
+        )
 
     def later(self, seconds=1, **ticks):
-        self.now_ns += seconds * 10 ** 9
+        self.now_ns += seconds * 10**9
         for name, grown in ticks.items():
             for fields in self.cpus.values():
-                fields[{'user': 0, 'idle': 3, 'iowait': 4, 'irq': 5,
-                        'softirq': 6, 'steal': 7}[name]] += grown
+                fields[
+                    {
+                        'user': 0,
+                        'idle': 3,
+                        'iowait': 4,
+                        'irq': 5,
+                        'softirq': 6,
+                        'steal': 7,
+                    }[name]
+                ] += grown
         self.write()
 
     def sample(self, guest_us=0, direct_us=0, rx=0, tx=0):
-        told = self.meter.read()
-        if told is None:
+        total = self.meter.read()
+        if total is None:
             return None
-        self.samples = [messages.UsageSample(
-            'u', 1.0, told.interval_us, guest_us, 0, direct_us=direct_us,
-            net_rx_packets=rx, net_tx_packets=tx)]
-        return self.meter.account(told, self.samples)
+        self.samples = [
+            messages.UsageSample(
+                'u',
+                1.0,
+                total.interval_us,
+                guest_us,
+                0,
+                direct_us=direct_us,
+                net_rx_packets=rx,
+                net_tx_packets=tx,
+            )
+        ]
+        return self.meter.account(total, self.samples)
 
     def assert_adds_up(self, found):
         self.assertEqual(
-            found.cpus * found.interval_us, found.idle_us + found.steal_us +
-            found.guest_us + found.direct_us + found.shared_us +
-            found.own_us)
+            found.cpus * found.interval_us,
+            found.idle_us
+            + found.steal_us
+            + found.guest_us
+            + found.direct_us
+            + found.shared_us
+            + found.own_us,
+        )
 
     def test_the_first_call_only_reads(self):
         self.assertIsNone(self.sample())
@@ -73,25 +87,39 @@ class TestHostMeter(base.BaseTestCase):
         found = self.sample(800_000, 100_000)
         self.assertEqual(
             messages.HostUsage(
-                found.at, 1_000_000, 2, 600_000, 200_000, 0, 800_000,
-                100_000, 0, 300_000), found)
+                found.at,
+                1_000_000,
+                2,
+                600_000,
+                200_000,
+                0,
+                800_000,
+                100_000,
+                0,
+                300_000,
+            ),
+            found,
+        )
         self.assert_adds_up(found)
 
     def test_a_late_pass_loses_nothing(self):
         self.sample()
         self.later(seconds=7, idle=650)
         found = self.sample()
-        self.assertEqual((7_000_000, 1_000_000), (
-            found.interval_us, found.own_us))
+        self.assertEqual(
+            (7_000_000, 1_000_000), (found.interval_us, found.own_us)
+        )
 
-    def test_a_kernel_that_tells_of_interrupts(self):
+    def test_a_kernel_that_counts_interrupts(self):
         self.meter = host.HostMeter(self.folder, irq_time=True)
         self.sample()
         self.later(idle=50, softirq=2, irq=1)
         found = self.sample(700_000, rx=5000, tx=4000)
         # 54 ms would be too much for what there was of each.
-        self.assertEqual((60_000, 54_000, 246_000), (
-            found.irq_us, found.shared_us, found.own_us))
+        self.assertEqual(
+            (60_000, 54_000, 246_000),
+            (found.irq_us, found.shared_us, found.own_us),
+        )
         self.assertEqual(54_000, self.samples[0].shared_us)
         self.assert_adds_up(found)
         self.later(idle=50, softirq=1)
@@ -104,8 +132,9 @@ class TestHostMeter(base.BaseTestCase):
         self.later(idle=50, softirq=90)
         found = self.sample(700_000, rx=5000, tx=4000)
         # What it sent was paid where it was sent.
-        self.assertEqual((0, 30_000, 270_000), (
-            found.irq_us, found.shared_us, found.own_us))
+        self.assertEqual(
+            (0, 30_000, 270_000), (found.irq_us, found.shared_us, found.own_us)
+        )
         self.later(idle=50)
         found = self.sample(990_000, rx=5000)
         self.assertEqual((10_000, 0), (found.shared_us, found.own_us))

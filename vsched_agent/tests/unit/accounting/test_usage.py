@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """CPU time from counters, by a made-up procfs and by real threads."""
 
@@ -24,11 +14,13 @@ from oslotest import base as test_base
 
 from vsched_agent.accounting import counters
 from vsched_agent.accounting import direct
-from vsched_agent.accounting import processes
+from vsched_agent.accounting import qemu
 from vsched_agent.accounting import usage
+from vsched_agent.host import schedstat
 from vsched_agent.hypervisor import base
-from vsched_agent.hypervisor import simulated
 from vsched_agent.tests import fake_proc
+from vsched_agent.tests import shared_process
+from vsched_agent.tests import simulated
 
 UUID = 'a-uuid'
 PID = 100
@@ -36,8 +28,12 @@ MS = 1_000_000
 
 
 def domain(*tids, uuid=UUID, pid=PID):
-    return base.Domain(uuid, 'name', pid, tuple(
-        base.Vcpu(index, tid) for index, tid in enumerate(tids)))
+    return base.Domain(
+        uuid,
+        'name',
+        pid,
+        tuple(base.Vcpu(index, tid) for index, tid in enumerate(tids)),
+    )
 
 
 class Threads:
@@ -55,24 +51,31 @@ class Threads:
 
 
 class MeterCase(test_base.BaseTestCase):
-
     max_open_files = 100
 
     def setUp(self):
         super().setUp()
         self.proc = Threads(self.useFixture(fake_proc.FakeProc()))
         self.clock_ns = None
-        self.reader = processes.ProcessReader(
-            self.max_open_files, str(self.proc.path),
-            direct.DirectMeter(lambda pid: self.clock_ns))
+        self.reader = qemu.ProcessReader(
+            self.max_open_files,
+            str(self.proc.path),
+            direct.DirectMeter(lambda pid: self.clock_ns),
+        )
         self.meter = usage.UsageMeter(self.reader)
         self.addCleanup(self.meter.close)
         self.now_ns = 1000 * MS
         self.now_ticks = 1000
-        self.useFixture(fixtures.MockPatchObject(
-            processes.time, 'monotonic_ns', lambda: self.now_ns))
-        self.useFixture(fixtures.MockPatchObject(
-            self.reader, '_now_ticks', lambda: self.now_ticks))
+        self.useFixture(
+            fixtures.MockPatchObject(
+                qemu.time, 'monotonic_ns', lambda: self.now_ns
+            )
+        )
+        self.useFixture(
+            fixtures.MockPatchObject(
+                self.reader, '_now_ticks', lambda: self.now_ticks
+            )
+        )
 
     def later(self, ms=1000):
         self.now_ns += ms * MS
@@ -84,7 +87,6 @@ class MeterCase(test_base.BaseTestCase):
 
 @ddt.ddt
 class SampleTest(MeterCase):
-
     def test_first_seen_is_only_read(self):
         self.proc.set(1, 5000 * MS)
         self.assertEqual([], self.sample(domain(1)))
@@ -96,7 +98,7 @@ class SampleTest(MeterCase):
         self.later()
         self.proc.set(1, 5600 * MS, 150 * MS)
         self.proc.set(2, 250 * MS, 1 * MS)
-        found, = self.sample(domain(1, 2))
+        (found,) = self.sample(domain(1, 2))
         self.assertEqual(UUID, found.instance_uuid)
         self.assertEqual(1_000_000, found.interval_us)
         self.assertEqual(850_000, found.guest_us)
@@ -107,7 +109,7 @@ class SampleTest(MeterCase):
         self.proc.set(1, 0)
         self.sample(domain(1))
         self.later(1500)
-        found, = self.meter.sample([domain(1)], {UUID: Fraction(2, 3)})
+        (found,) = self.meter.sample([domain(1)], {UUID: Fraction(2, 3)})
         self.assertEqual(1_000_000, found.promised_us)
 
     def test_a_late_pass_loses_nothing(self):
@@ -115,16 +117,17 @@ class SampleTest(MeterCase):
         self.sample(domain(1))
         self.later(7300)
         self.proc.set(1, 4380 * MS)
-        found, = self.sample(domain(1))
-        self.assertEqual((7_300_000, 4_380_000),
-                         (found.interval_us, found.guest_us))
+        (found,) = self.sample(domain(1))
+        self.assertEqual(
+            (7_300_000, 4_380_000), (found.interval_us, found.guest_us)
+        )
 
     def test_born_since_counts_from_its_birth(self):
         self.proc.set(1, 0)
         self.sample(domain(1))
         self.later()
         self.proc.set(2, 300 * MS, 10 * MS, start_ticks=1050)
-        found, = self.sample(domain(1, 2))
+        (found,) = self.sample(domain(1, 2))
         self.assertEqual(300_000, found.guest_us)
         self.assertEqual(10_000, found.wait_us)
 
@@ -133,11 +136,11 @@ class SampleTest(MeterCase):
         self.sample(domain(1))
         self.later()
         self.proc.set(2, 3_600_000 * MS, start_ticks=20)
-        found, = self.sample(domain(1, 2))
+        (found,) = self.sample(domain(1, 2))
         self.assertEqual(0, found.guest_us)
         self.later()
         self.proc.set(2, 3_600_100 * MS, start_ticks=20)
-        found, = self.sample(domain(1, 2))
+        (found,) = self.sample(domain(1, 2))
         self.assertEqual(100_000, found.guest_us)
 
     def test_a_new_process_starts_anew(self):
@@ -145,7 +148,7 @@ class SampleTest(MeterCase):
         self.sample(domain(1))
         self.later()
         self.proc.set(1, 400 * MS, start_ticks=1020, pid=200)
-        found, = self.sample(domain(1, pid=200))
+        (found,) = self.sample(domain(1, pid=200))
         self.assertEqual(400_000, found.guest_us)
         self.assertEqual(self.opened(1), self.reader.files.open)
 
@@ -156,7 +159,7 @@ class SampleTest(MeterCase):
         self.later()
         self.proc.set(1, 10 * MS)
         self.proc.end(2)
-        found, = self.sample(domain(1))
+        (found,) = self.sample(domain(1))
         self.assertEqual(10_000, found.guest_us)
         self.assertEqual(self.opened(1), self.reader.files.open)
 
@@ -172,15 +175,15 @@ class SampleTest(MeterCase):
     def test_never_there(self):
         self.sample(domain(1))
         self.later()
-        found, = self.sample(domain(1))
+        (found,) = self.sample(domain(1))
         self.assertEqual(0, found.guest_us)
 
     def test_a_wrapped_counter(self):
-        self.proc.set(1, 2 ** 64 - 5 * MS)
+        self.proc.set(1, 2**64 - 5 * MS)
         self.sample(domain(1))
         self.later()
         self.proc.set(1, 15 * MS)
-        found, = self.sample(domain(1))
+        (found,) = self.sample(domain(1))
         self.assertEqual(20_000, found.guest_us)
 
     def test_a_counter_that_steps_back(self):
@@ -188,7 +191,7 @@ class SampleTest(MeterCase):
         self.sample(domain(1))
         self.later()
         self.proc.set(1, 40 * MS)
-        found, = self.sample(domain(1))
+        (found,) = self.sample(domain(1))
         self.assertEqual(0, found.guest_us)
 
     @ddt.data('', '1', 'a b c', '1 2 3 4')
@@ -197,7 +200,7 @@ class SampleTest(MeterCase):
         self.sample(domain(1))
         (self.proc.path / str(PID) / 'task/1/schedstat').write_text(text)
         self.later()
-        found, = self.sample(domain(1))
+        (found,) = self.sample(domain(1))
         self.assertEqual(0, found.guest_us)
         self.assertEqual(0, self.reader.files.open)
 
@@ -206,11 +209,15 @@ class SampleTest(MeterCase):
 
 
 class PropertyTest(MeterCase):
-
     @hypothesis.settings(deadline=None)
-    @hypothesis.given(strategies.lists(
-        strategies.tuples(strategies.integers(0, 5000 * MS),
-                          strategies.integers(1, 5000)), max_size=20))
+    @hypothesis.given(
+        strategies.lists(
+            strategies.tuples(
+                strategies.integers(0, 5000 * MS), strategies.integers(1, 5000)
+            ),
+            max_size=20,
+        )
+    )
     def test_nothing_is_lost_or_counted_twice(self, steps):
         self.meter.close()
         total_ns = started_ns = 12_345
@@ -222,14 +229,16 @@ class PropertyTest(MeterCase):
             total_ns += ran_ns
             self.later(ms)
             self.proc.set(1, total_ns)
-            found, = self.sample(domain(1))
+            (found,) = self.sample(domain(1))
             guest_us += found.guest_us
             interval_us += found.interval_us
         # Each sample is rounded once.
-        self.assertAlmostEqual((total_ns - started_ns) / 1000, guest_us,
-                               delta=len(steps))
-        self.assertAlmostEqual((self.now_ns - at_ns) / 1000, interval_us,
-                               delta=len(steps))
+        self.assertAlmostEqual(
+            (total_ns - started_ns) / 1000, guest_us, delta=len(steps)
+        )
+        self.assertAlmostEqual(
+            (self.now_ns - at_ns) / 1000, interval_us, delta=len(steps)
+        )
 
 
 class FewFilesTest(SampleTest):
@@ -242,7 +251,7 @@ class FewFilesTest(SampleTest):
         self.sample(domain(1))
         self.later()
         self.proc.set(1, 910 * MS, start_ticks=1050)
-        found, = self.sample(domain(1))
+        (found,) = self.sample(domain(1))
         self.assertEqual(910_000, found.guest_us)
 
     def test_died(self):
@@ -252,12 +261,11 @@ class FewFilesTest(SampleTest):
         self.later()
         self.proc.end(1)
         self.proc.set(2, 10 * MS)
-        found, = self.sample(domain(1, 2))
+        (found,) = self.sample(domain(1, 2))
         self.assertEqual(10_000, found.guest_us)
 
 
 class BoundTest(MeterCase):
-
     max_open_files = 2
 
     def test_no_more_files_than_allowed(self):
@@ -269,25 +277,30 @@ class BoundTest(MeterCase):
         self.later()
         for tid in tids:
             self.proc.set(tid, 10 * MS)
-        found, = self.sample(domain(*tids))
+        (found,) = self.sample(domain(*tids))
         self.assertEqual(50_000, found.guest_us)
         self.meter.close()
         self.assertEqual(0, self.reader.files.open)
 
     def test_none_can_be_opened(self):
         self.proc.set(1, 0)
-        with mock.patch.object(counters.os, 'open', autospec=True,
-                               side_effect=OSError):
+        with mock.patch.object(
+            counters.os, 'open', autospec=True, side_effect=OSError
+        ):
             self.sample(domain(1))
         self.later()
         self.proc.set(1, 10 * MS)
-        found, = self.sample(domain(1))
+        (found,) = self.sample(domain(1))
         self.assertEqual(10_000, found.guest_us)
 
     def test_half_of_what_the_process_may_open(self):
         for limits, expected in (((1000, 5000), 500), ((-1, -1), 65536)):
-            with mock.patch.object(counters.resource, 'getrlimit',
-                                   autospec=True, return_value=limits):
+            with mock.patch.object(
+                counters.resource,
+                'getrlimit',
+                autospec=True,
+                return_value=limits,
+            ):
                 self.assertEqual(expected, counters.ThreadFiles().most)
 
 
@@ -297,13 +310,13 @@ class RealThreadsTest(test_base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.hypervisor = simulated.SimulatedHypervisor.with_real_threads(
-            busy_us=500)
+            busy_us=500
+        )
         self.addCleanup(self.hypervisor.close)
         self.hypervisor.start(lambda uuid: None)
 
     def meter(self, max_open_files=None):
-        self.reader = processes.ProcessReader(
-            max_open_files, own_processes=False)
+        self.reader = shared_process.SharedProcessReader(max_open_files)
         meter = usage.UsageMeter(self.reader)
         self.addCleanup(meter.close)
         return meter
@@ -311,17 +324,21 @@ class RealThreadsTest(test_base.BaseTestCase):
     def run_with(self, meter):
         one = self.hypervisor.add(2)
         two = self.hypervisor.add(1)
-        before = {tid: self.counter(one.pid, tid)
-                  for tid in (vcpu.tid for vcpu in one.vcpus)}
+        before = {
+            tid: schedstat.read(tid).run_ns
+            for tid in (vcpu.tid for vcpu in one.vcpus)
+        }
         self.assertEqual([], meter.sample([one, two], {}))
         guest_us = 0
         while guest_us < 2000:
             found = meter.sample(self.hypervisor.domains(), {})
-            self.assertEqual([one.uuid, two.uuid],
-                             [each.instance_uuid for each in found])
+            self.assertEqual(
+                [one.uuid, two.uuid], [each.instance_uuid for each in found]
+            )
             guest_us += found[0].guest_us
-        spent_ns = sum(self.counter(one.pid, tid) - ns
-                       for tid, ns in before.items())
+        spent_ns = sum(
+            schedstat.read(tid).run_ns - ns for tid, ns in before.items()
+        )
         self.assertLessEqual(guest_us * 1000, spent_ns + 10_000_000)
         # A vCPU goes, another comes: its thread counts from its birth.
         self.hypervisor.set_vcpus(one.uuid, 1)
@@ -330,15 +347,15 @@ class RealThreadsTest(test_base.BaseTestCase):
         meter.sample(self.hypervisor.domains(), {})
         self.assertEqual(
             {vcpu.tid for vcpu in newer.vcpus},
-            {use.tid for use in meter.readings[one.uuid].threads
-             if use.role == 'vcpu'})
+            {
+                use.tid
+                for use in meter.readings[one.uuid].threads
+                if use.role == 'vcpu'
+            },
+        )
         self.hypervisor.remove(two.uuid)
-        found, = meter.sample(self.hypervisor.domains(), {})
+        (found,) = meter.sample(self.hypervisor.domains(), {})
         self.assertEqual(one.uuid, found.instance_uuid)
-
-    def counter(self, pid, tid):
-        with open('/proc/%d/task/%d/schedstat' % (pid, tid)) as file:
-            return int(file.read().split()[0])
 
     def test_with_open_files(self):
         self.run_with(self.meter())
@@ -351,7 +368,7 @@ class RealThreadsTest(test_base.BaseTestCase):
         one = self.hypervisor.add(2)
         meter.sample([one], {})
         self.hypervisor.remove(one.uuid)
-        found, = meter.sample([one], {})
+        (found,) = meter.sample([one], {})
         self.assertEqual(0, found.guest_us)
         self.assertEqual(0, self.reader.files.open)
 

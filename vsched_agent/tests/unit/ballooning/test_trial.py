@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What becomes of balloons that are on trial."""
 
@@ -25,7 +15,6 @@ PATH = '/run/vsched.progress'
 
 
 class TrialTest(ballooning_host.HostCase):
-
     def test_kept_when_waiting_shrinks(self):
         host, one, two = self.two()
         host.pass_time(12)
@@ -33,9 +22,26 @@ class TrialTest(ballooning_host.HostCase):
         host.pass_time(300)
         self.assertEqual(4, len(host.events))
 
+    def test_given_back_when_nobody_knows(self):
+        host, one, two = self.two(settings=base.Settings(guest_timeout_s=0.3))
+        host.pass_time(12)
+        self.assert_full(host, one, two)
+        self.assertEqual(['taken'] * 2 + ['returned'] * 2, host.codes())
+        (change,) = host.history(one)
+        self.assertEqual(balloon_trial.Outcome.UNKNOWN, change.outcome)
+        self.assertIn('no progress counter', change.detail)
+        # As after one that did not pay.
+        host.pass_time(280)
+        self.assert_full(host, one, two)
+        host.pass_time(30)
+        self.assertEqual(4, host.codes().count('taken'))
+
     def test_reverted_when_progress_does_not_grow(self):
-        host = self.make_host(settings=base.Settings(
-            progress_path=PATH, guest_timeout_s=0.3))
+        host = self.make_host(
+            settings=base.Settings(
+                progress_path=PATH, guest_timeout_s=0.3, keep_unknown=True
+            )
+        )
         one = host.add(1)
         host.add(2)
         for second in range(30):
@@ -46,16 +52,19 @@ class TrialTest(ballooning_host.HostCase):
             host.settle()
         self.assert_full(host, one)
         self.assertIn('kept', host.codes())
-        reverted, = [figures for code, uuid, _, figures in host.events
-                     if code == errors.Code.BALLOON_RETURNED]
-        self.assertEqual(balloon_trial.Outcome.REVERTED,
-                         reverted['outcome'])
+        (reverted,) = [
+            figures
+            for code, uuid, _, figures in host.events
+            if code == errors.Code.BALLOON_RETURNED
+        ]
+        self.assertEqual(balloon_trial.Outcome.REVERTED, reverted['outcome'])
         host.pass_time(100)
         self.assert_full(host, one)
 
     def test_decided_when_the_counter_tells_a_rate(self):
-        host = self.make_host(settings=base.Settings(
-            progress_path=PATH, guest_timeout_s=0.3))
+        host = self.make_host(
+            settings=base.Settings(progress_path=PATH, guest_timeout_s=0.3)
+        )
         one = host.add(1)
         host.add(2)
         host.guests.set_progress(one, PATH, 1000)
@@ -67,19 +76,24 @@ class TrialTest(ballooning_host.HostCase):
             host.pass_time(1)
             self.read(host, one)
         self.assertLess(seen, 6)
-        found, = [found for found in host.controller.instances()
-                  if found.uuid == one]
+        (found,) = [
+            found for found in host.controller.instances() if found.uuid == one
+        ]
         self.assertEqual(2, len(found.counter))
-        self.assertIsNotNone(found.standing.before.progress)
+        self.assertIsNotNone(found.status.before.progress)
         self.assertFalse(found.eager)
 
     def read(self, host, uuid):
         """Have a reading come that is under way or about to be."""
-        found, = [found for found in host.controller.instances()
-                  if found.uuid == uuid]
+        (found,) = [
+            found
+            for found in host.controller.instances()
+            if found.uuid == uuid
+        ]
         before = len(found.counter)
         while (found.eager or math.isinf(found.counter_s)) and (
-                len(found.counter) == before):
+            len(found.counter) == before
+        ):
             item = host.controller.posted.get(timeout=20)
             host.now_s += 0.5
             item()
@@ -101,7 +115,7 @@ class TrialTest(ballooning_host.HostCase):
         host.pass_time(20)
         # No more than there are CPUs.
         self.assertEqual({0, 1}, host.guests.online(one))
-        self.assertEqual((0, 1), host.hands.shapes[one])
+        self.assertEqual((0, 1), host.actions.shapes[one])
         self.assert_full(host, two)
 
     def test_flapping_is_bounded(self):
@@ -109,29 +123,35 @@ class TrialTest(ballooning_host.HostCase):
         for second in range(300):
             host.busy[two] = (0.25, 0.75) if second % 24 < 12 else (0, 0)
             host.pass_time(1)
-        taken = [uuid for code, uuid, *_ in host.events
-                 if code == errors.Code.BALLOON_TAKEN]
+        taken = [
+            uuid
+            for code, uuid, *_ in host.events
+            if code == errors.Code.BALLOON_TAKEN
+        ]
         for uuid in (one, two):
             self.assertLessEqual(taken.count(uuid), 300 / 30 + 1)
 
-
     def test_an_hour_of_random_load(self):
         host = self.make_host(cpus=4)
-        uuids = [host.add(number, 4, weight=100 * number)
-                 for number in (1, 2, 3)]
+        uuids = [
+            host.add(number, 4, weight=100 * number) for number in (1, 2, 3)
+        ]
         chance = random.Random(6)
         for _ in range(3600):
             for uuid in uuids:
                 if chance.random() < 0.05:
                     host.busy[uuid] = chance.choice(
-                        [(0.25, 0.75), (0.9, 0.05), (0.0, 0.0)])
+                        [(0.25, 0.75), (0.9, 0.05), (0.0, 0.0)]
+                    )
             host.pass_time(1)
             for one in host.controller.instances():
-                self.assertEqual(one.online, len(
-                    host.guests.online(one.uuid)))
+                self.assertEqual(one.online, len(host.guests.online(one.uuid)))
         for uuid in uuids:
-            taken = [code for code, whose, *_ in host.events
-                     if (code, whose) == (errors.Code.BALLOON_TAKEN, uuid)]
+            taken = [
+                code
+                for code, whose, *_ in host.events
+                if (code, whose) == (errors.Code.BALLOON_TAKEN, uuid)
+            ]
             self.assertGreater(len(taken), 1)
             self.assertLessEqual(len(taken), 3600 / 30 + 1)
             host.busy[uuid] = (0.0, 0.0)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Options of the connection to the hypervisor."""
 
@@ -18,11 +8,10 @@ from oslotest import base as test_base
 from vsched_agent.conf import hypervisor as options
 from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor import factory
-from vsched_agent.hypervisor import libvirt_driver
+from vsched_agent.hypervisor.libvirt import driver as libvirt_driver
 
 
 class OptionsTest(test_base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.conf = cfg.ConfigOpts()
@@ -32,17 +21,26 @@ class OptionsTest(test_base.BaseTestCase):
     def test_defaults_are_the_driver_s_own(self):
         made = factory.from_conf(self.conf)
         self.assertIsInstance(made, libvirt_driver.LibvirtHypervisor)
-        self.assertEqual(vars(libvirt_driver.LibvirtHypervisor()).keys(),
-                         vars(made).keys())
-        for name in ('_uri', '_run_dir', '_reconnect_max_s', '_keepalive_s',
-                     '_call_timeout_s', '_watch_interval_s',
-                     '_monitor_timeout_s'):
+        self.assertEqual(
+            vars(libvirt_driver.LibvirtHypervisor()).keys(), vars(made).keys()
+        )
+        for name in (
+            '_uri',
+            '_run_dir',
+            '_reconnect_max_s',
+            '_keepalive_s',
+            '_call_timeout_s',
+            '_watch_interval_s',
+            '_monitor_timeout_s',
+        ):
             self.assertEqual(
                 getattr(libvirt_driver.LibvirtHypervisor(), name),
-                getattr(made, name), name)
+                getattr(made, name),
+                name,
+            )
 
     def test_every_option_explains_itself(self):
-        (group, listed), = options.list_opts()
+        ((group, listed),) = options.list_opts()
         self.assertEqual('hypervisor', group.name)
         for option in listed:
             self.assertTrue(option.help, option.name)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import errno
 import os
@@ -17,8 +7,9 @@ from oslotest import base
 
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import base as enforcement
-from vsched_agent.enforcement import cgroup
 from vsched_agent.enforcement import deadline
+from vsched_agent.host import cgroup
+from vsched_agent.host import cpu_list
 from vsched_agent.privileged import cgroup as privileged
 from vsched_agent.privileged import leaving
 from vsched_agent.privileged import syscalls
@@ -35,27 +26,29 @@ class TestPinned(base.BaseTestCase):
         super().setUp()
         self.kernel = self.useFixture(fake_kernel.FakeKernel())
         self.tree = self.useFixture(fake_cgroups.FakeCgroups())
-        self.patch(privileged, 'ROOT', self.tree.root)
         self.patch(leaving.time, 'sleep', lambda seconds: None)
         real = privileged._write
 
         def write(path, text):
-            real(path, text)
+            before = real(path, text)
             self.follow(path, text)
+            return before
+
         self.patch(privileged, '_write', write)
         self.tree.group('vm', cpus='0-1')
         self.tid = self.kernel.start(cpus=frozenset((1,)))
         self.tree.group('vm/vcpu0', (self.tid,), cpus='1')
         self.target = enforcement.Target(0, self.tid, frozenset((1,)))
-        self.backend = deadline.DeadlineBackend(affinity.Affinity(
-            cgroup.Cgroups(self.tree.root)))
+        self.backend = deadline.DeadlineBackend(
+            affinity.Affinity(cgroup.Cgroups(self.tree.root))
+        )
 
     def follow(self, path, text):
         # The kernel moves the threads of a cpuset at once.
         with open(os.path.join(os.path.dirname(path), 'tasks')) as file:
             for tid in file.read().split():
                 thread = self.kernel.threads[int(tid)]
-                thread.cpuset = cgroup.parse_cpus(text) or self.kernel.cpus
+                thread.cpuset = cpu_list.parse(text) or self.kernel.cpus
                 thread.cpus = thread.cpuset
 
     @property
@@ -67,8 +60,9 @@ class TestPinned(base.BaseTestCase):
         return self.tree.read(self.tree.cpuset + '/vm/vcpu0/cpuset.cpus')
 
     def apply(self, runtime_us):
-        self.backend.apply([self.target], reservation.Reservation(
-            runtime_us, 20_000))
+        self.backend.apply(
+            [self.target], reservation.Reservation(runtime_us, 20_000)
+        )
 
     def test_it_is_held_where_it_is_pinned(self):
         for runtime_us in (4_000, 6_000, 2_000):
@@ -76,9 +70,10 @@ class TestPinned(base.BaseTestCase):
             self.assertEqual({1}, self.cpus)
             self.assertEqual(
                 runtime_us,
-                self.backend.read([self.target])[self.tid].runtime_us)
+                self.backend.read([self.target])[self.tid].runtime_us,
+            )
 
-    def test_a_thread_let_loose_is_confined_again(self):
+    def test_an_unpinned_thread_is_confined_again(self):
         self.apply(4_000)
         self.kernel.threads[self.tid].cpus = self.kernel.cpus
         self.apply(4_000)
@@ -88,8 +83,9 @@ class TestPinned(base.BaseTestCase):
         prior = self.backend.prior([self.target])
         self.apply(4_000)
         self.backend.restore([self.target], prior)
-        self.assertEqual(syscalls.SCHED_OTHER,
-                         self.kernel.get_attr(self.tid).policy)
+        self.assertEqual(
+            syscalls.SCHED_OTHER, self.kernel.get_attr(self.tid).policy
+        )
         self.assertEqual(({1}, '1'), (self.cpus, self.cpuset))
         self.assertEqual(0, self.kernel.leaked)
 

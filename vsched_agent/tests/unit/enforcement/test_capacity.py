@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 from fractions import Fraction
 import os
@@ -18,8 +8,8 @@ import fixtures
 from oslotest import base
 
 from vsched_agent.enforcement import capacity
-from vsched_agent.enforcement import kernel
-from vsched_agent.privileged import probing
+from vsched_agent.host import kernel
+from vsched_agent.privileged import probe as probing
 from vsched_agent.privileged import syscalls
 
 CPU = 1 << 20
@@ -28,7 +18,6 @@ BOUND = 1_887_438
 
 
 class TestCapacity(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.root = self.useFixture(fixtures.TempDir()).path
@@ -54,15 +43,20 @@ class TestCapacity(base.BaseTestCase):
         self.write('proc/%d/task/%d/comm' % (pid, tid), comm + '\n')
         self.attrs[tid] = syscalls.Attr(
             syscalls.SCHED_DEADLINE if runtime_ns else syscalls.SCHED_OTHER,
-            0, 0, 0, runtime_ns, 20_000_000, 20_000_000)
+            0,
+            0,
+            0,
+            runtime_ns,
+            20_000_000,
+            20_000_000,
+        )
 
     def probe(self, most):
         self.probes.append(most)
         return min(most, self.free)
 
     def make(self, **how):
-        return capacity.KernelCapacity(
-            probe=self.probe, root=self.root, **how)
+        return capacity.KernelCapacity(probe=self.probe, root=self.root, **how)
 
     def test_free_and_held_make_the_whole(self):
         self.thread(10, 11, runtime_ns=6_000_000)
@@ -70,12 +64,19 @@ class TestCapacity(base.BaseTestCase):
         held = (6 << 20) // 20
         self.free = BOUND - held
         books = self.make(reserve_mcpu=100)
-        self.assertEqual((BOUND, held, 0), (
-            books.measured().total_units, books.measured().live_units,
-            books.measured().leaked_units))
+        self.assertEqual(
+            (BOUND, held, 0),
+            (
+                books.measured().total_units,
+                books.measured().live_units,
+                books.measured().leaked_units,
+            ),
+        )
         current = books.current()
-        self.assertEqual((2, Fraction(BOUND, CPU), 100), (
-            current.cpus, current.admissible, current.reserve_mcpu))
+        self.assertEqual(
+            (2, Fraction(BOUND, CPU), 100),
+            (current.cpus, current.admissible, current.reserve_mcpu),
+        )
 
     def test_the_kernel_is_asked_once(self):
         books = self.make()
@@ -97,25 +98,63 @@ class TestCapacity(base.BaseTestCase):
     def test_a_leak(self):
         self.free = BOUND - CPU * 3 // 10
         measured = self.make().measured()
-        self.assertEqual((CPU * 3 // 10, 300),
-                         (measured.leaked_units, measured.leaked_mcpu))
+        self.assertEqual(
+            (CPU * 3 // 10, 300), (measured.leaked_units, measured.leaked_mcpu)
+        )
 
     def test_what_was_found_again_while_the_bound_was_read(self):
         def probe(most):
             self.probes.append(most)
             return BOUND - (CPU * 3 // 10 if len(self.probes) == 1 else 0)
-        measured = capacity.KernelCapacity(
-            probe=probe, root=self.root).measured()
-        self.assertEqual((0, CPU * 3 // 10), (
-            measured.leaked_units, measured.recovered_units))
 
-    def test_the_bound_is_read_only_when_the_books_do_not_balance(self):
-        self.patch(capacity, '_SETTLE_S', 0)
+        measured = capacity.KernelCapacity(
+            probe=probe, root=self.root
+        ).measured()
+        self.assertEqual(
+            (0, CPU * 3 // 10),
+            (measured.leaked_units, measured.recovered_units),
+        )
+
+    def test_what_ended_threads_owe_is_no_leak(self):
+        """Their bandwidth is free when a debt of up to a second is paid."""
+        now_s = 0.0
+
+        def sleep(seconds):
+            nonlocal now_s
+            now_s += seconds
+            if now_s > 1.2:
+                self.free = BOUND
+
+        self.patch(capacity.time, 'sleep', sleep)
+        self.patch(capacity.time, 'monotonic', lambda: now_s)
         read, reads = kernel.KernelFacts.read, []
 
         def count(root):
             reads.append(root)
             return read(root)
+
+        self.patch(kernel.KernelFacts, 'read', count)
+        books = self.make()
+        books.measured()
+        # A thread of 0.5 ms in 100 ms.
+        self.free = BOUND - 5_242
+        books.invalidate()
+        self.assertEqual(
+            (0, 0),
+            (books.measured().leaked_units, books.measured().recovered_units),
+        )
+        # The kernel was not made to count anew before that.
+        self.assertEqual(1, len(reads))
+
+    def test_the_bound_is_read_only_when_the_books_do_not_balance(self):
+        self.patch(capacity, '_SETTLE_S', 0)
+        self.patch(capacity, '_PENDING_S', 0.05)
+        read, reads = kernel.KernelFacts.read, []
+
+        def count(root):
+            reads.append(root)
+            return read(root)
+
         self.patch(kernel.KernelFacts, 'read', count)
         books = self.make()
         for _ in range(3):
@@ -129,30 +168,33 @@ class TestCapacity(base.BaseTestCase):
         self.assertEqual(1, len(reads))
         self.free -= 1
         books.invalidate()
-        self.assertEqual(
-            probing.LEAST_UNITS, books.measured().leaked_units)
+        self.assertEqual(probing.LEAST_UNITS, books.measured().leaked_units)
         self.assertEqual(2, len(reads))
 
     def test_more_than_there_is_is_not_promised(self):
         self.free = BOUND + CPU // 10
-        self.assertEqual(Fraction(BOUND, CPU),
-                         self.make().current().admissible)
+        self.assertEqual(
+            Fraction(BOUND, CPU), self.make().current().admissible
+        )
 
     def test_a_kernel_that_can_not_be_asked_promises_nothing(self):
         def probe(most):
             raise PermissionError(1, 'no')
+
         books = capacity.KernelCapacity(probe=probe, root=self.root)
         self.assertEqual(0, books.current().capacity_mcpu)
 
-    def test_it_looks_until_nothing_moves(self):
+    def test_it_samples_until_nothing_changes(self):
         def probe(most):
             self.probes.append(most)
             if len(self.probes) == 1:
                 self.thread(20, 21, runtime_ns=2_000_000)
                 self.free -= (2 << 20) // 20
             return self.free
+
         measured = capacity.KernelCapacity(
-            probe=probe, root=self.root).measured()
+            probe=probe, root=self.root
+        ).measured()
         self.assertEqual(2, len(self.probes))
         self.assertEqual(BOUND, measured.total_units)
 
@@ -166,7 +208,9 @@ class TestCapacity(base.BaseTestCase):
         os.makedirs(os.path.join(self.root, 'proc/40'))
         found = capacity.deadline_threads(self.root)
         self.assertEqual(
-            [(10, 11, 'CPU 0/KVM', (6 << 20) // 20),
-             (10, 12, 'CPU 1/KVM', (2 << 20) // 20)],
-            sorted((one.pid, one.tid, one.comm, one.units)
-                   for one in found))
+            [
+                (10, 11, 'CPU 0/KVM', (6 << 20) // 20),
+                (10, 12, 'CPU 1/KVM', (2 << 20) // 20),
+            ],
+            sorted((one.pid, one.tid, one.comm, one.units) for one in found),
+        )

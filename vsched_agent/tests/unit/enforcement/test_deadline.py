@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import errno
 
@@ -28,7 +18,6 @@ CPU = fake_kernel.CPU
 
 
 class DeadlineCase(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.kernel = self.useFixture(fake_kernel.FakeKernel())
@@ -36,46 +25,53 @@ class DeadlineCase(base.BaseTestCase):
         self.backend = deadline.DeadlineBackend()
 
     def targets(self, count):
-        return [enforcement.Target(index, self.kernel.start())
-                for index in range(count)]
+        return [
+            enforcement.Target(index, self.kernel.start())
+            for index in range(count)
+        ]
 
     def end(self, target):
         self.kernel.end(target.tid)
 
     def refused(self, targets, runtime_us, period_us=20_000):
         return self.assertRaises(
-            errors.Refused, self.backend.apply, targets,
-            reservation.Reservation(runtime_us, period_us))
+            errors.Refused,
+            self.backend.apply,
+            targets,
+            reservation.Reservation(runtime_us, period_us),
+        )
 
 
 class TestDeadline(DeadlineCase, backend_suite.BackendSuite):
-
     def test_what_is_in_force_is_not_set_again(self):
         targets = self.targets(2)
         promise = reservation.Reservation(4_000, 20_000)
         self.backend.apply(targets[:1], promise)
         self.kernel.calls.clear()
         self.backend.apply(targets, promise)
-        self.assertEqual([targets[1].tid],
-                         [call[0] for call in self.kernel.calls])
+        self.assertEqual(
+            [targets[1].tid], [call[0] for call in self.kernel.calls]
+        )
 
     def test_both_modes_read_back(self):
-        target, = self.targets(1)
+        (target,) = self.targets(1)
         for mode in reservation.Mode:
             self.backend.apply(
-                [target], reservation.Reservation(4_000, 20_000, mode))
+                [target], reservation.Reservation(4_000, 20_000, mode)
+            )
             self.assertEqual(
-                mode, self.backend.read([target])[target.tid].mode)
+                mode, self.backend.read([target])[target.tid].mode
+            )
 
     def test_the_kernels_no_has_figures(self):
         targets = self.targets(3)
-        self.backend.apply(
-            targets[:1], reservation.Reservation(2_000, 20_000))
+        self.backend.apply(targets[:1], reservation.Reservation(2_000, 20_000))
         refusal = self.refused(targets, 19_000)
         self.assertEqual(errors.Code.KERNEL_REFUSED, refusal.code)
         self.assertEqual(
             {'needed_mcpu': 2850, 'held_mcpu': 100, 'free_mcpu': 1699},
-            refusal.figures)
+            refusal.figures,
+        )
         self.assertEqual(0, self.kernel.leaked)
 
     def test_a_confined_thread_says_where_it_is(self):
@@ -87,6 +83,7 @@ class TestDeadline(DeadlineCase, backend_suite.BackendSuite):
     def test_no_permission_although_it_is_everywhere(self):
         def set_attr(tid, attr):
             raise PermissionError(errno.EPERM, 'no')
+
         self.patch(syscalls, 'set_attr', set_attr)
         refusal = self.refused(self.targets(1), 4_000)
         self.assertEqual(errors.Code.BACKEND_UNAVAILABLE, refusal.code)
@@ -96,9 +93,10 @@ class TestDeadline(DeadlineCase, backend_suite.BackendSuite):
         self.assertEqual(errors.Code.RESERVATION_INVALID, refusal.code)
 
     def test_a_deadline_thread_of_another_goes_back_to_its_own(self):
-        target, = self.targets(1)
-        own = syscalls.Attr(syscalls.SCHED_DEADLINE, 1, 0, 0,
-                            3_000_000, 30_000_000, 30_000_000)
+        (target,) = self.targets(1)
+        own = syscalls.Attr(
+            syscalls.SCHED_DEADLINE, 1, 0, 0, 3_000_000, 30_000_000, 30_000_000
+        )
         self.kernel.threads[target.tid].attr = own
         prior = self.backend.prior([target])
         self.backend.apply([target], reservation.Reservation(4_000, 20_000))
@@ -109,22 +107,24 @@ class TestDeadline(DeadlineCase, backend_suite.BackendSuite):
         targets = self.targets(2)
         prior = self.backend.prior(targets)
         for turn in range(200):
-            self.backend.apply(targets, reservation.Reservation(
-                4_000 + turn, 20_000))
+            self.backend.apply(
+                targets, reservation.Reservation(4_000 + turn, 20_000)
+            )
             self.backend.restore(targets, prior)
         self.assertEqual((0, 0), (self.kernel.leaked, self.kernel.used))
 
 
 class TestSupport(DeadlineCase):
-
     def test_a_full_class_is_usable(self):
         self.kernel.bound = 0
         self.assertTrue(self.backend.supports().usable)
 
     def test_why_not(self):
-        for number, words in ((errno.EPERM, 'CAP_SYS_NICE'),
-                              (errno.EINVAL, 'no SCHED_DEADLINE'),
-                              (errno.ENOMEM, 'refuses the class')):
+        for number, words in (
+            (errno.EPERM, 'CAP_SYS_NICE'),
+            (errno.EINVAL, 'no SCHED_DEADLINE'),
+            (errno.ENOMEM, 'refuses the class'),
+        ):
             self.patch(sched, 'try_deadline', lambda number=number: number)
             support = self.backend.supports()
             self.assertFalse(support.usable)
@@ -133,6 +133,7 @@ class TestSupport(DeadlineCase):
     def test_a_helper_that_does_not_start(self):
         def fail():
             raise OSError('sudo: a password is required')
+
         self.patch(sched, 'try_deadline', fail)
         support = self.backend.supports()
         self.assertFalse(support.usable)

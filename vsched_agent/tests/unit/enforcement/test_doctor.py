@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 from fractions import Fraction
@@ -17,31 +7,42 @@ import tempfile
 
 from oslotest import base
 
+from vsched_agent.enforcement import backends
 from vsched_agent.enforcement import capacity
-from vsched_agent.enforcement import cgroup
 from vsched_agent.enforcement import doctor
-from vsched_agent.enforcement import kernel
-from vsched_agent.enforcement import ladder
-from vsched_agent.enforcement import repair
+from vsched_agent.enforcement import leak_repair as repair
+from vsched_agent.host import cgroup
+from vsched_agent.host import kernel
 from vsched_agent.tests import fakes
 from vsched_lib.model import reservation
 
 CPU = 1 << reservation.KERNEL_BW_SHIFT
 EXPECTED = int(Fraction(18, 10) * CPU)
 FACTS = kernel.KernelFacts(
-    release='6.18.0', boot_id='b', tick_us=4000, rt_period_us=1_000_000,
-    rt_runtime_us=950_000, dl_period_min_us=100, dl_period_max_us=4_194_304,
-    fair_servers={0: (50_000_000, 1_000_000_000),
-                  1: (50_000_000, 1_000_000_000)},
-    options={'CFS_BANDWIDTH': 'y', 'CPUSETS': 'y', 'SCHED_HRTICK': 'n',
-             'RT_GROUP_SCHED': 'y'},
-    online=frozenset((0, 1)))
+    release='6.18.0',
+    boot_id='b',
+    tick_us=4000,
+    rt_period_us=1_000_000,
+    rt_runtime_us=950_000,
+    dl_period_min_us=100,
+    dl_period_max_us=4_194_304,
+    fair_servers={
+        0: (50_000_000, 1_000_000_000),
+        1: (50_000_000, 1_000_000_000),
+    },
+    options={
+        'CFS_BANDWIDTH': 'y',
+        'CPUSETS': 'y',
+        'SCHED_HRTICK': 'n',
+        'RT_GROUP_SCHED': 'y',
+    },
+    online=frozenset((0, 1)),
+)
 DEADLINE = reservation.Backend.DEADLINE
 CFS = reservation.Backend.CFS
 
 
 class FakeBooks:
-
     def __init__(self, *free_units):
         self.free_units = list(free_units)
         self.now = None
@@ -54,12 +55,15 @@ class FakeBooks:
         if self.now is None:
             self.now = self.free_units.pop(0)
         return capacity.Measured(
-            frozenset((0, 1)), self.now, CPU // 2, EXPECTED,
-            self.recovered_units)
+            frozenset((0, 1)),
+            self.now,
+            CPU // 2,
+            EXPECTED,
+            self.recovered_units,
+        )
 
 
 class TestDoctor(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
@@ -68,20 +72,23 @@ class TestDoctor(base.BaseTestCase):
         self.backends = [fakes.FakeBackend(DEADLINE), fakes.FakeBackend(CFS)]
         self.rebuilt = []
         self.host = doctor.Host(
-            FACTS, cgroup.Cgroups(), ladder.Ladder(backends=self.backends),
+            FACTS,
+            cgroup.Cgroups(),
+            backends.Ladder(backends=self.backends),
             FakeBooks(EXPECTED - CPU // 2),
             lambda: [capacity.DeadlineThread(10, 11, 'CPU 0/KVM', CPU // 2)],
-            lambda: self.rebuilt.append(1))
+            lambda: self.rebuilt.append(1),
+        )
 
     def find(self, subject, repair=False, **changes):
         findings = doctor.examine(
-            dataclasses.replace(self.host, **changes), repair)
+            dataclasses.replace(self.host, **changes), repair
+        )
         return [one for one in findings if one.subject == subject]
 
     def test_a_healthy_host(self):
         findings = doctor.examine(self.host)
-        self.assertNotIn(doctor.Level.PROBLEM,
-                         [one.level for one in findings])
+        self.assertNotIn(doctor.Level.PROBLEM, [one.level for one in findings])
 
     def test_a_backend_that_guarantees_is_missed_most(self):
         for backend in self.backends:
@@ -98,8 +105,9 @@ class TestDoctor(base.BaseTestCase):
         self.assertIn('RT_GROUP_SCHED is on', texts)
 
     def test_no_bound_at_all(self):
-        found = self.find('sysctl', facts=dataclasses.replace(
-            FACTS, rt_runtime_us=-1))[0]
+        found = self.find(
+            'sysctl', facts=dataclasses.replace(FACTS, rt_runtime_us=-1)
+        )[0]
         self.assertEqual(doctor.Level.NOTE, found.level)
         self.assertIn('sysctl', found.remedy)
 
@@ -108,8 +116,10 @@ class TestDoctor(base.BaseTestCase):
         self.assertIn('80 of 20000 us', found.text)
         self.assertIn('CONFIG_HZ=1000', found.remedy)
         self.assertIn('budget_check_us = 500', found.remedy)
-        timers = self.find('tick', facts=dataclasses.replace(
-            FACTS, options={'SCHED_HRTICK': 'y'}))[0]
+        timers = self.find(
+            'tick',
+            facts=dataclasses.replace(FACTS, options={'SCHED_HRTICK': 'y'}),
+        )[0]
         self.assertIn('write HRTICK_DL', timers.remedy)
         self.assertIn('budget_check_us = 500', timers.remedy)
 
@@ -119,8 +129,9 @@ class TestDoctor(base.BaseTestCase):
         self.assertIn('500 mcpu', found.text)
 
     def test_a_leak_is_named_with_its_repair(self):
-        found = self.find('leak', books=FakeBooks(
-            EXPECTED - CPU // 2 - CPU * 3 // 10))[0]
+        found = self.find(
+            'leak', books=FakeBooks(EXPECTED - CPU // 2 - CPU * 3 // 10)
+        )[0]
         self.assertEqual(doctor.Level.PROBLEM, found.level)
         self.assertIn('300 mcpu', found.text)
         self.assertIn('--repair', found.remedy)
@@ -130,27 +141,32 @@ class TestDoctor(base.BaseTestCase):
         books = FakeBooks(EXPECTED - CPU // 2)
         books.recovered_units = CPU * 3 // 10
         found = self.find('leak', books=books)
-        self.assertEqual([doctor.Level.NOTE, doctor.Level.OK],
-                         [one.level for one in found])
+        self.assertEqual(
+            [doctor.Level.NOTE, doctor.Level.OK], [one.level for one in found]
+        )
         self.assertIn('%d units' % (CPU * 3 // 10), found[0].text)
 
-    def test_a_leak_is_repaired_and_looked_at_again(self):
-        found = self.find('leak', True, books=FakeBooks(
-            EXPECTED - CPU, EXPECTED - CPU // 2))[0]
+    def test_a_leak_is_repaired_and_measured_again(self):
+        found = self.find(
+            'leak', True, books=FakeBooks(EXPECTED - CPU, EXPECTED - CPU // 2)
+        )[0]
         self.assertEqual(doctor.Level.OK, found.level)
         self.assertEqual([1], self.rebuilt)
 
     def test_a_repair_that_does_not_help(self):
-        found = self.find('leak', True, books=FakeBooks(
-            EXPECTED - CPU, EXPECTED - CPU))[0]
+        found = self.find(
+            'leak', True, books=FakeBooks(EXPECTED - CPU, EXPECTED - CPU)
+        )[0]
         self.assertEqual(doctor.Level.PROBLEM, found.level)
         self.assertIn('reboot', found.remedy)
 
     def test_a_host_without_a_repair(self):
         def refuse():
             raise repair.NotRepairable('a reboot does')
-        found = self.find('leak', True, books=FakeBooks(EXPECTED - CPU),
-                          rebuild=refuse)[0]
+
+        found = self.find(
+            'leak', True, books=FakeBooks(EXPECTED - CPU), rebuild=refuse
+        )[0]
         self.assertEqual(doctor.Level.PROBLEM, found.level)
         self.assertIn('reboot', found.remedy)
 
@@ -159,14 +175,13 @@ class TestDoctor(base.BaseTestCase):
         text = doctor.render(findings)
         for one in findings:
             self.assertIn(one.text, text)
-            self.assertEqual({'level', 'subject', 'text', 'remedy'},
-                             set(one.to_dict()))
+            self.assertEqual(
+                {'level', 'subject', 'text', 'remedy'}, set(one.to_dict())
+            )
 
 
 class TestSwitch(base.BaseTestCase):
-
     class Cgroups:
-
         def __init__(self, mount):
             self.found = mount
 
@@ -175,11 +190,13 @@ class TestSwitch(base.BaseTestCase):
 
     def test_version_1_has_one(self):
         self.assertEqual(
-            '/x/cpuset/cpuset.sched_load_balance', repair.switch(
-                self.Cgroups(cgroup.Mount(1, '/x/cpuset', '/'))))
+            '/x/cpuset/cpuset.sched_load_balance',
+            repair.switch(self.Cgroups(cgroup.Mount(1, '/x/cpuset', '/'))),
+        )
 
     def test_version_2_and_no_cpusets_have_none(self):
         for mount in (None, cgroup.Mount(2, '/x', '/')):
             error = self.assertRaises(
-                repair.NotRepairable, repair.switch, self.Cgroups(mount))
+                repair.NotRepairable, repair.switch, self.Cgroups(mount)
+            )
             self.assertIn('reboot', str(error))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Devices of a domain are found and counted."""
 
@@ -17,23 +7,33 @@ from unittest import mock
 from oslotest import base
 
 from vsched_agent.hypervisor import device_counters
-from vsched_agent.hypervisor import domain_xml
+from vsched_agent.profiling.guest import domain_xml
 
 
 class DevicesTest(base.BaseTestCase):
-
     def test_devices(self):
         domain = mock.Mock()
-        text = domain_xml.build(domain_xml.DomainSpec(
-            'one', '/k', '/i', networks=(domain_xml.Network('br0'),),
-            disks=(domain_xml.Disk('/a'), domain_xml.Disk('/b'))))
+        text = domain_xml.build(
+            domain_xml.DomainSpec(
+                'one',
+                '/k',
+                '/i',
+                networks=(domain_xml.Network('br0'),),
+                disks=(domain_xml.Disk('/a'), domain_xml.Disk('/b')),
+            )
+        )
         # As libvirt names it once it runs.
         domain.XMLDesc.return_value = text.replace(
-            '<rom enabled="no" />', '<target dev="vnet3" />')
+            '<rom enabled="no" />', '<target dev="vnet3" />'
+        )
         found = device_counters.Devices.of(domain)
-        self.assertEqual((('vnet3',), ('vda', 'vdb')),
-                         (found.interfaces, found.disks))
+        self.assertEqual(
+            (('vnet3',), ('vda', 'vdb')), (found.interfaces, found.disks)
+        )
         domain.blockStats.side_effect = {
-            'vda': (3, 300, 4, 400, 0), 'vdb': (0, 0, 1, 10, 0)}.get
-        self.assertEqual({'vda': (3, 4), 'vdb': (0, 1)},
-                         found.read_disks(domain))
+            'vda': (3, 300, 4, 400, 0),
+            'vdb': (0, 0, 1, 10, 0),
+        }.get
+        self.assertEqual(
+            {'vda': (3, 4), 'vdb': (0, 1)}, found.read_disks(domain)
+        )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Processes and threads of domains, from files of the kernel."""
 
@@ -23,19 +13,25 @@ from vsched_agent.hypervisor import qemu_process
 from vsched_agent.tests import fake_qemu
 
 UUID = str(uuids.UUID(int=7))
-NAMES = {10: 'qemu-system-x86', 11: 'call_rcu', 12: 'IO iothread1',
-         13: 'IO mon_iothread', 14: 'CPU 0/KVM', 15: 'CPU 10/TCG',
-         16: 'CPU x/KVM', 17: 'worker', 18: 'ALL CPUs/TCG'}
+NAMES = {
+    10: 'qemu-system-x86',
+    11: 'call_rcu',
+    12: 'IO iothread1',
+    13: 'IO mon_iothread',
+    14: 'CPU 0/KVM',
+    15: 'CPU 10/TCG',
+    16: 'CPU x/KVM',
+    17: 'worker',
+    18: 'ALL CPUs/TCG',
+}
 
 
 class FindTest(test_base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.uuid = str(uuids.uuid4())
         self.qemu = self.useFixture(fake_qemu.FakeQemu(self.uuid))
-        self.run_dir = pathlib.Path(
-            self.useFixture(fixtures.TempDir()).path)
+        self.run_dir = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
 
     def find(self, name='dom', uuid=None):
         return qemu_process.find(uuid or self.uuid, name, self.run_dir)
@@ -49,8 +45,9 @@ class FindTest(test_base.BaseTestCase):
     def test_by_state_file(self):
         (self.run_dir / 'dom.pid').write_text('not a number')
         (self.run_dir / 'dom.xml').write_text(
-            "<!-- generated -->\n<domstatus state='running' pid='%d'/>" %
-            self.qemu.pid)
+            "<!-- generated -->\n<domstatus state='running' pid='%d'/>"
+            % self.qemu.pid
+        )
         self.assertEqual(self.qemu.pid, self.find().pid)
 
     def test_by_command_line(self):
@@ -58,8 +55,7 @@ class FindTest(test_base.BaseTestCase):
         self.assertEqual(self.qemu.pid, self.find('../../etc/passwd').pid)
 
     def test_case_of_the_uuid(self):
-        self.assertEqual(self.qemu.pid,
-                         self.find(uuid=self.uuid.upper()).pid)
+        self.assertEqual(self.qemu.pid, self.find(uuid=self.uuid.upper()).pid)
 
     def test_a_stale_pid_file_is_not_believed(self):
         (self.run_dir / 'dom.pid').write_text('%d' % os.getpid())
@@ -81,17 +77,19 @@ class FindTest(test_base.BaseTestCase):
     def test_threads(self):
         self.assertEqual(
             {0: self.qemu.vcpu_tids[0]},
-            qemu_process.vcpus_by_comm(qemu_process.comms(self.qemu.pid)))
-        self.assertLessEqual(set(self.qemu.vcpu_tids),
-                             qemu_process.tids(self.qemu.pid))
+            qemu_process.vcpus_by_comm(qemu_process.comms(self.qemu.pid)),
+        )
+        self.assertLessEqual(
+            set(self.qemu.vcpu_tids), qemu_process.tids(self.qemu.pid)
+        )
 
 
 class StartTicksTest(test_base.BaseTestCase):
-
     def test_own(self):
         process = qemu_process.start_ticks(os.getpid())
-        self.assertEqual(process, qemu_process.start_ticks(
-            os.getpid(), os.getpid()))
+        self.assertEqual(
+            process, qemu_process.start_ticks(os.getpid(), os.getpid())
+        )
 
     def test_gone(self):
         self.assertIsNone(qemu_process.start_ticks(1 << 22))
@@ -101,12 +99,12 @@ class StartTicksTest(test_base.BaseTestCase):
         proc = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         (proc / '5').mkdir()
         (proc / '5' / 'stat').write_text(
-            '5 (a) R) (b) S ' + ' '.join(str(n) for n in range(4, 53)))
+            '5 (a) R) (b) S ' + ' '.join(str(n) for n in range(4, 53))
+        )
         self.assertEqual(22, qemu_process.start_ticks(5, proc=proc))
 
 
 class NamesTest(test_base.BaseTestCase):
-
     def test_vcpus(self):
         self.assertEqual({0: 14, 10: 15}, qemu_process.vcpus_by_comm(NAMES))
 
@@ -115,12 +113,12 @@ class NamesTest(test_base.BaseTestCase):
 
     def test_agreed(self):
         self.assertEqual(
-            {0: 14, 2: 15}, qemu_process.agreed_vcpus(
-                {0: 14, 1: 14, 2: 15, 3: 99}, NAMES))
+            {0: 14, 2: 15},
+            qemu_process.existing_vcpus({0: 14, 1: 14, 2: 15, 3: 99}, NAMES),
+        )
 
 
 class CgroupTest(test_base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
@@ -140,21 +138,25 @@ class CgroupTest(test_base.BaseTestCase):
 
     def test_version_1(self):
         (self.proc / '5' / 'cgroup').write_text(
-            '4:memory:/machine/m\n1:cpu:/machine/m/emulator\n0::/\n')
+            '4:memory:/machine/m\n1:cpu:/machine/m/emulator\n0::/\n'
+        )
         self.groups('cpu/machine/m', 'tasks')
         self.assertEqual({0: 14, 1: 15}, self.found())
 
     def test_version_1_joined_controllers(self):
         (self.proc / '5' / 'cgroup').write_text(
-            '1:cpu,cpuacct:/machine/m/emulator\n')
+            '1:cpu,cpuacct:/machine/m/emulator\n'
+        )
         self.groups('cpu,cpuacct/machine/m', 'tasks')
         self.assertEqual({0: 14, 1: 15}, self.found())
 
     def test_version_2(self):
         (self.proc / '5' / 'cgroup').write_text(
-            '0::/machine.slice/machine-qemu.scope/libvirt/emulator\n')
-        self.groups('machine.slice/machine-qemu.scope/libvirt',
-                    'cgroup.threads')
+            '0::/machine.slice/machine-qemu.scope/libvirt/emulator\n'
+        )
+        self.groups(
+            'machine.slice/machine-qemu.scope/libvirt', 'cgroup.threads'
+        )
         self.assertEqual({0: 14, 1: 15}, self.found())
 
     def test_none(self):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Threads that come without an event."""
 
@@ -16,12 +6,11 @@ import threading
 
 from oslotest import base as test_base
 
-from vsched_agent.hypervisor import thread_farm
 from vsched_agent.hypervisor import thread_watch
+from vsched_agent.tests import thread_farm
 
 
 class ThreadWatchTest(test_base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.farm = thread_farm.ThreadFarm()
@@ -36,17 +25,19 @@ class ThreadWatchTest(test_base.BaseTestCase):
 
     def watch(self, threads):
         return thread_watch.ThreadWatch(
-            0.01, lambda: [thread_watch.Watched(
-                'u', self.farm.pid, threads)], self.suspect)
+            0.01,
+            lambda: [thread_watch.Watched('u', self.farm.pid, threads)],
+            self.suspect,
+        )
 
     def test_same_number(self):
-        self.watch(thread_watch.count(self.farm.pid)).look()
+        self.watch(thread_watch.count(self.farm.pid)).check()
         self.assertEqual([], self.suspects)
 
     def test_another_number(self):
         watch = self.watch(thread_watch.count(self.farm.pid))
         self.farm.add(1)
-        watch.look()
+        watch.check()
         self.assertEqual(['u'], self.suspects)
 
     def test_by_its_own_thread(self):

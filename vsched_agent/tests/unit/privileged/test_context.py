@@ -1,16 +1,7 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import os
+import socket
 import sys
 import threading
 
@@ -21,16 +12,17 @@ from oslo_privsep import capabilities
 from oslo_privsep import daemon
 from oslotest import base
 
-from vsched_agent.privileged import budgets
+from vsched_agent.privileged.budget_expiry import budgets
 from vsched_agent.privileged import cgroup
+from vsched_agent.privileged import channel
 from vsched_agent.privileged import context
+from vsched_agent.privileged import preemption
 from vsched_agent.privileged import sched
-from vsched_agent.privileged import turns
+from vsched_agent.tests import in_process
 
 
 @ddt.ddt
 class TestContext(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.conf = cfg.ConfigOpts()
@@ -46,10 +38,11 @@ class TestContext(base.BaseTestCase):
     def test_each_has_one_power(self):
         # As the helper's own process sees it, without options of ours.
         for made, capability in (
-                (sched.sched_pctxt, capabilities.CAP_SYS_NICE),
-                (budgets.budgets_pctxt, capabilities.CAP_SYS_NICE),
-                (turns.turns_pctxt, capabilities.CAP_SYS_NICE),
-                (cgroup.cgroup_pctxt, capabilities.CAP_DAC_OVERRIDE)):
+            (sched.sched_pctxt, capabilities.CAP_SYS_NICE),
+            (budgets.budgets_pctxt, capabilities.CAP_SYS_NICE),
+            (preemption.turns_pctxt, capabilities.CAP_SYS_NICE),
+            (cgroup.cgroup_pctxt, capabilities.CAP_DAC_OVERRIDE),
+        ):
             self.addCleanup(setattr, made, '_given', made._given)
             made._given = None
             self.assertEqual([capability], list(made.conf.capabilities))
@@ -59,34 +52,81 @@ class TestContext(base.BaseTestCase):
         self.patch(os, 'geteuid', lambda: 0)
         made = self.context(name)
         self.assertEqual(
-            [sys.executable, '-m', 'oslo_privsep.daemon',
-             '--privsep_context', made.pypath, '--privsep_sock_path', '/s'],
-            made.helper_command('/s'))
+            (
+                sys.executable,
+                '-I',
+                '-W',
+                'ignore',
+                '-m',
+                'vsched_agent.privileged.helper',
+                name,
+            ),
+            made.command(),
+        )
 
     def test_others_ask_sudo(self):
         self.patch(os, 'geteuid', lambda: 1000)
-        command = self.context('sched').helper_command('/s')
-        self.assertEqual(['sudo', '-n', sys.executable], command[:3])
+        command = self.context('sched').command()
+        self.assertEqual(('sudo', '-n', sys.executable, '-I'), command[:4])
+
+    def test_or_connect_where_a_service_manager_listens(self):
+        made = self.context('sched')
+        folder = self.useFixture(fixtures.TempDir()).path
+        path = folder + '/sched.sock'
+        self.conf.set_override('helper_socket', path, made.cfg_section)
+        for uid in (0, 1000):
+            self.patch(os, 'geteuid', lambda uid=uid: uid)
+            self.assertIsNone(made.helper_socket())
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            self.assertEqual(path, made.helper_socket())
+            self.conf.set_override('helper_command', 'doas', made.cfg_section)
+            self.assertIsNone(made.helper_socket())
+
+    def test_nobody_listens(self):
+        made = self.context('sched')
+        folder = self.useFixture(fixtures.TempDir()).path
+        path = folder + '/sched.sock'
+        self.conf.set_override('helper_socket', path, made.cfg_section)
+        self.patch(os, 'geteuid', lambda: 1000)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+        failure = self.assertRaises(daemon.FailedToDropPrivileges, made.start)
+        self.assertIn(path, str(failure))
+        self.assertIsNone(made.channel)
+
+    def test_a_helper_that_does_not_start(self):
+        made = self.context('sched')
+        for command, why in (
+            ('/bin/sh -c "echo no >&2; exit 3"', 'no'),
+            ('/nowhere', '/nowhere: No such file'),
+        ):
+            self.conf.set_override('helper_command', command, made.cfg_section)
+            failure = self.assertRaises(
+                daemon.FailedToDropPrivileges, made.start
+            )
+            self.assertIn(why, str(failure))
+            self.assertIsNone(made.channel)
 
     def test_an_operator_may_say_otherwise(self):
         made = self.context('sched')
         self.conf.set_override(
-            'helper_command', 'doas "my helper" -x', made.cfg_section)
-        self.assertEqual(
-            ['doas', 'my helper', '-x', '--privsep_context'],
-            made.helper_command('/s')[:4])
+            'helper_command', 'doas "my helper" -x', made.cfg_section
+        )
+        self.assertEqual(('doas', 'my helper', '-x', 'sched'), made.command())
 
     def test_threads_at_once_start_one_helper(self):
         log = self.useFixture(fixtures.FakeLogger())
         made = context.Context('made', __name__, 'vsched_made', [])
+        self.patch(os, 'geteuid', lambda: 0)
         started, go = [], threading.Event()
 
-        def channel(context):
+        def spawn(context, command):
             started.append(context)
             go.wait(10)
             return object()
 
-        self.patch(daemon, 'RootwrapClientChannel', channel)
+        self.patch(channel, 'spawn', spawn)
         threads = [threading.Thread(target=made.start) for _ in range(3)]
         for one in threads:
             one.start()
@@ -98,6 +138,6 @@ class TestContext(base.BaseTestCase):
 
     def test_in_process_and_back(self):
         made = sched.sched_pctxt
-        with context.in_process(made):
+        with in_process.entrypoints(made):
             self.assertFalse(made.client_mode)
         self.assertTrue(made.client_mode)

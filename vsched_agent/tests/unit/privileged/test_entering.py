@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import errno
 
@@ -23,15 +13,17 @@ MS = 1_000_000
 
 
 class TestEntering(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.kernel = self.useFixture(fake_kernel.FakeKernel())
 
     def enter(self, *requests):
-        return sched.set_deadline([
-            (tid, runtime_ms * MS, 20 * MS, 0)
-            for tid, runtime_ms in requests])
+        return sched.set_deadline(
+            [
+                (tid, runtime_ms * MS, 20 * MS, 0)
+                for tid, runtime_ms in requests
+            ]
+        )
 
     def runtime_ms(self, tid):
         return self.kernel.get_attr(tid).runtime_ns / MS
@@ -42,19 +34,22 @@ class TestEntering(base.BaseTestCase):
         attr = self.kernel.get_attr(tid)
         self.assertEqual(syscalls.SCHED_DEADLINE, attr.policy)
         self.assertEqual(syscalls.FLAG_RESET_ON_FORK, attr.flags)
-        self.assertEqual((20 * MS, 20 * MS),
-                         (attr.deadline_ns, attr.period_ns))
+        self.assertEqual(
+            (20 * MS, 20 * MS), (attr.deadline_ns, attr.period_ns)
+        )
 
     def test_the_last_one_that_does_not_fit_undoes_all(self):
         inside, *outside = [self.kernel.start() for _ in range(3)]
         self.enter((inside, 2))
         before = [self.kernel.get_attr(tid) for tid in (inside, *outside)]
         failure = self.enter(*((tid, 19) for tid in (inside, *outside)))
-        self.assertEqual((errno.EBUSY, 'set'),
-                         (failure['errno'], failure['step']))
+        self.assertEqual(
+            (errno.EBUSY, 'set'), (failure['errno'], failure['step'])
+        )
         self.assertEqual((), failure['unrestored'])
-        self.assertEqual(before, [
-            self.kernel.get_attr(tid) for tid in (inside, *outside)])
+        self.assertEqual(
+            before, [self.kernel.get_attr(tid) for tid in (inside, *outside)]
+        )
         self.assertEqual(0, self.kernel.leaked)
 
     def test_bandwidth_that_is_about_to_come_back_is_waited_for(self):
@@ -67,6 +62,7 @@ class TestEntering(base.BaseTestCase):
             waited.append(seconds)
             if len(waited) == 2:
                 self.kernel.end(ghost)
+
         self.patch(entering.time, 'sleep', wait)
         self.assertEqual({}, self.enter((tid, 20)))
         self.assertEqual(2, len(waited))
@@ -87,6 +83,7 @@ class TestEntering(base.BaseTestCase):
                 entered.append(attr)
             if len(entered) == 2:
                 self.kernel.threads[tid].left_ns = MS
+
         self.patch(syscalls, 'set_attr', set_attr)
         self.assertEqual({}, self.enter((tid, 4)))
         self.assertEqual(2, len(entered))
@@ -97,6 +94,7 @@ class TestEntering(base.BaseTestCase):
 
         def sleep(seconds):
             self.kernel.threads[tid].deadline_ns += 20 * MS
+
         self.patch(entering.time, 'sleep', sleep)
         self.assertEqual({}, self.enter((tid, 4)))
         self.assertEqual(1, len(self.kernel.calls))
@@ -113,18 +111,22 @@ class TestEntering(base.BaseTestCase):
         # 1.8 CPUs are taken: only in this order there is room.
         self.assertEqual({}, self.enter((small, 20), (large, 16)))
         self.assertEqual(
-            (20, 16), (self.runtime_ms(small), self.runtime_ms(large)))
+            (20, 16), (self.runtime_ms(small), self.runtime_ms(large))
+        )
 
     def test_a_thread_that_is_gone_touches_nobody(self):
         tid, gone = self.kernel.start(), self.kernel.start()
         self.kernel.end(gone)
         failure = self.enter((tid, 4), (gone, 4))
-        self.assertEqual((gone, errno.ESRCH, 'read'), (
-            failure['tid'], failure['errno'], failure['step']))
+        self.assertEqual(
+            (gone, errno.ESRCH, 'read'),
+            (failure['tid'], failure['errno'], failure['step']),
+        )
         self.assertEqual([], self.kernel.calls)
 
     def test_one_that_ends_meanwhile_does_not_keep_others_from_going_back(
-            self):
+        self,
+    ):
         first, second = self.kernel.start(), self.kernel.start()
         third = self.kernel.start(cpus=frozenset((0,)))
         real = self.kernel.set_attr
@@ -133,6 +135,7 @@ class TestEntering(base.BaseTestCase):
             if tid == third and first in self.kernel.threads:
                 self.kernel.end(first)
             real(tid, attr)
+
         self.patch(syscalls, 'set_attr', set_attr)
         failure = self.enter((first, 2), (second, 3), (third, 4))
         self.assertEqual(errno.EPERM, failure['errno'])

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import errno
 import os
@@ -20,8 +10,8 @@ import time
 from oslotest import base
 
 from vsched_agent.privileged import clocks
-from vsched_agent.privileged import context
 from vsched_agent.privileged import switches
+from vsched_agent.tests import in_process
 
 
 def record(kind, misc, at_ns=None):
@@ -30,20 +20,23 @@ def record(kind, misc, at_ns=None):
 
 
 class TestParse(base.BaseTestCase):
-
     def test_on_and_off(self):
         self.assertEqual(
             [(10, True), (20, False), (30, False)],
-            switches.parse(record(14, 0, 10) + record(14, 1 << 13, 20) +
-                           record(14, 3 << 13, 30)))
+            switches.parse(
+                record(14, 0, 10)
+                + record(14, 1 << 13, 20)
+                + record(14, 3 << 13, 30)
+            ),
+        )
 
     def test_others_are_passed_over(self):
-        self.assertEqual([(7, True)], switches.parse(
-            record(2 ** 20, 0, 5) + record(14, 0, 7)))
+        self.assertEqual(
+            [(7, True)], switches.parse(record(2**20, 0, 5) + record(14, 0, 7))
+        )
 
     def test_lost(self):
-        self.assertIsNone(switches.parse(
-            record(14, 0, 10) + record(2, 0, 5)))
+        self.assertIsNone(switches.parse(record(14, 0, 10) + record(2, 0, 5)))
 
     def test_nothing(self):
         self.assertEqual([], switches.parse(b''))
@@ -54,7 +47,7 @@ class TestKernel(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        manager = context.in_process(clocks.perf_pctxt)
+        manager = in_process.entrypoints(clocks.perf_pctxt)
         manager.__enter__()
         self.addCleanup(manager.__exit__, None, None, None)
 
@@ -66,8 +59,9 @@ class TestKernel(base.BaseTestCase):
         self.addCleanup(switches.close_switches, [tid])
 
     def test_a_sleeper_comes_and_goes(self):
-        child = subprocess.Popen([sys.executable, '-c', (
-            'import time\nwhile 1: time.sleep(0.01)')])
+        child = subprocess.Popen(
+            [sys.executable, '-c', ('import time\nwhile 1: time.sleep(0.01)')]
+        )
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
         self.watch(child.pid)
@@ -75,25 +69,25 @@ class TestKernel(base.BaseTestCase):
         found = []
         while len(found) < 20 and time.monotonic() < give_up:
             time.sleep(0.05)
-            new, = switches.read_switches([child.pid])
+            (new,) = switches.read_switches([child.pid])
             found += new
         times = [at_ns for at_ns, _ in found]
         self.assertEqual(sorted(times), times)
-        self.assertLess(abs(times[-1] - time.monotonic_ns()), 5 * 10 ** 9)
+        self.assertLess(abs(times[-1] - time.monotonic_ns()), 5 * 10**9)
         runs = [runs for _, runs in found]
         # On and off in turns.
         self.assertEqual([not one for one in runs[1:]], runs[:-1])
-        again, = switches.read_switches([child.pid])
+        (again,) = switches.read_switches([child.pid])
         self.assertTrue(all(at_ns > times[-1] for at_ns, _ in again))
 
     def test_who_is_not_there(self):
         child = subprocess.Popen([sys.executable, '-c', ''])
         child.wait()
-        self.assertEqual({child.pid: errno.ESRCH},
-                         switches.open_switches([child.pid]))
+        self.assertEqual(
+            {child.pid: errno.ESRCH}, switches.open_switches([child.pid])
+        )
         self.assertEqual([None], switches.read_switches([child.pid]))
 
     def test_too_many(self):
         self.patch(switches, 'MOST', 0)
-        self.assertRaises(
-            ValueError, switches.open_switches, [os.getpid()])
+        self.assertRaises(ValueError, switches.open_switches, [os.getpid()])

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import os
 import threading
@@ -32,24 +22,29 @@ class TestSyscalls(base.BaseTestCase):
 
     def test_a_thread_by_number_from_another_thread(self):
         found = []
-        thread = threading.Thread(target=lambda: found.append(
-            syscalls.get_attr(os.getpid())))
+        thread = threading.Thread(
+            target=lambda: found.append(syscalls.get_attr(os.getpid()))
+        )
         thread.start()
         thread.join()
         self.assertEqual([syscalls.get_attr(0)], found)
 
     def test_no_such_thread(self):
         error = self.assertRaises(
-            ProcessLookupError, syscalls.get_attr, 0x7fffffff)
+            ProcessLookupError, syscalls.get_attr, 0x7FFFFFFF
+        )
         self.assertIn('2147483647', str(error))
 
     def test_what_the_kernel_does_not_know_is_an_error(self):
         self.assertRaises(
-            OSError, syscalls.set_attr, 0, syscalls.Attr(policy=99))
+            OSError, syscalls.set_attr, 0, syscalls.Attr(policy=99)
+        )
 
     @given(st.integers(0, 1 << 42), st.integers(1, 1 << 42))
     def test_bandwidth_is_counted_as_the_model_counts_it(
-            self, runtime_ns, period_ns):
+        self, runtime_ns, period_ns
+    ):
         self.assertEqual(
             reservation.kernel_bandwidth(runtime_ns, period_ns),
-            syscalls.kernel_bandwidth(runtime_ns, period_ns))
+            syscalls.kernel_bandwidth(runtime_ns, period_ns),
+        )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import queue
 import sys
@@ -22,19 +12,27 @@ RUN = messages.JobWanted.RUN
 CANCEL = messages.JobWanted.CANCEL
 State = messages.JobState
 
-_SAY = '''
+_SAY = """
 import json, sys
 print('not JSON', flush=True)
 print(json.dumps({"progress_ppm": 500000, "detail": "half"}), flush=True)
-'''
-GOOD = _SAY + '''
+"""
+GOOD = (
+    _SAY
+    + """
 print(json.dumps({"progress_ppm": 1000000, "detail": "all"}), flush=True)
-'''
-BAD = _SAY + '''
+"""
+)
+BAD = (
+    _SAY
+    + """
 sys.exit("it went wrong")
-'''
+"""
+)
 #: Ends as a run does that is told to stop, or whose agent is gone.
-LONG = _SAY + '''
+LONG = (
+    _SAY
+    + """
 import os, signal, threading
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -43,23 +41,24 @@ threading.Thread(target=lambda: (os.read(0, 1), stop.set()),
 while not stop.wait(0.05):
     pass
 sys.exit(3)
-'''
+"""
+)
 
 
 def order(uuid, wanted=RUN, attempt=1, text=GOOD):
     return messages.JobOrder(
-        uuid, messages.JobKind.PROFILE_ERROR, wanted, attempt,
-        {'text': text})
+        uuid, messages.JobKind.PROFILE_ERROR, wanted, attempt, {'text': text}
+    )
 
 
 class TestJobs(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.said = queue.Queue()
         self.patch(jobs, '_TELL_S', 0)
         self.jobs = jobs.Jobs(
-            (sys.executable, '-c'), self.words, self.said.put)
+            (sys.executable, '-c'), self.words, self.said.put
+        )
         self.jobs.start()
         self.addCleanup(self.jobs.stop)
 
@@ -83,17 +82,24 @@ class TestJobs(base.BaseTestCase):
         while not told or told[-1].state is State.RUNNING:
             told.append(self.said.get(timeout=30))
         self.assertEqual(
-            [(State.RUNNING, 0), (State.RUNNING, 500_000),
-             (State.RUNNING, 1_000_000), (State.DONE, 1_000_000)],
-            [(one.state, one.progress_ppm) for one in told])
-        self.assertEqual(('a', 2, 'all'), (
-            told[-1].uuid, told[-1].attempt, told[-1].detail))
+            [
+                (State.RUNNING, 0),
+                (State.RUNNING, 500_000),
+                (State.RUNNING, 1_000_000),
+                (State.DONE, 1_000_000),
+            ],
+            [(one.state, one.progress_ppm) for one in told],
+        )
+        self.assertEqual(
+            ('a', 2, 'all'), (told[-1].uuid, told[-1].attempt, told[-1].detail)
+        )
 
     def test_one_that_goes_wrong_says_why(self):
         self.take(order('a', text=BAD))
         report = self.until(State.FAILED)
-        self.assertEqual(('it went wrong', 500_000), (
-            report.detail, report.progress_ppm))
+        self.assertEqual(
+            ('it went wrong', 500_000), (report.detail, report.progress_ppm)
+        )
         self.take(order('b'))
         self.assertEqual('b', self.until(State.DONE).uuid)
 
@@ -107,8 +113,9 @@ class TestJobs(base.BaseTestCase):
         self.take(order('a'), order('b'))
         self.assertEqual('b', self.until(State.DONE).uuid)
         self.take(order('a', attempt=2))
-        self.assertEqual(('a', 2), (
-            (report := self.until(State.DONE)).uuid, report.attempt))
+        self.assertEqual(
+            ('a', 2), ((report := self.until(State.DONE)).uuid, report.attempt)
+        )
 
     def test_cancelled_while_it_runs(self):
         self.take(order('a', text=LONG))
@@ -120,7 +127,8 @@ class TestJobs(base.BaseTestCase):
         self.take(order('a', CANCEL))
         self.assertEqual(
             ('a', 'not started'),
-            ((report := self.until(State.CANCELLED)).uuid, report.detail))
+            ((report := self.until(State.CANCELLED)).uuid, report.detail),
+        )
 
     def test_one_nobody_knows_any_more_is_ended(self):
         self.take(order('a', text=LONG))
@@ -133,8 +141,10 @@ class TestJobs(base.BaseTestCase):
         self.take(order('a', text=LONG), order('b'))
         self.until(State.RUNNING)
         self.take(order('a', CANCEL, text=LONG), order('b'))
-        self.assertEqual(['a', 'b'], [
-            self.until(State.CANCELLED, State.DONE).uuid for _ in range(2)])
+        self.assertEqual(
+            ['a', 'b'],
+            [self.until(State.CANCELLED, State.DONE).uuid for _ in range(2)],
+        )
 
     def test_an_agent_that_stops_leaves_it_to_the_next(self):
         self.take(order('a', text=LONG))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 from oslotest import base
 
@@ -24,20 +14,29 @@ PROMISE = reservation.Reservation(1_000, 10_000)
 
 
 class TestMargins(base.BaseTestCase):
-
-    def grant(self, *points, bound_ppm=20_000, promise=PROMISE,
-              backend=DEADLINE, host=profiles.FACTS, confidence=0.8):
+    def grant(
+        self,
+        *points,
+        bound_ppm=20_000,
+        promise=PROMISE,
+        backend=DEADLINE,
+        host=profiles.FACTS,
+        confidence=0.8,
+    ):
         found = profiles.profile(*points, version=7) if points else None
-        return margins.Margins(
-            lambda: found, host, confidence).grant(
-                promise, backend, bound_ppm)
+        return profiles.granted(
+            margins.Margins(lambda: found, host, confidence),
+            promise,
+            backend,
+            bound_ppm,
+            host['cpus'],
+        )
 
     def refused(self, *points, **how):
         return self.assertRaises(errors.Refused, self.grant, *points, **how)
 
     def test_who_errs_within_the_bound_needs_no_margin(self):
-        self.assertEqual(
-            PROMISE, self.grant(profiles.point([-20_000] * 180)))
+        self.assertEqual(PROMISE, self.grant(profiles.point([-20_000] * 180)))
 
     def test_what_is_missing_is_made_up_for(self):
         granted = self.grant(profiles.point([-60_000] * 180))
@@ -48,7 +47,8 @@ class TestMargins(base.BaseTestCase):
     def test_the_worse_neighbour_counts(self):
         granted = self.grant(
             profiles.point([-60_000] * 180, share_pct=5),
-            profiles.point([0] * 180, share_pct=20))
+            profiles.point([0] * 180, share_pct=20),
+        )
         self.assertEqual(1_043, granted.runtime_us)
 
     def test_more_than_the_host_may_give_is_refused_with_the_figure(self):
@@ -62,18 +62,23 @@ class TestMargins(base.BaseTestCase):
     def test_and_so_is_more_than_a_period(self):
         refusal = self.refused(
             profiles.point([-60_000] * 180, share_pct=98),
-            promise=reservation.Reservation(9_800, 10_000))
+            promise=reservation.Reservation(9_800, 10_000),
+        )
         self.assertIn('no margin', refusal.detail)
 
     def test_nothing_at_all_was_given(self):
-        self.assertIn('short by 100 %', self.refused(
-            profiles.point([-1_000_000] * 180)).detail)
+        self.assertIn(
+            'short by 100 %',
+            self.refused(profiles.point([-1_000_000] * 180)).detail,
+        )
 
     def test_what_was_not_measured_is_not_promised(self):
         for points in (
-                (), (profiles.point([0] * 180, contenders=0),),
-                (profiles.point([0] * 180, period_us=20_000),),
-                (profiles.point([0] * 180, backend='cfs'),)):
+            (),
+            (profiles.point([0] * 180, contenders=0),),
+            (profiles.point([0] * 180, period_us=20_000),),
+            (profiles.point([0] * 180, backend='cfs'),),
+        ):
             refusal = self.refused(*points)
             self.assertIn('not measured under contention', refusal.detail)
 
@@ -83,26 +88,33 @@ class TestMargins(base.BaseTestCase):
         self.assertIn('has 160', refusal.detail)
         self.assertEqual(161, refusal.figures['samples_needed'])
         self.assertEqual(
-            PROMISE, self.grant(profiles.point([0] * 160), confidence=0.7))
+            PROMISE, self.grant(profiles.point([0] * 160), confidence=0.7)
+        )
 
     def test_a_profile_of_another_kernel_is_of_another_host(self):
-        for change, text in (({'kernel': '6.19.0'}, 'kernel: 6.18.0, now 6'),
-                             ({'tick_us': 1000}, 'tick_us: 4000, now 1000'),
-                             ({'cpus': 4}, 'cpus: 2, now 4'),
-                             ({'features': {'budget_check_us': 500}},
-                              'budget_check_us: 0, now 500')):
+        for change, text in (
+            ({'kernel': '6.19.0'}, 'kernel: 6.18.0, now 6'),
+            ({'tick_us': 1000}, 'tick_us: 4000, now 1000'),
+            ({'cpus': 4}, 'cpus: 2, now 4'),
+            (
+                {'features': {'budget_check_us': 500}},
+                'budget_check_us: 0, now 500',
+            ),
+        ):
             refusal = self.refused(
-                profiles.point([0] * 180),
-                host={**profiles.FACTS, **change})
+                profiles.point([0] * 180), host={**profiles.FACTS, **change}
+            )
             self.assertIn(text, refusal.detail)
             self.assertEqual(errors.Code.NOT_CERTIFIED, refusal.code)
 
     def test_nothing_is_said_of_smaller_shares(self):
-        self.assertIn('not above it', self.refused(
-            profiles.point([0] * 180, share_pct=20)).detail)
+        self.assertIn(
+            'not above it',
+            self.refused(profiles.point([0] * 180, share_pct=20)).detail,
+        )
 
     def test_cfs_among_hogs_is_refused(self):
         refusal = self.refused(
-            profiles.point([-600_000] * 60 + [0] * 120, 'cfs'), backend=CFS)
-        self.assertIn('cfs was measured to fall short by 60 %',
-                      refusal.detail)
+            profiles.point([-600_000] * 60 + [0] * 120, 'cfs'), backend=CFS
+        )
+        self.assertIn('cfs was measured to fall short by 60 %', refusal.detail)

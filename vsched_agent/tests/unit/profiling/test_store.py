@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import os
 import pathlib
@@ -16,7 +6,7 @@ import pathlib
 import fixtures
 from oslotest import base
 
-from vsched_agent.profiling import news
+from vsched_agent.profiling import new_profiles
 from vsched_agent.profiling import store
 from vsched_agent.tests import profiles
 from vsched_lib.contract import profiles as contract
@@ -26,17 +16,17 @@ LIVE = contract.ProfileSource.LIVE
 
 
 class TestStore(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.folder = os.path.join(
-            self.useFixture(fixtures.TempDir()).path, 'error')
-        self.store = store.Profiles(
-            contract.ErrorProfile, self.folder, keep=3)
+            self.useFixture(fixtures.TempDir()).path, 'error'
+        )
+        self.store = store.Profiles(contract.ErrorProfile, self.folder, keep=3)
 
     def keep(self, version, source=BENCHMARK, samples=(1, 2, 3)):
         found = profiles.profile(
-            profiles.point(samples), version=version, source=source)
+            profiles.point(samples), version=version, source=source
+        )
         self.store.keep(found)
         return found
 
@@ -64,8 +54,7 @@ class TestStore(base.BaseTestCase):
     def test_one_that_is_broken_is_passed_over(self):
         first = self.keep(1)
         for text in ('', '{}', '[1]', '{"uuid": 3}'):
-            pathlib.Path(
-                self.folder, 'benchmark-000002.json').write_text(text)
+            pathlib.Path(self.folder, 'benchmark-000002.json').write_text(text)
             self.assertEqual(first, self.store.latest(BENCHMARK))
 
     def test_strangers_are_left_alone(self):
@@ -84,16 +73,54 @@ class TestStore(base.BaseTestCase):
         raise OSError(28, 'full')
 
     def test_news(self):
-        found = news.News(self.store)
+        found = new_profiles.News(self.store)
         self.assertEqual([], found.look())
         self.assertIsNone(found.benchmark())
         first = self.keep(1, samples=[1000] * 200)
-        self.assertEqual([(first, [])], found.look())
+        self.assertEqual([(first, None)], found.look())
         self.assertEqual([], found.look())
         self.assertEqual(first, found.benchmark())
         second = self.keep(2, samples=[-50_000] * 200)
-        (told, changes), = found.look()
-        self.assertEqual(second, told)
-        change, = changes
-        self.assertEqual((1000, 50_000, 'deadline'), (
-            change.before_ppm, change.after_ppm, change.backend))
+        self.assertEqual([(second, first)], found.look())
+        # Each source has a line of its own.
+        live = self.keep(1, LIVE)
+        self.assertEqual([(live, None)], found.look())
+        self.assertEqual(second, found.benchmark())
+
+    def measured(self, before):
+        found = new_profiles.News(self.store)
+        found.look()
+        return [one.version for one in found.measured(before)]
+
+    def test_runs_that_are_through(self):
+        self.assertEqual([], self.measured(None))
+        for version in (1, 2, 3, 4):
+            self.keep(version)
+        for before, versions in (
+            (4, []),
+            (3, [4]),
+            (1, [2, 3, 4]),
+            # Nobody knows which were told of.
+            (None, [4]),
+            # The folder was removed, and versions began anew.
+            (9, [4]),
+        ):
+            self.assertEqual(versions, self.measured(before), before)
+        with open(
+            os.path.join(self.folder, 'benchmark-000003.json'), 'w'
+        ) as file:
+            file.write('garbage')
+        self.assertEqual([2, 4], self.measured(1))
+
+    def test_runs_are_through_once(self):
+        found = new_profiles.News(self.store)
+        self.keep(1)
+        # Whoever does not look has not seen it.
+        self.assertEqual([], found.measured(None))
+        found.look()
+        self.assertEqual(1, len(found.measured(None)))
+        self.assertEqual([], found.measured(None))
+        self.keep(2)
+        found.look()
+        self.assertEqual([2], [one.version for one in found.measured(1)])
+        self.assertEqual([], found.measured(1))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``/v1/hosts/{name}/audit`` with a real placement."""
 
@@ -23,41 +13,50 @@ from vsched_lib.tests import openstack_services
 
 
 class TestAudit(base.TestCase):
-
     def setUp(self):
         super().setUp()
         self.service = openstack_services.shared_placement(self)
         self.conf.register_opts(
             loading.get_auth_plugin_conf_options('admin_token'),
-            group='placement')
+            group='placement',
+        )
         for name, value in self.service.options.items():
             self.conf.set_override(name, value, 'placement')
         client = self.service.client()
         compute = 'node-' + uuids.uuid4().hex
-        own = client.create(compute + ':vsched',
-                            self.service.make_compute(compute))
+        own = client.create(
+            compute + ':vsched', self.service.make_compute(compute)
+        )
         client.ensure_class(names.RESOURCE_CLASS)
-        client.set_inventories(own.uuid, own.generation, {
-            names.RESOURCE_CLASS: placement.Inventory(1800, max_unit=1800)})
+        client.set_inventories(
+            own.uuid,
+            own.generation,
+            {names.RESOURCE_CLASS: placement.Inventory(1800, max_unit=1800)},
+        )
         self.own = own.uuid
         self.instance = str(uuids.uuid4())
         self.agent('node1').send(
-            self.instance, reservations=(base.reservation(self.instance),),
-            host_info=base.host_info(placement=names.PlacementInfo(
-                names.PlacementState.SYNCED, '', own.uuid, 1800, 0)))
+            self.instance,
+            reservations=(base.reservation(self.instance),),
+            host_info=base.host_info(
+                placement=names.PlacementInfo(
+                    names.PlacementState.SYNCED, '', own.uuid, 1800, 0
+                )
+            ),
+        )
 
     def claim(self, consumer, mcpu):
-        self.service.claim(consumer, self.own,
-                           **{names.RESOURCE_CLASS: mcpu})
+        self.service.claim(consumer, self.own, **{names.RESOURCE_CLASS: mcpu})
 
     def audit(self):
         return self.client().get('/v1/hosts/node1/audit')
 
     def test_all_agree(self):
         self.claim(self.instance, 600)
-        self.assertEqual({'audit': {
-            'host': 'node1', 'agrees': True, 'differences': []}},
-            self.audit().json)
+        self.assertEqual(
+            {'audit': {'host': 'node1', 'agrees': True, 'differences': []}},
+            self.audit().json,
+        )
 
     def test_differences(self):
         other = str(uuids.uuid4())
@@ -66,15 +65,26 @@ class TestAudit(base.TestCase):
         found = self.audit().json['audit']
         self.assertFalse(found['agrees'])
         self.assertEqual(
-            {(self.instance, 'claim_differs', 500, 600),
-             (other, 'unlisted', 100, 0)},
-            {(one['consumer'], one['kind'], one['claimed_mcpu'],
-              one['promised_mcpu']) for one in found['differences']})
+            {
+                (self.instance, 'claim_differs', 500, 600),
+                (other, 'unlisted', 100, 0),
+            },
+            {
+                (
+                    one['consumer'],
+                    one['kind'],
+                    one['claimed_mcpu'],
+                    one['promised_mcpu'],
+                )
+                for one in found['differences']
+            },
+        )
 
     def test_placement_is_away(self):
         self.conf.set_override('endpoint', 'http://127.0.0.1:9', 'placement')
         answer = self.audit()
         self.assertEqual(503, answer.status_code)
-        self.assertEqual('vsched.placement.unavailable',
-                         answer.json['errors'][0]['code'])
+        self.assertEqual(
+            'vsched.placement.unavailable', answer.json['errors'][0]['code']
+        )
         self.assertIn('Retry-After', answer.headers)

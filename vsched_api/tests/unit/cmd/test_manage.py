@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What operators do to the database."""
 
@@ -49,7 +39,8 @@ class TestManage(base.BaseTestCase):
         self.assertEqual(0, self.run_command('db', 'sync')[0])
         self.assertEqual(
             (0, migration.newest() + '\n', ''),
-            self.run_command('db', 'version'))
+            self.run_command('db', 'version'),
+        )
         self.assertEqual(0, self.run_command('db', 'sync')[0])
 
     def test_purge(self):
@@ -77,7 +68,8 @@ class TestManage(base.BaseTestCase):
         with open(self.file, 'a') as file:
             file.write('[DEFAULT]\nlog_color = perhaps\n')
         problem = self.assertRaises(
-            SystemExit, self.run_command, 'db', 'version')
+            SystemExit, self.run_command, 'db', 'version'
+        )
         self.assertIn('vsched-manage: ', str(problem))
         self.assertIn('log_color', str(problem))
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``vsched-status upgrade check``."""
 
@@ -24,7 +14,6 @@ from vsched_api.cmd import flavor
 from vsched_api.cmd import status
 from vsched_api.db import session as db
 from vsched_api.operations import reports
-from vsched_api.tests import base as tests
 from vsched_api.tests import databases
 from vsched_lib.contract import messages
 from vsched_lib.openstack import compute
@@ -32,13 +21,14 @@ from vsched_lib.openstack import session
 
 
 class TestStatus(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.folder = self.useFixture(fixtures.TempDir())
         self.use(databases.SQLite.make(self))
-        self.files = {'nova': self.folder.join('nova.conf'),
-                      'placement': self.folder.join('placement.conf')}
+        self.files = {
+            'nova': self.folder.join('nova.conf'),
+            'placement': self.folder.join('placement.conf'),
+        }
 
     def use(self, url, more=''):
         self.url = url
@@ -53,11 +43,19 @@ class TestStatus(base.BaseTestCase):
     def run_command(self, *words):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = status.main([
-                '--config-file', self.file,
-                '--nova-conf', self.files['nova'],
-                '--placement-conf', self.files['placement'],
-                'upgrade', 'check', *words])
+            code = status.main(
+                [
+                    '--config-file',
+                    self.file,
+                    '--nova-conf',
+                    self.files['nova'],
+                    '--placement-conf',
+                    self.files['placement'],
+                    'upgrade',
+                    'check',
+                    *words,
+                ]
+            )
         return code, out.getvalue(), err.getvalue()
 
     def check(self, name):
@@ -88,59 +86,81 @@ class TestStatus(base.BaseTestCase):
         database = db.Database(databases.configuration(self.url))
         self.addCleanup(database.dispose)
         for number in range(7):
-            reports.store(database, messages.Report(
-                'node%d' % number, 1, 1.0), 1.0)
+            reports.store(
+                database, messages.Report('node%d' % number, 1, 1.0), 1.0
+            )
         result, details, _ = self.check('Agents')
         self.assertEqual(1, result)
         self.assertIn('7 hosts', details)
         self.assertIn('node4 and 2 more', details)
-
-    def test_agents_that_do_not_tell_what_they_go_by(self):
-        database = db.Database(databases.configuration(self.url))
-        self.addCleanup(database.dispose)
-        reports.store(database, messages.Report(
-            'node1', 1, 1.0, tests.host_info()), 1.0)
-        self.assertEqual(0, self.check('What agents go by')[0])
-        reports.store(database, messages.Report(
-            'node2', 1, 1.0, tests.host_info(policy=None)), 1.0)
-        result, details, _ = self.check('What agents go by')
-        self.assertEqual(1, result)
-        self.assertIn("1 agents don't tell what they go by: node2;", details)
 
     def test_claims_at_the_same_moment(self):
         self.write('placement', '[placement]\n')
         result, details, code = self.check('Claims at the same moment')
         self.assertEqual((1, 1), (result, code))
         self.assertIn('set it to 1', details)
-        self.write('placement',
-                   '[placement]\nallocation_conflict_retry_count = 1\n')
+        self.write(
+            'placement', '[placement]\nallocation_conflict_retry_count = 1\n'
+        )
         self.assertEqual(0, self.check('Claims at the same moment')[0])
 
     def test_filters(self):
-        self.write('nova', '[filter_scheduler]\n'
-                           'enabled_filters = ComputeFilter\n')
+        self.write(
+            'nova', '[filter_scheduler]\nenabled_filters = ComputeFilter\n'
+        )
         result, details, _ = self.check('Filters')
         self.assertEqual(1, result)
-        self.assertIn('enabled_filters lacks VschedReservationFilter',
-                      details)
+        self.assertIn('enabled_filters lacks VschedReservationFilter', details)
         self.assertIn('available_filters names none', details)
-        self.write('nova', '''[filter_scheduler]
+        self.write(
+            'nova',
+            """[filter_scheduler]
 available_filters = nova.scheduler.filters.all_filters
 available_filters = nova_filters.filters.all_filters
 enabled_filters = ComputeFilter,VschedReservationFilter
-''')
+""",
+        )
         self.assertEqual(0, self.check('Filters')[0])
+
+    def test_nova_without_its_own_weighers(self):
+        lines = (
+            'weight_classes = nova.scheduler.weights.all_weighers\n',
+            'weight_classes = nova_filters.weighers.all_weighers\n',
+        )
+        self.write('nova', '[filter_scheduler]\n' + ''.join(lines))
+        result, details, _ = self.check('Filters')
+        self.assertEqual(1, result)
+        self.assertIn("none of Nova's own weighers", details)
+        self.write('nova', '[filter_scheduler]\n%s' % lines[0])
+        self.assertNotIn('weight_classes', self.check('Filters')[1])
+
+    def test_what_filters_ask(self):
+        check = 'What filters ask'
+        self.assertIn('not looked at', self.check(check)[1])
+        self.write(
+            'nova',
+            '[filter_scheduler]\nenabled_filters = '
+            'VschedReservationFilter\n[vsched]\n'
+            'auth_type = none\n'
+            'endpoint_override = http://127.0.0.1:1\n',
+        )
+        result, details, code = self.check(check)
+        self.assertEqual((1, 1), (result, code))
+        self.assertIn('no filter learns anything of hosts', details)
 
     def test_flavors(self):
         self.assertIn('not looked at', self.check('Flavors')[1])
         self.use(self.url, '[nova]\nauth_type = none\n')
         nova = mock.Mock(spec_set=compute.Compute)
-        with mock.patch.object(flavor, 'client', autospec=True,
-                               return_value=nova):
+        with mock.patch.object(
+            flavor, 'client', autospec=True, return_value=nova
+        ):
             nova.flavors.return_value = [
                 compute.Flavor('1', 'plain', 1, {'hw:x': '1'}),
-                compute.Flavor('2', 'wrong', 1, {
-                    'vsched:cpu_runtime_us': '6000'})]
+                compute.Flavor(
+                    '2', 'wrong', 1, {'vsched:cpu_runtime_us': '6000'}
+                ),
+            ]
             result, details, _ = self.check('Flavors')
             self.assertEqual(1, result)
             self.assertIn('1 flavors', details)
@@ -149,5 +169,6 @@ enabled_filters = ComputeFilter,VschedReservationFilter
             self.assertEqual(0, self.check('Flavors')[0])
             nova.flavors.side_effect = session.Unavailable('nova is away')
             result, details, _ = self.check('Flavors')
-            self.assertEqual((1, 'not looked at: nova is away'),
-                             (result, details))
+            self.assertEqual(
+                (1, 'not looked at: nova is away'), (result, details)
+            )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The collector as it runs, on a bus in memory."""
 
@@ -40,11 +30,12 @@ class TestService(base.TestCase):
         self.addCleanup(running.stop)
 
     def test_it_stores_what_it_is_told(self):
-        one, = base.uuids(1)
+        (one,) = base.uuids(1)
         self.start()
         bus = rpc.CollectorClient(self.transport, PATIENCE_S)
         report = messages.Report(
-            base.HOST, 1, base.NOW, usage=(base.sample(one),))
+            base.HOST, 1, base.NOW, usage=(base.sample(one),)
+        )
         self.assertFalse(bus.report(report).duplicate)
         self.assertTrue(bus.report(report).duplicate)
         self.assertEqual(1, len(usage.page(self.database, 10)))
@@ -52,11 +43,15 @@ class TestService(base.TestCase):
 
     def test_a_database_that_is_away(self):
         self.conf.set_override(
-            'connection', 'sqlite:////nowhere/at/all', 'database')
+            'connection', 'sqlite:////nowhere/at/all', 'database'
+        )
         self.start()
         bus = rpc.CollectorClient(self.transport, PATIENCE_S)
-        self.assertRaises(errors.Unreachable, bus.report,
-                          messages.Report(base.HOST, 1, base.NOW))
+        self.assertRaises(
+            errors.Unreachable,
+            bus.report,
+            messages.Report(base.HOST, 1, base.NOW),
+        )
 
     def test_old_rows_are_deleted_again_and_again(self):
         self.conf.set_override('purge_interval_s', 1, 'collector')
@@ -69,7 +64,8 @@ class TestService(base.TestCase):
                 raise failures.pop()
 
         patch = mock.patch.object(
-            retention, 'purge', autospec=True, side_effect=purge)
+            retention, 'purge', autospec=True, side_effect=purge
+        )
         patch.start()
         self.addCleanup(patch.stop)
         self.start()

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Options are registered where they are asked for, and nowhere else."""
 
@@ -30,8 +20,11 @@ class TestConf(base.BaseTestCase):
         vsched_api.conf.register_opts(conf)
         conf([], project='vsched-test', default_config_files=[])
         # Which of these there are depends on auth_type.
-        plugins = {option.dest for name in ('password', 'admin_token')
-                   for option in loading.get_auth_plugin_conf_options(name)}
+        plugins = {
+            option.dest
+            for name in ('password', 'admin_token')
+            for option in loading.get_auth_plugin_conf_options(name)
+        }
         for group, found in vsched_api.conf.list_opts():
             away = plugins if group.name in ('nova', 'placement') else ()
             for option in found:
@@ -51,9 +44,10 @@ class TestConf(base.BaseTestCase):
             vsched_api.conf.register_opts(conf)
             conf([], project='vsched-test', default_config_files=[])
         for group, option, value in (
-                ('database', 'connection', 'sqlite:///x'),
-                ('api', 'auth_strategy', 'noauth'),
-                ('collector', 'keep_profiles', 7)):
+            ('database', 'connection', 'sqlite:///x'),
+            ('api', 'auth_strategy', 'noauth'),
+            ('collector', 'keep_profiles', 7),
+        ):
             confs[0].set_override(option, value, group)
             self.assertNotEqual(value, confs[1][group][option])
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Samples as text."""
 
@@ -28,48 +18,72 @@ class TestPacking(base.BaseTestCase):
     """What goes in comes out."""
 
     def test_what_was_packed_is_unpacked(self):
-        told = [_sample(one, 0.1 + 0.2, promised_us)
-                for one in tests.uuids(3) for promised_us in (None, 7)]
+        told = [
+            _sample(one, 0.1 + 0.2, promised_us)
+            for one in tests.uuids(3)
+            for promised_us in (None, 7)
+        ]
         self.assertEqual(told, packing.unpack(packing.pack(told)))
         self.assertEqual([], packing.unpack(packing.pack([])))
 
     def test_one_of_many(self):
         one, other, absent = tests.uuids(3)
-        told = [_sample(uuid, at) for at, uuid in enumerate(
-            (one, other, one, one, other))]
+        told = [
+            _sample(uuid, at)
+            for at, uuid in enumerate((one, other, one, one, other))
+        ]
         text = packing.pack(told)
-        for uuid, places in ((one, [0, 2, 3]), (other, [1, 4]),
-                             (absent, [])):
+        for uuid, places in ((one, [0, 2, 3]), (other, [1, 4]), (absent, [])):
             self.assertEqual(
                 [(place, told[place]) for place in places],
-                list(packing.unpack_one(text, uuid)))
+                list(packing.unpack_one(text, uuid)),
+            )
 
     def test_samples_of_a_release_that_knew_less(self):
-        one, = tests.uuids(1)
+        (one,) = tests.uuids(1)
         text = json.dumps([[one, 1.5, 10, 5, 0, None]])
         self.assertEqual(
-            [packing.Sample(one, 1.5, 10, 5, 0, None)],
-            packing.unpack(text))
+            [packing.Sample(one, 1.5, 10, 5, 0, None)], packing.unpack(text)
+        )
         self.assertEqual(0, packing.unpack(text)[0].disk_write_requests)
 
     def test_seconds(self):
-        one, = tests.uuids(1)
+        (one,) = tests.uuids(1)
 
         def split(*ends):
-            return {at: [sample.at for sample in samples]
-                    for at, samples in packing.by_second(
-                        [_sample(one, end) for end in ends])}
+            return {
+                at: [sample.at for sample in samples]
+                for at, samples in packing.by_second(
+                    [_sample(one, end) for end in ends]
+                )
+            }
 
         self.assertEqual({}, split())
         # A second ends at its own name.
         self.assertEqual({2.0: [1.1, 2, 1.5]}, split(1.1, 2, 1.5))
-        self.assertEqual({0.0: [0], 1.0: [5e-324, 1], 3.0: [2.5]},
-                         split(5e-324, 0, 2.5, 1))
+        self.assertEqual(
+            {0.0: [0], 1.0: [5e-324, 1], 3.0: [2.5]}, split(5e-324, 0, 2.5, 1)
+        )
 
     def test_no_value_is_without_bound(self):
-        one, = tests.uuids(1)
-        parts = list(packing.by_second(
-            [_sample(one, 1)] * (2 * packing.MAX_SAMPLES + 1)))
-        self.assertEqual([packing.MAX_SAMPLES, packing.MAX_SAMPLES, 1],
-                         [len(samples) for _, samples in parts])
+        (one,) = tests.uuids(1)
+        parts = list(
+            packing.by_second(
+                [_sample(one, 1)] * (2 * packing.MAX_SAMPLES + 1)
+            )
+        )
+        self.assertEqual(
+            [packing.MAX_SAMPLES, packing.MAX_SAMPLES, 1],
+            [len(samples) for _, samples in parts],
+        )
         self.assertEqual({1.0}, {at for at, _ in parts})
+
+    def test_times_without_the_rest(self):
+        for ends in ((), (0, 1), (0.1 + 0.2, 1e-7, 1.8e9, 1_800_000_000.25)):
+            text = packing.pack(
+                [
+                    _sample(*pair)
+                    for pair in zip(tests.uuids(len(ends)), ends, strict=True)
+                ]
+            )
+            self.assertEqual(list(ends), packing.times(text))

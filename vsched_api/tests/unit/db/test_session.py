@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Transactions: what is done again, and what a failure becomes."""
 
@@ -27,14 +17,15 @@ class TestDatabase(base.TestCase):
     """On a file."""
 
     def count(self):
-        return self.database.read(lambda work: work.execute(
-            sa.select(sa.func.count()).select_from(models.Host)
-        ).scalar_one())
+        return self.database.read(
+            lambda work: work.execute(
+                sa.select(sa.func.count()).select_from(models.Host)
+            ).scalar_one()
+        )
 
     @staticmethod
     def add(work, name=base.HOST):
-        work.add(models.Host(
-            name=name, last_batch=0, overrides_generation=0))
+        work.add(models.Host(name=name, last_batch=0, overrides_generation=0))
         work.flush()
 
     def test_all_or_nothing(self):
@@ -48,10 +39,11 @@ class TestDatabase(base.TestCase):
         self.assertEqual(1, self.count())
 
     def test_what_gave_way_is_done_again(self):
-        for error in (db_exc.DBDeadlock(),
-                      db_exc.DBDuplicateEntry(),
-                      sa.exc.OperationalError(
-                          'x', {}, Exception('database is locked'))):
+        for error in (
+            db_exc.DBDeadlock(),
+            db_exc.DBDuplicateEntry(),
+            sa.exc.OperationalError('x', {}, Exception('database is locked')),
+        ):
             tries = []
 
             def work(transaction, tries=tries, error=error):
@@ -67,21 +59,31 @@ class TestDatabase(base.TestCase):
 
     def test_failures_have_our_names(self):
         for error, kind in (
-                (db_exc.DBConnectionError(), errors.DatabaseUnavailable),
-                (db_exc.DBNonExistentTable('hosts'),
-                 errors.DatabaseUnavailable),
-                (sa.exc.OperationalError('x', {}, Exception('gone')),
-                 errors.DatabaseUnavailable),
-                (sa.exc.InterfaceError('x', {}, Exception('gone')),
-                 errors.DatabaseUnavailable),
-                (sa.exc.TimeoutError(), errors.DatabaseUnavailable),
-                (db_exc.DBError(Exception(
-                    '(1146, "Table \'x.hosts\' doesn\'t exist")')),
-                 errors.DatabaseUnavailable),
-                (db_exc.DBDataError(), errors.UnstorableValue),
-                (db_exc.DBError(OverflowError('too large')),
-                 errors.UnstorableValue),
-                (db_exc.DBError(RuntimeError('x')), db_exc.DBError)):
+            (db_exc.DBConnectionError(), errors.DatabaseUnavailable),
+            (db_exc.DBNonExistentTable('hosts'), errors.DatabaseUnavailable),
+            (
+                sa.exc.OperationalError('x', {}, Exception('gone')),
+                errors.DatabaseUnavailable,
+            ),
+            (
+                sa.exc.InterfaceError('x', {}, Exception('gone')),
+                errors.DatabaseUnavailable,
+            ),
+            (sa.exc.TimeoutError(), errors.DatabaseUnavailable),
+            (
+                db_exc.DBError(
+                    Exception("(1146, \"Table 'x.hosts' doesn't exist\")")
+                ),
+                errors.DatabaseUnavailable,
+            ),
+            (db_exc.DBDataError(), errors.UnstorableValue),
+            (
+                db_exc.DBError(OverflowError('too large')),
+                errors.UnstorableValue,
+            ),
+            (db_exc.DBError(RuntimeError('x')), db_exc.DBError),
+        ):
+
             def work(transaction, error=error):
                 raise error
 
@@ -90,33 +92,55 @@ class TestDatabase(base.TestCase):
     def test_a_failure_quotes_no_statement(self):
         def work(transaction):
             raise sa.exc.OperationalError(
-                'SELECT secret', {'a': 'secret'}, Exception('gone'))
+                'SELECT secret', {'a': 'secret'}, Exception('gone')
+            )
 
         error = self.assertRaises(
-            errors.DatabaseUnavailable, self.database.read, work)
+            errors.DatabaseUnavailable, self.database.read, work
+        )
         self.assertNotIn('secret', error.detail)
 
     def test_a_value_that_does_not_fit(self):
         self.assertRaises(
-            errors.UnstorableValue, self.database.write,
-            lambda work: work.execute(sa.insert(models.Host), [{
-                'name': 'x', 'last_batch': 2**70,
-                'overrides_generation': 0}]))
+            errors.UnstorableValue,
+            self.database.write,
+            lambda work: work.execute(
+                sa.insert(models.Host),
+                [
+                    {
+                        'name': 'x',
+                        'last_batch': 2**70,
+                        'overrides_generation': 0,
+                    }
+                ],
+            ),
+        )
 
     def test_sqlite_is_prepared(self):
         self.assertEqual(
-            [1, 'wal', session.SQLITE_BUSY_TIMEOUT_MS],
-            self.database.read(lambda work: [
-                work.connection().exec_driver_sql('PRAGMA ' + name).scalar()
-                for name in ('foreign_keys', 'journal_mode',
-                             'busy_timeout')]))
+            [1, 'wal', 5000],
+            self.database.read(
+                lambda work: [
+                    work.connection()
+                    .exec_driver_sql('PRAGMA ' + name)
+                    .scalar()
+                    for name in (
+                        'foreign_keys',
+                        'journal_mode',
+                        'busy_timeout',
+                    )
+                ]
+            ),
+        )
 
     def test_nothing_is_opened_before_it_is_needed(self):
         conf = databases.configuration('sqlite:////nowhere/at/all')
         database = session.Database(conf)
         self.assertRaises(
-            errors.DatabaseUnavailable, database.read,
-            lambda work: work.execute(sa.select(models.Host)))
+            errors.DatabaseUnavailable,
+            database.read,
+            lambda work: work.execute(sa.select(models.Host)),
+        )
         database.dispose()
 
 
@@ -133,9 +157,11 @@ class TestUrl(oslotest_base.BaseTestCase):
 
     def test_the_operator_wins(self):
         url = session.complete_url(
-            'mysql+pymysql://db/vsched?connect_timeout=9&ssl_ca=x')
-        self.assertEqual(('9', 'x'), (
-            url.query['connect_timeout'], url.query['ssl_ca']))
+            'mysql+pymysql://db/vsched?connect_timeout=9&ssl_ca=x'
+        )
+        self.assertEqual(
+            ('9', 'x'), (url.query['connect_timeout'], url.query['ssl_ca'])
+        )
 
     def test_other_drivers_are_left_alone(self):
         for text in ('sqlite:////x', 'sqlite://'):

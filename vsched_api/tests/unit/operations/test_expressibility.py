@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What no verdict of an agent could make right."""
 
@@ -24,38 +14,53 @@ from vsched_lib.model import reservation as model
 class TestCheck(base.BaseTestCase):
     """Every kind of host."""
 
-    def check(self, runtime_us, period_us, backend=None, info=None,
-              mode='capped'):
+    def check(
+        self, runtime_us, period_us, backend=None, info=None, mode='capped'
+    ):
         expressibility.check(
             model.Reservation(runtime_us, period_us, mode, backend),
-            'node1', info)
+            'node1',
+            info,
+        )
 
     def test_one_backend_that_can_is_enough(self):
         info = api_base.host_info()
         # cfs can not express it, deadline can, and the other way round.
         self.check(500, 900, info=info)
         self.check(5, 1_000_000)
-        self.assertRaises(errors.Invalid, self.check, 5, 1_000_000,
-                          info=info)
+        self.assertRaises(errors.Invalid, self.check, 5, 1_000_000, info=info)
         self.check(1_000, 1_000_000, info=info)
 
     def test_a_long_tick_makes_debts(self):
         self.check(100, 1_000_000, 'deadline')
         self.assertRaises(
-            errors.Invalid, self.check, 100, 1_000_000, 'deadline',
-            api_base.host_info(tick_us=4000))
+            errors.Invalid,
+            self.check,
+            100,
+            1_000_000,
+            'deadline',
+            api_base.host_info(tick_us=4000),
+        )
 
     def test_a_host_without_any_backend_is_its_agents_concern(self):
         self.check(5_000, 20_000, info=api_base.host_info(backends=()))
-        self.check(5_000, 20_000, 'deadline',
-                   info=api_base.host_info(backends=()))
-        self.check(5_000, 20_000, info=api_base.host_info(backends=(
-            messages.BackendInfo('deadline', False),)))
+        self.check(
+            5_000, 20_000, 'deadline', info=api_base.host_info(backends=())
+        )
+        self.check(
+            5_000,
+            20_000,
+            info=api_base.host_info(
+                backends=(messages.BackendInfo('deadline', False),)
+            ),
+        )
 
     def test_a_backend_without_known_ranges(self):
-        xen = api_base.host_info(backends=(
-            messages.BackendInfo('rtds', True),))
+        xen = api_base.host_info(
+            backends=(messages.BackendInfo('rtds', True),)
+        )
         self.check(5_000, 20_000, 'rtds', xen)
         self.assertRaises(errors.Invalid, self.check, 5_000, 20_000, 'rtds')
-        self.assertRaises(errors.Conflict, self.check, 5_000, 20_000,
-                          'cfs', xen)
+        self.assertRaises(
+            errors.Conflict, self.check, 5_000, 20_000, 'cfs', xen
+        )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Figures that follow from a sample."""
 
@@ -33,8 +23,10 @@ class TestSample(base.BaseTestCase):
         # More than promised is above 0.
         self.assertEqual((660, 600, 100_000), self.figures(guest_us=660_000))
         self.assertEqual((0, 600, -1_000_000), self.figures(guest_us=0))
-        self.assertEqual((1_200, 1_200, 0), self.figures(
-            interval_us=500_000, promised_us=600_000))
+        self.assertEqual(
+            (1_200, 1_200, 0),
+            self.figures(interval_us=500_000, promised_us=600_000),
+        )
 
     def test_without_a_promise(self):
         self.assertEqual((600, None, None), self.figures(promised_us=None))

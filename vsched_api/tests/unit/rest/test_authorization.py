@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """No route answers without asking a policy, and each asks its own."""
 
@@ -26,16 +16,17 @@ from vsched_api.tests import databases
 from vsched_lib.contract import errors
 
 #: What the paths of routes are filled with.
-EXAMPLES = {'name': 'node1', 'figure': 'error',
-            'job_uuid': '0b7d3a52-1c1e-4f6e-9a55-6d1f0a1f7c11',
-            'instance_uuid': '3a9d1c3e-5b1c-4c53-a2a4-6bb0a2e0a1a1'}
+EXAMPLES = {
+    'name': 'node1',
+    'job_uuid': '0b7d3a52-1c1e-4f6e-9a55-6d1f0a1f7c11',
+    'instance_uuid': '3a9d1c3e-5b1c-4c53-a2a4-6bb0a2e0a1a1',
+}
 
 
 def routes(app):
     """Every (method, path, template as policies write it)."""
     for rule in app.url_map.iter_rules():
-        path = re.sub(r'<(\w+)>', lambda found: EXAMPLES[found[1]],
-                      rule.rule)
+        path = re.sub(r'<(\w+)>', lambda found: EXAMPLES[found[1]], rule.rule)
         template = re.sub(r'<(\w+)>', r'{\1}', rule.rule)
         for method in rule.methods - {'HEAD'}:
             yield method, path, template
@@ -48,10 +39,13 @@ class TestAuthorization(base.TestCase):
         super().setUp()
         options = self.useFixture(fixtures.TempDir()).join('vsched.conf')
         with open(options, 'w') as file:
-            file.write('[keystone_authtoken]\n'
-                       'www_authenticate_uri = http://127.0.0.1:5000\n')
+            file.write(
+                '[keystone_authtoken]\n'
+                'www_authenticate_uri = http://127.0.0.1:5000\n'
+            )
         self.conf = databases.configuration(
-            self.conf.database.connection, '--config-file', options)
+            self.conf.database.connection, '--config-file', options
+        )
         self.conf.set_override('auth_strategy', 'keystone', 'api')
         self.tokens = self.useFixture(keystone_fixture.AuthTokenFixture())
         self.http = self.client()
@@ -69,23 +63,30 @@ class TestAuthorization(base.TestCase):
     def statuses(self, headers):
         return {
             (method, template): self.http.open(
-                path, method=method, headers=headers).status_code
-            for method, path, template in routes(self.http.application)}
+                path, method=method, headers=headers
+            ).status_code
+            for method, path, template in routes(self.http.application)
+        }
 
     def rules(self, *checks):
         return {
             (operation['method'], operation['path'])
             for rule in policies.list_rules()
             for operation in getattr(rule, 'operations', ())
-            if rule.check_str in checks}
+            if rule.check_str in checks
+        }
 
     def test_each_route_has_a_policy_and_each_policy_a_route(self):
         documented = self.rules(
-            base_policies.ADMIN, base_policies.READER,
-            base_policies.ADMIN_OR_SERVICE, base_policies.ANYONE)
-        self.assertEqual(documented, {
-            (method, template) for method, _, template in
-            routes(self.http.application)})
+            base_policies.ADMIN, base_policies.READER, base_policies.ANYONE
+        )
+        self.assertEqual(
+            documented,
+            {
+                (method, template)
+                for method, _, template in routes(self.http.application)
+            },
+        )
 
     def test_without_a_token_only_what_is_for_anyone(self):
         anyone = self.rules(base_policies.ANYONE)
@@ -97,12 +98,15 @@ class TestAuthorization(base.TestCase):
         for headers in (self.token('member', 'reader'), self.token()):
             for route, status in self.statuses(headers).items():
                 self.assertEqual(
-                    200 if route in anyone else 403, status, route)
+                    200 if route in anyone else 403, status, route
+                )
 
     def test_services_and_readers_of_the_system_may_read(self):
         admin_only = self.rules(base_policies.ADMIN)
-        for headers in (self.token('service'),
-                        self.token('reader', system=True)):
+        for headers in (
+            self.token('service'),
+            self.token('reader', system=True),
+        ):
             for route, status in self.statuses(headers).items():
                 if route in admin_only:
                     self.assertEqual(403, status, route)
@@ -116,18 +120,21 @@ class TestAuthorization(base.TestCase):
 
     def test_who_may_not_learns_nothing_else(self):
         answer = self.http.patch(
-            '/v1/reservations/x?y=1', json={'z': 1},
-            headers=self.token('member'))
+            '/v1/reservations/x?y=1',
+            json={'z': 1},
+            headers=self.token('member'),
+        )
         self.assertEqual(403, answer.status_code)
-        problem, = answer.json['errors']
+        (problem,) = answer.json['errors']
         self.assertEqual(errors.Code.FORBIDDEN, problem['code'])
         self.assertIn('vsched:reservations:update', problem['detail'])
 
     def test_a_refused_token_gets_the_form_of_all_errors(self):
         answer = self.http.get('/v1/hosts', headers={'X-Auth-Token': 'x'})
         self.assertEqual(401, answer.status_code)
-        self.assertEqual(errors.Code.UNAUTHENTICATED,
-                         answer.json['errors'][0]['code'])
+        self.assertEqual(
+            errors.Code.UNAUTHENTICATED, answer.json['errors'][0]['code']
+        )
         self.assertIn('WWW-Authenticate', answer.headers)
 
 
@@ -138,7 +145,8 @@ class TestForgetfulHandlers(base.TestCase):
         super().setUp()
         self.http = self.client()
         self.http.application.add_url_rule(
-            '/forgetful/<what>', view_func=self.forgetful)
+            '/forgetful/<what>', view_func=self.forgetful
+        )
 
     @staticmethod
     def forgetful(what):
@@ -153,7 +161,7 @@ class TestForgetfulHandlers(base.TestCase):
             answer = self.http.get('/forgetful/' + what)
             self.assertEqual(500, answer.status_code)
             self.assertNotIn('secret', answer.text)
-            problem, = answer.json['errors']
+            (problem,) = answer.json['errors']
             self.assertEqual(errors.Code.INTERNAL, problem['code'])
         self.assertEqual(405, self.http.post('/forgetful/x').status_code)
         self.assertEqual(404, self.http.get('/forgetful').status_code)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Times, from and to text."""
 
@@ -22,16 +12,21 @@ class TestClock(base.BaseTestCase):
 
     def test_to_text_and_back(self):
         for seconds, text in (
-                (0.0, '1970-01-01T00:00:00.000000Z'),
-                (1_800_000_000.25, '2027-01-15T08:00:00.250000Z'),
-                (253_402_300_799.0, '9999-12-31T23:59:59.000000Z')):
+            (0.0, '1970-01-01T00:00:00.000000Z'),
+            (1_800_000_000.25, '2027-01-15T08:00:00.250000Z'),
+            (253_402_300_799.0, '9999-12-31T23:59:59.000000Z'),
+        ):
             self.assertEqual(text, clock.iso(seconds))
             self.assertEqual(seconds, clock.seconds(text))
         self.assertIsNone(clock.iso(None))
 
     def test_other_forms(self):
-        for text in ('2027-01-15T08:00:00', '2027-01-15 08:00',
-                     '2027-01-15T09:00:00+01:00', '20270115T080000Z'):
+        for text in (
+            '2027-01-15T08:00:00',
+            '2027-01-15 08:00',
+            '2027-01-15T09:00:00+01:00',
+            '20270115T080000Z',
+        ):
             self.assertEqual(1_800_000_000.0, clock.seconds(text))
 
     def test_no_times(self):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What failures look like from outside."""
 
@@ -31,20 +21,31 @@ class TestErrors(base.TestCase):
 
     def failing(self, error):
         return mock.patch(
-            'vsched_api.operations.hosts.page', autospec=True,
-            side_effect=error)
+            'vsched_api.operations.hosts.page',
+            autospec=True,
+            side_effect=error,
+        )
 
     def test_an_unexpected_failure_tells_nothing(self):
         with self.failing(RuntimeError('the password is 1234')):
             answer = self.http.get('/v1/hosts')
         self.assertEqual(500, answer.status_code)
         self.assertNotIn('1234', answer.text)
-        problem, = answer.json['errors']
+        (problem,) = answer.json['errors']
         self.assertEqual(
-            ('Internal Server Error', errors.Code.INTERNAL, 500,
-             answer.headers['X-Openstack-Request-Id']),
-            (problem['title'], problem['code'], problem['status'],
-             problem['request_id']))
+            (
+                'Internal Server Error',
+                errors.Code.INTERNAL,
+                500,
+                answer.headers['X-Openstack-Request-Id'],
+            ),
+            (
+                problem['title'],
+                problem['code'],
+                problem['status'],
+                problem['request_id'],
+            ),
+        )
 
     def test_a_value_the_database_does_not_take(self):
         with self.failing(db_errors.UnstorableValue('secret')):
@@ -53,17 +54,21 @@ class TestErrors(base.TestCase):
         self.assertNotIn('secret', answer.text)
 
     def test_a_database_that_is_away(self):
-        for path in ('/v1/hosts', '/healthcheck', '/metrics',
-                     '/v1/reservations'):
+        for path in (
+            '/v1/hosts',
+            '/readiness',
+            '/metrics',
+            '/v1/reservations',
+        ):
             conf = databases.configuration(
-                'postgresql+psycopg2://me:1234@127.0.0.1:1/x')
+                'postgresql+psycopg2://me:1234@127.0.0.1:1/x'
+            )
             self.conf = conf
             answer = self.client().get(path)
             self.assertEqual(503, answer.status_code)
             self.assertEqual('5', answer.headers['Retry-After'])
-            problem, = answer.json['errors']
-            self.assertEqual(
-                errors.Code.DATABASE_UNAVAILABLE, problem['code'])
+            (problem,) = answer.json['errors']
+            self.assertEqual(errors.Code.DATABASE_UNAVAILABLE, problem['code'])
             self.assertIn('does not answer', problem['detail'])
             self.assertNotIn('1234', answer.text)
             self.assertNotIn('127.0.0.1', answer.text)
@@ -71,17 +76,19 @@ class TestErrors(base.TestCase):
     def test_a_database_without_tables(self):
         url = databases.SQLite.make(self, migrated=False)
         self.conf.set_override('connection', url, 'database')
-        answer = self.client().get('/healthcheck')
+        answer = self.client().get('/readiness')
         self.assertEqual(503, answer.status_code)
-        self.assertIn('vsched-manage db sync',
-                      answer.json['errors'][0]['detail'])
+        self.assertIn(
+            'vsched-manage db sync', answer.json['errors'][0]['detail']
+        )
 
     def test_a_database_nobody_named(self):
         self.conf.set_override('connection', None, 'database')
-        answer = self.client().get('/healthcheck')
+        answer = self.client().get('/readiness')
         self.assertEqual(503, answer.status_code)
-        self.assertIn('[database] connection',
-                      answer.json['errors'][0]['detail'])
+        self.assertIn(
+            '[database] connection', answer.json['errors'][0]['detail']
+        )
 
     def test_a_table_that_lacks_a_column(self):
         engine = sa.create_engine(self.conf.database.connection)
@@ -90,5 +97,6 @@ class TestErrors(base.TestCase):
         engine.dispose()
         answer = self.http.get('/v1/hosts')
         self.assertEqual(503, answer.status_code)
-        self.assertIn('vsched-manage db sync',
-                      answer.json['errors'][0]['detail'])
+        self.assertIn(
+            'vsched-manage db sync', answer.json['errors'][0]['detail']
+        )

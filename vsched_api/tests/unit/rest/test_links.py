@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Where links lead, behind a proxy and without."""
 
@@ -36,18 +26,74 @@ class TestLinks(base.TestCase):
 
     def test_the_service_may_be_told_where_it_is(self):
         self.conf.set_override(
-            'public_endpoint', 'https://cloud.example/vsched/', 'api')
+            'public_endpoint', 'https://cloud.example/vsched/', 'api'
+        )
         self.assertEqual(
-            'https://cloud.example/vsched/v1/hosts?limit=1',
-            self.hrefs()[0])
+            'https://cloud.example/vsched/v1/hosts?limit=1', self.hrefs()[0]
+        )
 
     def test_a_proxy_may_tell_where_it_is(self):
         http = self.client()
         self.conf.set_override(
-            'enable_proxy_headers_parsing', True, 'oslo_middleware')
-        link = http.get('/v1/hosts', headers={
-            'X-Forwarded-Proto': 'https',
-            'X-Forwarded-Host': 'cloud.example',
-            'X-Forwarded-Prefix': '/vsched'}).json['links'][0]
-        self.assertEqual('https://cloud.example/vsched/v1/hosts',
-                         link['href'])
+            'enable_proxy_headers_parsing', True, 'oslo_middleware'
+        )
+        link = http.get(
+            '/v1/hosts',
+            headers={
+                'X-Forwarded-Proto': 'https',
+                'X-Forwarded-Host': 'cloud.example',
+                'X-Forwarded-Prefix': '/vsched',
+            },
+        ).json['links'][0]
+        self.assertEqual('https://cloud.example/vsched/v1/hosts', link['href'])
+
+    def test_a_host_that_nobody_configured_is_not_repeated(self):
+        for host in (
+            'evil.example',
+            'evil.example:8790',
+            'localhost@evil',
+            'localhost.evil.example',
+            'evil/.localhost',
+            '[::1',
+            'localhost:80"><script>',
+            'local host',
+            '',
+        ):
+            links = self.hrefs(Host=host)
+            self.assertEqual('/v1/hosts?limit=1', links[0])
+            self.assertEqual(
+                [], [one for one in links if not one.startswith('/v1/hosts?')]
+            )
+
+    def test_hosts_that_are_configured(self):
+        self.conf.set_override(
+            'trusted_hosts',
+            ['api.example.org', '.inner.example', '::1'],
+            'api',
+        )
+        for host, name in (
+            ('API.example.org', 'api.example.org'),
+            ('api.example.org:8790', 'api.example.org:8790'),
+            ('a.b.inner.example', 'a.b.inner.example'),
+            ('[::1]:8790', '[::1]:8790'),
+        ):
+            self.assertEqual(
+                'http://%s/v1/hosts?limit=1' % name, self.hrefs(Host=host)[0]
+            )
+        for host in ('inner.example', 'xinner.example', 'example.org'):
+            self.assertEqual('/v1/hosts?limit=1', self.hrefs(Host=host)[0])
+
+    def test_a_proxy_that_nobody_configured(self):
+        self.assertEqual(
+            '/v1/hosts?limit=1',
+            self.hrefs(
+                **{'Host': 'evil.example', 'X-Forwarded-Host': 'localhost'}
+            )[0],
+        )
+
+    def test_no_redirect_names_the_host(self):
+        answer = self.client().get(
+            '/v1//hosts', headers={'Host': 'evil.example'}
+        )
+        self.assertEqual(404, answer.status_code)
+        self.assertNotIn('Location', answer.headers)

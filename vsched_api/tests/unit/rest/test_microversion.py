@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Which version a request gets."""
 
@@ -27,12 +17,18 @@ class TestMicroversion(base.TestCase):
 
     def get(self, *values, path='/v1/hosts'):
         return self.http.get(
-            path, headers=[(HEADER, value) for value in values])
+            path, headers=[(HEADER, value) for value in values]
+        )
 
     def test_accepted(self):
-        for values in ((), ('vsched 1.0',), ('vsched latest',),
-                       ('VSCHED 1.0',), ('compute 2.96',),
-                       ('compute 2.96, vsched 1.0',)):
+        for values in (
+            (),
+            ('vsched 1.0',),
+            ('vsched latest',),
+            ('VSCHED 1.0',),
+            ('compute 2.96',),
+            ('compute 2.96, vsched 1.0',),
+        ):
             answer = self.get(*values)
             self.assertEqual(200, answer.status_code, values)
             self.assertEqual('vsched 1.0', answer.headers[HEADER])
@@ -42,10 +38,12 @@ class TestMicroversion(base.TestCase):
         for wanted in ('1.1', '0.9', '2.0', '-1.0'):
             answer = self.get('vsched ' + wanted)
             self.assertEqual(406, answer.status_code)
-            problem, = answer.json['errors']
+            (problem,) = answer.json['errors']
             self.assertEqual(errors.Code.NOT_ACCEPTABLE, problem['code'])
-            self.assertEqual(('1.0', '1.0'), (
-                problem['min_version'], problem['max_version']))
+            self.assertEqual(
+                ('1.0', '1.0'),
+                (problem['min_version'], problem['max_version']),
+            )
             self.assertEqual('vsched 1.0', answer.headers[HEADER])
 
     def test_none_at_all(self):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a request may not say, and what it is told."""
 
@@ -19,6 +9,8 @@ import ddt
 
 from vsched_api.tests import base
 from vsched_lib.contract import errors
+from vsched_lib.contract import extra_specs
+from vsched_lib.model import reservation
 
 Code = errors.Code
 
@@ -33,13 +25,15 @@ BAD_CHANGES = (
     ('runtime_us', Code.BAD_REQUEST, '{"runtime_us": true}'),
     ('runtime_us', Code.BAD_REQUEST, '{"runtime_us": null}'),
     ('runtime_us', Code.BAD_REQUEST, '{"runtime_us": [6000]}'),
-    ('runtime_us', Code.BAD_REQUEST,
-     '{"runtime_us": 9223372036854775808}'),
+    ('runtime_us', Code.BAD_REQUEST, '{"runtime_us": 9223372036854775808}'),
     ('runtime_us', Code.BAD_REQUEST, '{"runtime_us": 1e400}'),
     ('runtime_us', Code.RESERVATION_INVALID, '{"runtime_us": 6000.0}'),
     ('runtime_us', Code.RESERVATION_INVALID, '{"runtime_us": 20001}'),
-    ('runtime_us', Code.BAD_REQUEST,
-     '{"runtime_us": 6000, "runtime_us": 7000}'),
+    (
+        'runtime_us',
+        Code.BAD_REQUEST,
+        '{"runtime_us": 6000, "runtime_us": 7000}',
+    ),
     ('period_us', Code.BAD_REQUEST, '{"period_us": {}}'),
     ('period_us', Code.RESERVATION_INVALID, '{"period_us": 5000000}'),
     ('mode', Code.BAD_REQUEST, '{"mode": "CAPPED"}'),
@@ -47,9 +41,14 @@ BAD_CHANGES = (
     ('mode', Code.BAD_REQUEST, '{"mode": "c\\u0430pped"}'),
     ('backend', Code.BAD_REQUEST, '{"backend": "deadline\\u0000"}'),
     ('backend', Code.BAD_REQUEST, '{"backend": "%s"}' % ('x' * 9000)),
-    ('backend', Code.RESERVATION_INVALID,
-     '{"backend": "cfs", "mode": "work_conserving"}'),
-    ('backend', Code.BACKEND_UNAVAILABLE, '{"backend": "rtds"}'),
+    (
+        'backend',
+        Code.RESERVATION_INVALID,
+        '{"backend": "cfs", "mode": "work_conserving"}',
+    ),
+    ('backend', Code.BAD_REQUEST, '{"backend": "rtds"}'),
+    ('backend', Code.BAD_REQUEST, '{"backend": "credit2"}'),
+    ('backend', Code.BAD_REQUEST, '{"backend": "credit"}'),
     ('colour', Code.BAD_REQUEST, '{"runtime_us": 6000, "colour": 1}'),
     ('host', Code.BAD_REQUEST, '{"host": "node2"}'),
     ('\\udcff', Code.BAD_REQUEST, '{"\\udcff": 1}'),
@@ -72,8 +71,10 @@ BAD_NEW = (
     ('instance_uuid', '{"instance_uuid": "x", "runtime_us": 6000}'),
     ('instance_uuid', '{"instance_uuid": 7, "runtime_us": 6000}'),
     ('instance_uuid', '{"instance_uuid": "%s\\n", "runtime_us": 1}' % ONE),
-    ('source', '{"instance_uuid": "%s", "runtime_us": 6000, "source": "x"}'
-     % ONE),
+    (
+        'source',
+        '{"instance_uuid": "%s", "runtime_us": 6000, "source": "x"}' % ONE,
+    ),
 )
 
 BAD_QUERIES = (
@@ -91,7 +92,7 @@ BAD_QUERIES = (
     ('colour', '/v1/hosts/node1?colour=red'),
     ('colour', '/?colour=red'),
     ('colour', '/v1?colour=red'),
-    ('colour', '/healthcheck?colour=red'),
+    ('colour', '/readiness?colour=red'),
     ('colour', '/metrics?colour=red'),
     ('present', '/v1/instances?present=maybe'),
     ('marker', '/v1/instances?marker=node1'),
@@ -131,74 +132,136 @@ class TestRequests(base.TestCase):
 
     def problem(self, answer, field, code):
         self.assertEqual('application/json', answer.content_type)
-        self.assertEqual({400: 400, 409: 409}.get(answer.status_code),
-                         answer.status_code, answer.text)
+        self.assertEqual(
+            {400: 400, 409: 409}.get(answer.status_code),
+            answer.status_code,
+            answer.text,
+        )
         found = answer.json['errors']
         for one in found:
             self.assertEqual(answer.status_code, one['status'])
             self.assertEqual(
-                answer.headers['X-Openstack-Request-Id'], one['request_id'])
+                answer.headers['X-Openstack-Request-Id'], one['request_id']
+            )
             self.assertLess(len(one['detail']), 600)
         self.assertEqual({code}, {one['code'] for one in found})
-        self.assertIn(field, ' '.join(
-            one['detail'] if 'more than once' in one['detail']
-            else one['detail'].split(' ')[0] for one in found))
+        self.assertIn(
+            field,
+            ' '.join(
+                one['detail']
+                if 'more than once' in one['detail']
+                else one['detail'].split(' ')[0]
+                for one in found
+            ),
+        )
 
     @ddt.data(*BAD_CHANGES)
     @ddt.unpack
     def test_bad_change(self, field, code, body):
         before = self.http.get('/v1/reservations/' + ONE).json
-        self.problem(self.http.patch(
-            '/v1/reservations/' + ONE, data=body,
-            content_type='application/json'), field, code)
-        self.assertEqual(
-            before, self.http.get('/v1/reservations/' + ONE).json)
+        self.problem(
+            self.http.patch(
+                '/v1/reservations/' + ONE,
+                data=body,
+                content_type='application/json',
+            ),
+            field,
+            code,
+        )
+        self.assertEqual(before, self.http.get('/v1/reservations/' + ONE).json)
 
     @ddt.data(*BAD_NEW)
     @ddt.unpack
     def test_bad_new(self, field, body):
-        self.problem(self.http.post(
-            '/v1/reservations', data=body,
-            content_type='application/json'), field, Code.BAD_REQUEST)
+        self.problem(
+            self.http.post(
+                '/v1/reservations', data=body, content_type='application/json'
+            ),
+            field,
+            Code.BAD_REQUEST,
+        )
 
     @ddt.data(*BAD_QUERIES)
     @ddt.unpack
     def test_bad_query(self, field, path):
         self.problem(self.http.get(path), field, Code.BAD_REQUEST)
 
+    def test_backends_that_nothing_implements(self):
+        accepted = extra_specs.TABLE['backend'].available
+        self.assertIn('deadline', accepted)
+        for name in reservation.Backend:
+            for answer in (
+                self.http.patch(
+                    '/v1/reservations/' + ONE, json={'backend': name}
+                ),
+                self.http.post(
+                    '/v1/reservations',
+                    json={
+                        'instance_uuid': ONE,
+                        'runtime_us': 6000,
+                        'backend': name,
+                    },
+                ),
+                self.http.post(
+                    '/v1/hosts/node1/profiles/error', json={'backends': [name]}
+                ),
+            ):
+                if name in accepted:
+                    self.assertNotEqual(400, answer.status_code)
+                    continue
+                self.problem(answer, 'backend', Code.BAD_REQUEST)
+                for word in accepted:
+                    self.assertIn(
+                        "'%s'" % word, answer.json['errors'][0]['detail']
+                    )
+
     def test_every_problem_is_told_at_once(self):
-        answer = self.http.patch('/v1/reservations/' + ONE, json={
-            'runtime_us': -1, 'mode': 'x', 'colour': 'red', 'size': 1})
+        answer = self.http.patch(
+            '/v1/reservations/' + ONE,
+            json={'runtime_us': -1, 'mode': 'x', 'colour': 'red', 'size': 1},
+        )
         self.assertEqual(
             ['colour', 'mode', 'runtime_us', 'size'],
-            sorted(one['detail'].split(':')[0]
-                   for one in answer.json['errors']))
+            sorted(
+                one['detail'].split(':')[0] for one in answer.json['errors']
+            ),
+        )
 
     def test_only_json_is_read(self):
         for content_type in ('text/plain', 'application/xml', ''):
             answer = self.http.patch(
-                '/v1/reservations/' + ONE, data=b'{"runtime_us": 6000}',
-                content_type=content_type)
+                '/v1/reservations/' + ONE,
+                data=b'{"runtime_us": 6000}',
+                content_type=content_type,
+            )
             self.assertEqual(415, answer.status_code)
-            self.assertEqual(Code.UNSUPPORTED_MEDIA_TYPE,
-                             answer.json['errors'][0]['code'])
+            self.assertEqual(
+                Code.UNSUPPORTED_MEDIA_TYPE, answer.json['errors'][0]['code']
+            )
         answer = self.http.patch(
-            '/v1/reservations/' + ONE, data=b'{"runtime_us": 6000}',
-            content_type='application/json; charset=utf-8')
+            '/v1/reservations/' + ONE,
+            data=b'{"runtime_us": 6000}',
+            content_type='application/json; charset=utf-8',
+        )
         self.assertEqual(202, answer.status_code)
 
     def test_a_long_body_is_not_read(self):
         body = json.dumps({'mode': 'x' * 70_000})
-        for sent in ({'data': body}, {
+        for sent in (
+            {'data': body},
+            {
                 'input_stream': io.BytesIO(body.encode()),
                 'headers': {'Transfer-Encoding': 'chunked'},
-                'environ_base': {'wsgi.input_terminated': True}}):
+                'environ_base': {'wsgi.input_terminated': True},
+            },
+        ):
             answer = self.http.patch(
                 '/v1/reservations/' + ONE,
-                content_type='application/json', **sent)
+                content_type='application/json',
+                **sent,
+            )
             self.assertEqual(413, answer.status_code)
-            self.assertEqual(Code.TOO_LARGE,
-                             answer.json['errors'][0]['code'])
+            self.assertEqual(Code.TOO_LARGE, answer.json['errors'][0]['code'])
 
     def test_unknown_paths_and_methods(self):
         answer = self.http.get('/v2/hosts')
@@ -207,13 +270,42 @@ class TestRequests(base.TestCase):
         for method in ('PUT', 'POST', 'OPTIONS', 'DELETE', 'TRACE'):
             answer = self.http.open('/v1/hosts', method=method)
             self.assertEqual(405, answer.status_code)
-            self.assertEqual(Code.METHOD_NOT_ALLOWED,
-                             answer.json['errors'][0]['code'])
+            self.assertEqual(
+                Code.METHOD_NOT_ALLOWED, answer.json['errors'][0]['code']
+            )
             self.assertIn('GET', answer.headers['Allow'])
 
     def test_case_of_a_uuid_does_not_matter(self):
-        self.assertEqual(200, self.http.get(
-            '/v1/reservations/' + ONE.upper()).status_code)
-        self.assertEqual(1, len(self.http.get(
-            '/v1/reservations?instance_uuid=' + ONE.upper()
-        ).json['reservations']))
+        self.assertEqual(
+            200, self.http.get('/v1/reservations/' + ONE.upper()).status_code
+        )
+        self.assertEqual(
+            1,
+            len(
+                self.http.get(
+                    '/v1/reservations?instance_uuid=' + ONE.upper()
+                ).json['reservations']
+            ),
+        )
+
+    def test_a_job_ends_within_a_day(self):
+        path = '/v1/hosts/node1/profiles/error'
+        for body in (
+            {
+                'shares_pct': [10, 20],
+                'seconds': 3600,
+                'periods_us': [1_000 * number for number in range(1, 9)],
+            },
+            {'seconds': 3600, 'backends': ['deadline', 'cfs']},
+            {'shares_pct': [0.5 + n for n in range(64)], 'seconds': 3600},
+        ):
+            self.problem(
+                self.http.post(path, json=body), 'seconds', Code.BAD_REQUEST
+            )
+        self.assertEqual([], self.http.get('/v1/jobs').json['jobs'])
+        self.assertEqual(
+            202,
+            self.http.post(
+                path, json={'shares_pct': [10], 'seconds': 3600}
+            ).status_code,
+        )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Clients and servers on a real broker, and without one."""
 
@@ -29,14 +19,18 @@ class RabbitTestCase(rpc_suite.RpcSuite, base.BaseTestCase):
         super().setUp()
 
     def test_wrong_password(self):
-        transport = self.make_transport(
-            self.url.replace(':guest@', ':wrong@'))
+        transport = self.make_transport(self.url.replace(':guest@', ':wrong@'))
         self.assertRaises(
             errors.Unreachable,
-            self.client(transport=transport).report, rpc_suite.report())
+            self.client(transport=transport).report,
+            rpc_suite.report(),
+        )
         self.assertRaises(
             errors.Unreachable,
-            rpc.AgentClient(transport).overrides_changed, 'node1', 1)
+            rpc.AgentClient(transport).overrides_changed,
+            'node1',
+            1,
+        )
 
 
 class OutageTestCase(rpc_suite.OnBus, base.BaseTestCase):
@@ -50,7 +44,8 @@ class OutageTestCase(rpc_suite.OnBus, base.BaseTestCase):
         self.url = self.door.url(self.direct)
         super().setUp()
         self.conf.set_override(
-            'rabbit_interval_max', 1, group='oslo_messaging_rabbit')
+            'rabbit_interval_max', 1, group='oslo_messaging_rabbit'
+        )
 
     def until_delivered(self, client, report):
         """Try as an agent does; returns how often it failed."""
@@ -67,14 +62,17 @@ class OutageTestCase(rpc_suite.OnBus, base.BaseTestCase):
         self.door.shut()
         client = self.client(1)
         self.assertRaises(
-            errors.Unreachable, client.report, rpc_suite.report())
+            errors.Unreachable, client.report, rpc_suite.report()
+        )
         self.assertRaises(errors.Unreachable, client.overrides, 'node1')
         self.assertRaises(
             errors.Unreachable,
-            rpc.AgentClient(self.transport).overrides_changed, 'node1', 1)
+            rpc.AgentClient(self.transport).overrides_changed,
+            'node1',
+            1,
+        )
         self.door.open()
-        collector = self.collector(
-            transport=self.make_transport(self.direct))
+        collector = self.collector(transport=self.make_transport(self.direct))
         self.until_delivered(client, rpc_suite.report(2))
         self.assertIn(2, [one.batch for one in collector.reports])
 
@@ -85,14 +83,18 @@ class OutageTestCase(rpc_suite.OnBus, base.BaseTestCase):
         client.report(rpc_suite.report(1))
         self.door.shut()
         self.assertRaises(
-            errors.Unreachable, client.report, rpc_suite.report(2))
+            errors.Unreachable, client.report, rpc_suite.report(2)
+        )
         self.assertRaises(
-            errors.Unreachable, agent.overrides_changed, 'node1', 1)
+            errors.Unreachable, agent.overrides_changed, 'node1', 1
+        )
         self.door.open()
         for batch in range(2, 6):
             self.until_delivered(client, rpc_suite.report(batch))
         batches = [one.batch for one in collector.reports]
         # All of them, in order; one may have come more than once.
         self.assertEqual([1, 2, 3, 4, 5], sorted(set(batches)))
-        self.assertEqual(messages.Overrides(3, collector.known.overrides),
-                         client.overrides('node1'))
+        self.assertEqual(
+            messages.Overrides(3, collector.known.overrides),
+            client.overrides('node1'),
+        )

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What an instance can be left with, and why not."""
 
@@ -26,7 +16,8 @@ Code = errors.Code
 class RefusalTestCase(base.BaseTestCase):
     def code(self, target_vcpus, **fields):
         found = balloons.refusal(
-            target_vcpus, balloon_reports.report('i', **fields))
+            target_vcpus, balloon_reports.report('i', **fields)
+        )
         if found is None:
             return None
         json.dumps(found.figures)
@@ -35,31 +26,39 @@ class RefusalTestCase(base.BaseTestCase):
 
     def test_everything_between_floor_and_ceiling(self):
         for target_vcpus in (2, 3, 4):
-            self.assertIsNone(self.code(
-                target_vcpus, min_vcpus=2, floor_vcpus=2))
+            self.assertIsNone(
+                self.code(target_vcpus, min_vcpus=2, floor_vcpus=2)
+            )
 
     def test_outside(self):
         for target_vcpus in (0, -1, 5):
-            self.assertEqual(Code.BALLOON_OUT_OF_BOUNDS,
-                             self.code(target_vcpus))
-        self.assertEqual(Code.BALLOON_OUT_OF_BOUNDS, self.code(
-            1, min_vcpus=2, floor_vcpus=2))
+            self.assertEqual(
+                Code.BALLOON_OUT_OF_BOUNDS, self.code(target_vcpus)
+            )
+        self.assertEqual(
+            Code.BALLOON_OUT_OF_BOUNDS,
+            self.code(1, min_vcpus=2, floor_vcpus=2),
+        )
 
     def test_a_minimum_above_what_it_has(self):
         self.assertIsNone(self.code(4, min_vcpus=8, floor_vcpus=4))
-        self.assertEqual(Code.BALLOON_OUT_OF_BOUNDS, self.code(
-            3, min_vcpus=8, floor_vcpus=4))
+        self.assertEqual(
+            Code.BALLOON_OUT_OF_BOUNDS,
+            self.code(3, min_vcpus=8, floor_vcpus=4),
+        )
 
     def test_a_reservation_needs_more(self):
-        self.assertEqual(Code.BALLOON_DOES_NOT_FIT,
-                         self.code(2, floor_vcpus=3))
+        self.assertEqual(
+            Code.BALLOON_DOES_NOT_FIT, self.code(2, floor_vcpus=3)
+        )
 
     def test_a_guest_that_must_not_be_asked_or_can_not(self):
         for fields, code in (
-                ({'auto': False}, Code.BALLOON_EXCLUDED),
-                ({'pinned': True}, Code.BALLOON_EXCLUDED),
-                ({'dry_run': True}, Code.BALLOON_DRY_RUN),
-                ({'guest_answers': False}, Code.BALLOON_GUEST_MUTE)):
+            ({'auto': False}, Code.BALLOON_EXCLUDED),
+            ({'pinned': True}, Code.BALLOON_EXCLUDED),
+            ({'dry_run': True}, Code.BALLOON_DRY_RUN),
+            ({'guest_answers': False}, Code.BALLOON_GUEST_AGENT_UNAVAILABLE),
+        ):
             self.assertEqual(code, self.code(2, **fields))
 
     def test_nobody_has_to_ask_it_for_what_it_does(self):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Codes are a public interface: they are added to, never changed."""
 
@@ -26,11 +16,11 @@ class CodeTestCase(base.BaseTestCase):
         self.assertEqual(len(values), len(set(values)))
         for value in values:
             self.assertTrue(
-                re.fullmatch(r'vsched(\.[a-z_]+){1,2}', value), value)
+                re.fullmatch(r'vsched(\.[a-z_]+){1,2}', value), value
+            )
 
     def test_no_name_hides_another(self):
-        self.assertEqual(
-            len(errors.Code.__members__), len(list(errors.Code)))
+        self.assertEqual(len(errors.Code.__members__), len(list(errors.Code)))
 
     def test_published_strings(self):
         # Clients compare these. A line may be added, none changed.
@@ -41,18 +31,24 @@ class CodeTestCase(base.BaseTestCase):
             'NOT_FOUND': 'vsched.request.not_found',
             'METHOD_NOT_ALLOWED': 'vsched.request.method_not_allowed',
             'NOT_ACCEPTABLE': 'vsched.request.version_not_supported',
-            'UNSUPPORTED_MEDIA_TYPE':
-                'vsched.request.unsupported_media_type',
+            'UNSUPPORTED_MEDIA_TYPE': 'vsched.request.unsupported_media_type',
             'TOO_LARGE': 'vsched.request.too_large',
             'INTERNAL': 'vsched.internal_error',
             'DATABASE_UNAVAILABLE': 'vsched.database.unavailable',
             'HOST_NOT_FOUND': 'vsched.host.not_found',
+            'HOST_KEY_NOT_FOUND': 'vsched.host.key_not_found',
+            'BUS_UNAUTHENTICATED': 'vsched.bus.unauthenticated',
             'INSTANCE_NOT_FOUND': 'vsched.instance.not_found',
             'RESERVATION_NOT_FOUND': 'vsched.reservation.not_found',
             'RESERVATION_EXISTS': 'vsched.reservation.exists',
             'OVERRIDE_NOT_FOUND': 'vsched.reservation.override_not_found',
             'RESERVATION_CHANGING': 'vsched.reservation.changing',
             'REPORT_REJECTED': 'vsched.report.rejected',
+            'HOST_IMPLAUSIBLE': 'vsched.host.implausible',
+            'JOURNAL_NEW': 'vsched.journal.new',
+            'JOURNAL_REPLACED': 'vsched.journal.replaced',
+            'CERTIFICATES_WITHDRAWN': 'vsched.certificates.withdrawn',
+            'CERTIFICATES_GRANTED': 'vsched.certificates.granted',
             'EXTRA_SPECS_INVALID': 'vsched.extra_specs.invalid',
             'RESERVATION_INVALID': 'vsched.reservation.invalid',
             'DOES_NOT_FIT': 'vsched.reservation.does_not_fit',
@@ -67,6 +63,10 @@ class CodeTestCase(base.BaseTestCase):
             'BANDWIDTH_LEAKED': 'vsched.bandwidth.leaked',
             'CAPACITY_CHANGED': 'vsched.capacity.changed',
             'REPORTS_DROPPED': 'vsched.reports.dropped',
+            'JOURNAL_REBUILT': 'vsched.journal.rebuilt',
+            'JOURNAL_RECORD_UNREADABLE': 'vsched.journal.record_unreadable',
+            'JOURNAL_STORAGE_LOST': 'vsched.journal.storage_lost',
+            'JOURNAL_STORAGE_BACK': 'vsched.journal.storage_back',
             'AGENT_STARTED': 'vsched.agent.started',
             'HYPERVISOR_LOST': 'vsched.hypervisor.lost',
             'HYPERVISOR_BACK': 'vsched.hypervisor.back',
@@ -81,8 +81,7 @@ class TreeTestCase(base.BaseTestCase):
             self.assertIsInstance(kind.code, errors.Code)
 
     def test_class_code_and_own_code(self):
-        self.assertEqual(
-            errors.Code.DOES_NOT_FIT, errors.Refused('full').code)
+        self.assertEqual(errors.Code.DOES_NOT_FIT, errors.Refused('full').code)
         own = errors.Refused('busy', errors.Code.KERNEL_REFUSED, {'a': 1})
         self.assertEqual(errors.Code.KERNEL_REFUSED, own.code)
         self.assertEqual(errors.Code.DOES_NOT_FIT, errors.Refused.code)
@@ -96,8 +95,10 @@ class TreeTestCase(base.BaseTestCase):
 
     def test_extra_specs_name_every_problem(self):
         error = errors.InvalidExtraSpecs(
-            [('vsched:a', 'is wrong'), ('vsched:b', 'is worse')])
+            [('vsched:a', 'is wrong'), ('vsched:b', 'is worse')]
+        )
         self.assertEqual(
-            'vsched:a: is wrong; vsched:b: is worse', error.detail)
+            'vsched:a: is wrong; vsched:b: is worse', error.detail
+        )
         self.assertEqual(error.detail, str(error))
         self.assertEqual(2, len(error.problems))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A certificate says what the points it was made of say."""
 
@@ -31,9 +21,15 @@ class Point:
     statistics: error.Statistics
 
 
-POINTS = st.lists(st.builds(
-    Point, SHARES_PPM | st.sampled_from(error.PAPER_SHARES_PPM),
-    strategies.ERRORS_PPM.map(error.statistics)), min_size=1, max_size=8)
+POINTS = st.lists(
+    st.builds(
+        Point,
+        SHARES_PPM | st.sampled_from(error.PAPER_SHARES_PPM),
+        strategies.ERRORS_PPM.map(error.statistics),
+    ),
+    min_size=1,
+    max_size=8,
+)
 
 
 class TestCertificate(base.BaseTestCase):
@@ -44,22 +40,23 @@ class TestCertificate(base.BaseTestCase):
         made = certificates.Certificate.of(points, confidence)
         self.assertEqual(
             error.evidence(points, share_ppm, confidence).lower_ppm,
-            made.lower_ppm(share_ppm))
+            made.lower_ppm(share_ppm),
+        )
 
     @given(POINTS, st.sampled_from((0.05, 0.8)))
     def test_says_so_at_the_measured_shares_too(self, points, confidence):
         made = certificates.Certificate.of(points, confidence)
         for point in points:
             self.assertEqual(
-                error.evidence(
-                    points, point.share_ppm, confidence).lower_ppm,
-                made.lower_ppm(point.share_ppm))
+                error.evidence(points, point.share_ppm, confidence).lower_ppm,
+                made.lower_ppm(point.share_ppm),
+            )
 
     def test_no_points_no_evidence(self):
         self.assertIsNone(certificates.Certificate.of((), 0.8).lower_ppm(1))
 
     def test_what_does_not_belong_together(self):
-        self.assertRaises(ValueError, certificates.Certificate,
-                          (1, 2), (None,))
-        self.assertRaises(ValueError, certificates.Certificate,
-                          (2, 1), (0, 0))
+        self.assertRaises(
+            ValueError, certificates.Certificate, (1, 2), (None,)
+        )
+        self.assertRaises(ValueError, certificates.Certificate, (2, 1), (0, 0))

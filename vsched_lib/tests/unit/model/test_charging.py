@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Charging: budgets follow need, and nobody pays more than he owes."""
 
@@ -24,24 +14,29 @@ CFS = reservation.Backend.CFS
 S = 1_000_000
 
 shares = st.floats(0, 1)
-intervals = st.lists(st.tuples(shares, shares, st.floats(0.1, 3)),
-                     min_size=1, max_size=60)
+intervals = st.lists(
+    st.tuples(shares, shares, st.floats(0.1, 3)), min_size=1, max_size=60
+)
 
 
 class PolicyTestCase(base.BaseTestCase):
-
     def test_figures_that_make_no_sense(self):
-        for fields in ({'headroom': 0.9}, {'window_s': 0}, {'floor': 0},
-                       {'floor': 0.5, 'most': 0.4}, {'most': 1.1}):
+        for fields in (
+            {'headroom': 0.9},
+            {'window_s': 0},
+            {'floor': 0},
+            {'floor': 0.5, 'most': 0.4},
+            {'most': 1.1},
+        ):
             self.assertRaises(ValueError, charging.IoPolicy, **fields)
 
 
 class IoNeedTestCase(base.BaseTestCase):
-
     def setUp(self):
         super().setUp()
         self.policy = charging.IoPolicy(
-            headroom=1.5, window_s=10, floor=0.02, most=0.9)
+            headroom=1.5, window_s=10, floor=0.02, most=0.9
+        )
         self.need = charging.IoNeed(self.policy)
 
     def seconds(self, count, ran, waited=0.0, held=0.0):
@@ -99,18 +94,25 @@ class IoNeedTestCase(base.BaseTestCase):
     @hypothesis.given(intervals)
     def test_within_bounds_and_rarely_changed(self, seen):
         need, held, changes, now_s, shrunk_s = (
-            charging.IoNeed(self.policy), 0.0, 0, 0.0, 0.0)
+            charging.IoNeed(self.policy),
+            0.0,
+            0,
+            0.0,
+            0.0,
+        )
         for ran, waited, length_s in seen:
             waited = min(waited, 1 - ran)
-            need.observe(ran * length_s * S, waited * length_s * S,
-                         length_s * S, held)
+            need.observe(
+                ran * length_s * S, waited * length_s * S, length_s * S, held
+            )
             now_s += length_s
             share = need.share(held)
             self.assertGreaterEqual(share, self.policy.floor)
             self.assertLessEqual(share, self.policy.most)
             # Never less than is needed now, but for the dead band.
             self.assertGreaterEqual(
-                share * 1.051, min(self.policy.most, 1.5 * ran))
+                share * 1.051, min(self.policy.most, 1.5 * ran)
+            )
             if share < held:
                 self.assertGreaterEqual(now_s - shrunk_s, 9.999)
             if share != held:
@@ -119,59 +121,58 @@ class IoNeedTestCase(base.BaseTestCase):
 
 
 class RuntimeTestCase(base.BaseTestCase):
-
-    @hypothesis.given(shares, st.integers(1000, 1_000_000),
-                      st.integers(0, 10_000))
-    def test_never_a_budget_that_builds_up_debt(self, share, period_us,
-                                                tick_us):
+    @hypothesis.given(
+        shares, st.integers(1000, 1_000_000), st.integers(0, 10_000)
+    )
+    def test_never_a_budget_that_builds_up_debt(
+        self, share, period_us, tick_us
+    ):
         runtime_us = charging.io_runtime_us(share, period_us, tick_us)
-        promise = reservation.Reservation(runtime_us, period_us)
+        reserved = reservation.Reservation(runtime_us, period_us)
         self.assertLessEqual(
-            promise.worst_debt_us(tick_us), reservation.MAX_DEBT_US)
+            reserved.worst_debt_us(tick_us), reservation.MAX_DEBT_US
+        )
         self.assertGreaterEqual(runtime_us, share * period_us - 1e-3)
 
     @hypothesis.given(st.dictionaries(st.integers(1, 9), shares), shares)
-    def test_within(self, wanted, bound):
-        found = charging.within(wanted, bound)
-        self.assertEqual(wanted.keys(), found.keys())
-        self.assertLessEqual(
-            sum(found.values()), max(bound, 0) + 1e-9)
-        if sum(wanted.values()) <= bound:
-            self.assertEqual(wanted, found)
+    def test_within(self, expected, bound):
+        found = charging.within(expected, bound)
+        self.assertEqual(expected.keys(), found.keys())
+        self.assertLessEqual(sum(found.values()), max(bound, 0) + 1e-9)
+        if sum(expected.values()) <= bound:
+            self.assertEqual(expected, found)
 
 
 class LedgerTestCase(base.BaseTestCase):
-
     def test_one_that_uses_its_promise_owes_nothing(self):
         ledger = charging.Ledger()
         for _ in range(10):
-            ledger.settle(0.6 * S, 0, S, 0.6)
+            ledger.observe(0.6 * S, 0, S, 0.6)
         self.assertEqual(0, ledger.debt_us)
         self.assertEqual(0.6, ledger.guest_share(0.6))
 
     def test_the_host_s_work_is_taken_off(self):
         ledger = charging.Ledger()
         for _ in range(20):
-            ledger.settle(0.4 * S, 0.2 * S, S, 0.6)
+            ledger.observe(0.4 * S, 0.2 * S, S, 0.6)
         self.assertAlmostEqual(0.4, ledger.guest_share(0.6), 4)
 
     def test_what_is_coming_is_taken_off_at_once(self):
-        self.assertAlmostEqual(
-            0.3, charging.Ledger().guest_share(0.6, 0.3))
+        self.assertAlmostEqual(0.3, charging.Ledger().guest_share(0.6, 0.3))
 
     def test_debt_is_paid_back_and_no_more(self):
         ledger = charging.Ledger()
-        ledger.settle(0.6 * S, 0.6 * S, S, 0.6)
+        ledger.observe(0.6 * S, 0.6 * S, S, 0.6)
         self.assertAlmostEqual(0.6 * S, ledger.debt_us)
         for _ in range(60):
             share = ledger.guest_share(0.6)
-            ledger.settle(share * S, 0, S, 0.6)
+            ledger.observe(share * S, 0, S, 0.6)
         self.assertLess(ledger.debt_us, 0.01 * S)
         self.assertGreater(ledger.guest_share(0.6), 0.59)
 
     def test_who_may_use_idle_time_owes_nothing(self):
         ledger = charging.Ledger()
-        ledger.settle(0.95 * S, 0.1 * S, S, 0.3, owes=False)
+        ledger.observe(0.95 * S, 0.1 * S, S, 0.3, owes=False)
         self.assertEqual(0, ledger.debt_us)
         self.assertAlmostEqual(0.25, ledger.guest_share(0.3))
 
@@ -179,37 +180,44 @@ class LedgerTestCase(base.BaseTestCase):
         for cost in (0.1, 0.5, 1.0, 2.0):
             ledger, share = charging.Ledger(), 0.6
             for second in range(120):
-                ledger.settle(share * S, cost * share * S, S, 0.6)
+                ledger.observe(share * S, cost * share * S, S, 0.6)
                 share = ledger.guest_share(0.6)
                 if second > 60:
-                    self.assertAlmostEqual(
-                        0.6, share * (1 + cost), delta=0.02)
+                    self.assertAlmostEqual(0.6, share * (1 + cost), delta=0.02)
 
     @hypothesis.given(
         st.lists(st.tuples(shares, shares, st.floats(0, 5)), max_size=50),
-        st.floats(0.01, 4))
-    def test_bounds(self, seen, promised):
+        st.floats(0.01, 4),
+    )
+    def test_bounds(self, seen, reserved):
         ledger = charging.Ledger()
         for guest, host, length_s in seen:
-            ledger.settle(guest * length_s * S, host * length_s * S,
-                          length_s * S, promised)
+            ledger.observe(
+                guest * length_s * S,
+                host * length_s * S,
+                length_s * S,
+                reserved,
+            )
             self.assertGreaterEqual(ledger.debt_us, 0)
             self.assertLessEqual(
-                ledger.debt_us, promised * charging.MOST_DEBT_S * S)
-            left = ledger.guest_share(promised)
-            self.assertLessEqual(left, promised)
+                ledger.debt_us, reserved * charging.MOST_DEBT_S * S
+            )
+            left = ledger.guest_share(reserved)
+            self.assertLessEqual(left, reserved)
             self.assertGreaterEqual(
-                left, promised * charging.GUEST_FLOOR - 1e-9)
+                left, reserved * charging.GUEST_FLOOR - 1e-9
+            )
 
 
 class GuestRuntimeTestCase(base.BaseTestCase):
+    reserved = reservation.Reservation(10_000, 20_000)
 
-    promise = reservation.Reservation(10_000, 20_000)
-
-    def runtime(self, share, held_us=10_000, vcpus=1, backend=DEADLINE,
-                promise=None):
+    def runtime(
+        self, share, held_us=10_000, vcpus=1, backend=DEADLINE, reserved=None
+    ):
         return charging.guest_runtime_us(
-            promise or self.promise, backend, vcpus, share, held_us, 4_000)
+            reserved or self.reserved, backend, vcpus, share, held_us, 4_000
+        )
 
     def test_divided_among_vcpus(self):
         self.assertEqual(8_000, self.runtime(0.8, vcpus=2))
@@ -224,17 +232,28 @@ class GuestRuntimeTestCase(base.BaseTestCase):
 
     def test_the_least(self):
         self.assertEqual(1_000, self.runtime(0.0))
-        self.assertEqual(1_000, self.runtime(
-            0.0, 2_000, backend=CFS,
-            promise=reservation.Reservation(2_000, 20_000)))
+        self.assertEqual(
+            1_000,
+            self.runtime(
+                0.0,
+                2_000,
+                backend=CFS,
+                reserved=reservation.Reservation(2_000, 20_000),
+            ),
+        )
 
     @hypothesis.given(
-        st.integers(100, 20_000), shares, st.integers(1, 20_000),
-        st.sampled_from([DEADLINE, CFS]))
-    def test_never_more_than_the_promise(self, runtime_us, share, held_us,
-                                         backend):
-        promise = reservation.Reservation(runtime_us, 20_000)
+        st.integers(100, 20_000),
+        shares,
+        st.integers(1, 20_000),
+        st.sampled_from([DEADLINE, CFS]),
+    )
+    def test_never_more_than_the_promise(
+        self, runtime_us, share, held_us, backend
+    ):
+        reserved = reservation.Reservation(runtime_us, 20_000)
         found = charging.guest_runtime_us(
-            promise, backend, 1, share, held_us, 4_000)
+            reserved, backend, 1, share, held_us, 4_000
+        )
         self.assertLessEqual(found, runtime_us)
         self.assertGreaterEqual(found, 1)

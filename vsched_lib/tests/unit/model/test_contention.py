@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import hypothesis
 from hypothesis import strategies as st
@@ -20,29 +10,38 @@ SECOND_NS = 1_000_000_000
 THRESHOLDS = contention.Thresholds()
 
 USES = st.builds(
-    contention.VcpuUse, st.integers(0, SECOND_NS),
-    st.integers(0, SECOND_NS), st.integers(0, 1000))
+    contention.VcpuUse,
+    st.integers(0, SECOND_NS),
+    st.integers(0, SECOND_NS),
+    st.integers(0, 1000),
+)
 
 
 def window(*shares, samples=3, yields=None):
     """A full window of vCPUs that (run, wait) such parts of the time."""
     found = contention.Window(samples)
     for _ in range(samples):
-        found.add(SECOND_NS, {
-            index: contention.VcpuUse(
-                int(run * SECOND_NS), int(wait * SECOND_NS), 100, yields)
-            for index, (run, wait) in enumerate(shares)})
+        found.add(
+            SECOND_NS,
+            {
+                index: contention.VcpuUse(
+                    int(run * SECOND_NS), int(wait * SECOND_NS), 100, yields
+                )
+                for index, (run, wait) in enumerate(shares)
+            },
+        )
     return found
 
 
 class WindowTestCase(base.BaseTestCase):
-
     def test_work_is_per_second(self):
         self.assertEqual(
             contention.Work(1.0, 0.5, 40.0),
-            window((0.5, 0.25), (0.5, 0.25), yields=20).work())
-        self.assertEqual(contention.Work(0.0, 0.0),
-                         contention.Window(3).work())
+            window((0.5, 0.25), (0.5, 0.25), yields=20).work(),
+        )
+        self.assertEqual(
+            contention.Work(0.0, 0.0), contention.Window(3).work()
+        )
 
     def test_other_vcpus_begin_anew(self):
         found = window((0.5, 0.5), (0.5, 0.5))
@@ -56,8 +55,11 @@ class WindowTestCase(base.BaseTestCase):
         found.add(0, {0: contention.VcpuUse(1, 1)})
         self.assertFalse(found.full)
 
-    @hypothesis.given(st.lists(
-        st.fixed_dictionaries({0: USES, 1: USES}), min_size=1, max_size=8))
+    @hypothesis.given(
+        st.lists(
+            st.fixed_dictionaries({0: USES, 1: USES}), min_size=1, max_size=8
+        )
+    )
     def test_only_the_last_samples_count(self, samples):
         found, last = contention.Window(3), contention.Window(3)
         for uses in samples:
@@ -68,32 +70,47 @@ class WindowTestCase(base.BaseTestCase):
 
 
 class RuleTestCase(base.BaseTestCase):
-
     def test_more_than_half(self):
         waiting, running = (0.4, 0.6), (1.0, 0.0)
         for shares, expected in (
-                ([waiting] * 4, True),
-                ([waiting] * 3 + [running], True),
-                ([waiting] * 2 + [running] * 2, False),
-                ([running] * 4, False),
-                ([waiting], False)):
-            self.assertEqual(expected, contention.contended(
-                window(*shares), THRESHOLDS), shares)
+            ([waiting] * 4, True),
+            ([waiting] * 3 + [running], True),
+            ([waiting] * 2 + [running] * 2, False),
+            ([running] * 4, False),
+            ([waiting], False),
+        ):
+            self.assertEqual(
+                expected,
+                contention.contended(window(*shares), THRESHOLDS),
+                shares,
+            )
 
     def test_idle_vcpus_are_not_contended(self):
-        self.assertEqual(frozenset({0}), contention.contended_vcpus(
-            window((0.3, 0.6), (0.01, 0.05)), THRESHOLDS))
+        self.assertEqual(
+            frozenset({0}),
+            contention.contended_vcpus(
+                window((0.3, 0.6), (0.01, 0.05)), THRESHOLDS
+            ),
+        )
 
     def test_yields_count_by_themselves(self):
-        self.assertTrue(contention.contended(
-            window((0.9, 0.0), (0.9, 0.0), yields=1001), THRESHOLDS))
-        self.assertFalse(contention.contended(
-            window((0.9, 0.0), (0.9, 0.0), yields=1000), THRESHOLDS))
+        self.assertTrue(
+            contention.contended(
+                window((0.9, 0.0), (0.9, 0.0), yields=1001), THRESHOLDS
+            )
+        )
+        self.assertFalse(
+            contention.contended(
+                window((0.9, 0.0), (0.9, 0.0), yields=1000), THRESHOLDS
+            )
+        )
 
     def test_a_window_that_is_not_full_says_nothing(self):
         found = contention.Window(3)
-        found.add(SECOND_NS, {index: contention.VcpuUse(
-            1, SECOND_NS) for index in range(2)})
+        found.add(
+            SECOND_NS,
+            {index: contention.VcpuUse(1, SECOND_NS) for index in range(2)},
+        )
         self.assertFalse(contention.contended(found, THRESHOLDS))
 
     def test_overcommitted(self):

@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What a host can promise."""
+"""What a host can reserved."""
 
 from fractions import Fraction
 
@@ -39,8 +29,11 @@ class CapacityTestCase(base.BaseTestCase):
         self.assertEqual(Fraction(3, 2), capacity.bound)
 
     def test_invalid(self):
-        for arguments in ((0, Fraction(1)), (1, Fraction(-1, 10)),
-                          (1, Fraction(1), -1)):
+        for arguments in (
+            (0, Fraction(1)),
+            (1, Fraction(-1, 10)),
+            (1, Fraction(1), -1),
+        ):
             self.assertRaises(ValueError, host.Capacity, *arguments)
 
     @hypothesis.given(strategies.capacities())
@@ -49,5 +42,6 @@ class CapacityTestCase(base.BaseTestCase):
         self.assertLessEqual(capacity.capacity_mcpu, exact)
         self.assertLess(exact - capacity.capacity_mcpu, 1)
         self.assertLessEqual(
-            capacity.per_cpu_bound * capacity.cpus, capacity.bound)
+            capacity.per_cpu_bound * capacity.cpus, capacity.bound
+        )
         self.assertLessEqual(capacity.per_cpu_bound, 1)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """How good hosts are."""
 
@@ -31,20 +21,28 @@ class TestScore(base.BaseTestCase):
         self.assertEqual(0.0, score.headroom(need, 0, 0))
 
     def test_errors(self):
-        self.assertEqual([None, -500.0, 0.0], [
-            score.allocation_error(fit.Need(error_ppm=error_ppm))
-            for error_ppm in (None, -500, 500)])
+        self.assertEqual(
+            [None, -500.0, 0.0],
+            [
+                score.allocation_error(fit.Need(error_ppm=error_ppm))
+                for error_ppm in (None, -500, 500)
+            ],
+        )
 
     def test_overhead(self):
-        self.assertEqual([None, -50.0], [
-            score.io_overhead(fit.Need(overhead_mcpu=overhead_mcpu))
-            for overhead_mcpu in (None, 50)])
+        self.assertEqual(
+            [None, -50.0],
+            [
+                score.io_overhead(fit.Need(overhead_mcpu=overhead_mcpu))
+                for overhead_mcpu in (None, 50)
+            ],
+        )
 
     def test_what_is_not_known_is_neither_good_nor_bad(self):
         self.assertEqual([2.0, 4.0, 3.0], score.neutral([2.0, 4.0, None]))
         self.assertEqual([0.0, 0.0], score.neutral([None, None]))
 
-    @given(st.lists(st.integers(-10**9, 10**9).map(float)))
+    @given(st.lists(st.integers(-(10**9), 10**9).map(float)))
     def test_normal(self, values):
         found = score.normal(values)
         self.assertEqual(len(values), len(found))
@@ -52,7 +50,10 @@ class TestScore(base.BaseTestCase):
             self.assertEqual((0.0, 1.0), (min(found), max(found)))
             self.assertEqual(
                 sorted(range(len(values)), key=values.__getitem__),
-                sorted(range(len(found)), key=lambda one: (
-                    found[one], values[one])))
+                sorted(
+                    range(len(found)),
+                    key=lambda one: (found[one], values[one]),
+                ),
+            )
         else:
             self.assertEqual({0.0} if values else set(), set(found))

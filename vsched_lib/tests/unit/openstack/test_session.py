@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 from oslo_config import cfg
@@ -18,7 +8,6 @@ from vsched_lib.openstack import session
 
 
 class TestSession(base.BaseTestCase):
-
     def make(self, text):
         path = self.create_tempfiles([('nova', text)])[0]
         conf = cfg.ConfigOpts()
@@ -30,12 +19,15 @@ class TestSession(base.BaseTestCase):
         conf = self.make('')
         self.assertFalse(session.configured(conf, 'placement'))
         problem = self.assertRaises(
-            session.Unavailable, session.connect, conf, 'placement')
+            session.Unavailable, session.connect, conf, 'placement'
+        )
         self.assertIn('[placement] auth_type is not set', str(problem))
 
     def test_without_keystone(self):
-        conf = self.make('[placement]\nauth_type = admin_token\n'
-                         'endpoint = http://127.0.0.1:1/\ntoken = admin\n')
+        conf = self.make(
+            '[placement]\nauth_type = admin_token\n'
+            'endpoint = http://127.0.0.1:1/\ntoken = admin\n'
+        )
         self.assertTrue(session.configured(conf, 'placement'))
         found = session.connect(conf, 'placement')
         self.assertEqual('placement', found.service_type)
@@ -47,7 +39,8 @@ class TestSession(base.BaseTestCase):
             'auth_url = http://127.0.0.1:1/\nusername = vsched\n'
             'password = x\nuser_domain_name = Default\n'
             'project_name = service\nproject_domain_name = Default\n'
-            'region_name = RegionOne\n')
+            'region_name = RegionOne\n'
+        )
         found = session.connect(conf, 'placement')
         self.assertEqual('RegionOne', found.region_name)
         self.assertEqual(session.TIMEOUT_S, conf.placement.timeout)
@@ -55,5 +48,6 @@ class TestSession(base.BaseTestCase):
     def test_a_plugin_nobody_has(self):
         conf = self.make('[placement]\nauth_type = magic\n')
         problem = self.assertRaises(
-            session.Unavailable, session.connect, conf, 'placement')
+            session.Unavailable, session.connect, conf, 'placement'
+        )
         self.assertIn('magic', str(problem))

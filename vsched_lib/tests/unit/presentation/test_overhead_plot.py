@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The picture of an overhead profile."""
 
@@ -21,12 +11,18 @@ from vsched_lib.tests import overhead_profiles
 class OverheadPlotTestCase(base.BaseTestCase):
     def draw(self, form='svg', **changes):
         return error_plots.render_overhead(
-            overhead_profiles.profile(**changes), form, host='node1')
+            overhead_profiles.profile(**changes), form, host='node1'
+        )
 
     def test_experiments_and_axes_are_named(self):
         text = self.draw().decode()
-        for word in ('node1', 'net-rx', 'net-tx', 'measured, % of a CPU',
-                     'explains 97.0 %'):
+        for word in (
+            'node1',
+            'net-rx',
+            'net-tx',
+            'measured, % of a CPU',
+            'explains 97.0 %',
+        ):
             self.assertIn(word, text)
         self.assertNotIn('poor fit', text)
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Real Nova in this process: API, conductor, scheduler, fake computes.
 
@@ -29,7 +19,7 @@ from keystoneauth1 import adapter
 from keystoneauth1 import noauth
 from keystoneauth1 import session as sessions
 
-from vsched_agent.placement import desired
+from vsched_agent.placement import inventory
 from vsched_agent.placement import sync
 from vsched_lib.contract import placement as names
 from vsched_lib.openstack import compute
@@ -54,8 +44,7 @@ else:
 
         # Libraries of other tests in this process may have imported
         # eventlet, which Nova forbids itself. Nobody uses it.
-        with mock.patch.object(monkey_patch, 'poison_eventlet',
-                               autospec=True):
+        with mock.patch.object(monkey_patch, 'poison_eventlet', autospec=True):
             # Before all others of Nova's tests.
             from nova.tests import functional  # noqa: F401
 
@@ -73,19 +62,26 @@ class Cloud(Frame):
 
     compute_driver = 'fake.MediumFakeDriver'
     microversion = '2.90'
+    #: Of who uses our client of Nova.
+    roles = 'reader,member,admin'
 
     def setUp(self) -> None:
         if MISSING is not None:
             requirements.require(self, 'nova', MISSING)
-        self.flags(api_paste_config=os.path.join(
-            sys.prefix, 'etc', 'nova', 'api-paste.ini'), group='wsgi')
+        self.flags(
+            api_paste_config=os.path.join(
+                sys.prefix, 'etc', 'nova', 'api-paste.ini'
+            ),
+            group='wsgi',
+        )
         # The frame's lock on the choice of a cell's database has readers
         # queue behind writers that wait. A thread that writes to the
         # database reads that choice: were it to wait for a writer that
         # waits for a reader that waits for the database, all would wait for
         # ever.
-        patch = mock.patch.object(frame.ReaderWriterLock,
-                                  'has_pending_writers', False)
+        patch = mock.patch.object(
+            frame.ReaderWriterLock, 'has_pending_writers', False
+        )
         patch.start()
         self.addCleanup(patch.stop)
         # They end after the frame's capture of logs has.
@@ -95,6 +91,10 @@ class Cloud(Frame):
         # A boot that finds no host is to fail, not to be tried for long.
         self.flags(max_attempts=8, group='scheduler')
         super().setUp()
+        # As Nova is delivered: the frame's own policies let nearly everybody
+        # do nearly everything.
+        self.flags(enforce_new_defaults=True, group='oslo_policy')
+        self.useFixture(frame.RealPolicyFixture())
         self._flavors = 0
         self.computes: dict[str, ty.Any] = {}
 
@@ -102,22 +102,40 @@ class Cloud(Frame):
 
     @property
     def nova(self) -> compute.Compute:
-        """Our client of Nova."""
-        return compute.Compute(adapter.Adapter(
+        """Our client of Nova, whose user has :attr:`roles`."""
+        return compute.Compute(self.nova_adapter)
+
+    @property
+    def nova_adapter(self) -> adapter.Adapter:
+        """What requests of that user go through."""
+        # The frame goes by the user's name.
+        admin = 'admin' in self.roles.split(',')
+        user = 'admin' if admin else 'vsched'
+        return adapter.Adapter(
             sessions.Session(
-                auth=noauth.NoAuth(), additional_headers={
-                    'X-Auth-User': 'admin', 'X-User-Id': 'admin',
-                    'X-Auth-Project-Id': self.api.project_id,
-                    'X-Roles': 'reader,member,admin'}),
-            endpoint_override=self.api_fixture.base_url))
+                auth=noauth.NoAuth(),
+                additional_headers={
+                    'X-Auth-User': user,
+                    'X-User-Id': user,
+                    'X-Auth-Project-Id': self.api.project_id
+                    if admin
+                    else '0123456789abcdef0123456789abcdef',
+                    'X-Roles': self.roles,
+                },
+            ),
+            endpoint_override=self.api_fixture.base_url,
+        )
 
     @property
     def claims(self) -> placement.Placement:
         """Our client of the placement that Nova uses."""
         # Nova's frame takes catalogues away, so no plugin is asked.
-        return placement.Placement(adapter.Adapter(
-            sessions.Session(additional_headers={'X-Auth-Token': 'admin'}),
-            endpoint_override=self.placement_url))
+        return placement.Placement(
+            adapter.Adapter(
+                sessions.Session(additional_headers={'X-Auth-Token': 'admin'}),
+                endpoint_override=self.placement_url,
+            )
+        )
 
     @property
     def placement_url(self) -> str:
@@ -134,20 +152,27 @@ class Cloud(Frame):
         """Have every compute tell placement what it has."""
         for one in self.computes.values():
             one.manager.update_available_resource(
-                nova_context.get_admin_context())
+                nova_context.get_admin_context()
+            )
 
-    def host(self, name: str, capacity_mcpu: int,
-                **more: ty.Any) -> str:
+    def host(self, name: str, capacity_mcpu: int, **more: ty.Any) -> str:
         """Start a compute, and do as its agent does; our provider's UUID."""
         self.start_compute(name)
         return self.offer(name, capacity_mcpu, **more)
 
     def offer(self, name: str, capacity_mcpu: int, **more: ty.Any) -> str:
         """What a compute's agent does; our provider's UUID."""
-        return sync.sync(self.claims, desired.Desired(
-            name, capacity_mcpu, **{
-                'traits': desired.traits(['deadline'], frozenset()),
-                **more})).uuid
+        return sync.sync(
+            self.claims,
+            inventory.Desired(
+                name,
+                capacity_mcpu,
+                **{
+                    'traits': inventory.traits(['deadline'], frozenset()),
+                    **more,
+                },
+            ),
+        ).uuid
 
     def claimed(self, uuid: str) -> dict[str, int]:
         """What instances claim of a provider."""
@@ -159,23 +184,41 @@ class Cloud(Frame):
         """A flavor with these keys, just as they are; its name."""
         self._flavors += 1
         name = 'vsched-%d' % self._flavors
-        self.api.post_flavor({'flavor': {
-            'id': name, 'name': name, 'vcpus': vcpus, 'ram': 64,
-            'disk': 0}})
+        self.api.post_flavor(
+            {
+                'flavor': {
+                    'id': name,
+                    'name': name,
+                    'vcpus': vcpus,
+                    'ram': 64,
+                    'disk': 0,
+                }
+            }
+        )
         if specs:
             self.api.post_extra_spec(name, {'extra_specs': specs})
         return name
 
     def found(self, name: str) -> compute.Flavor:
         """What Nova says of a flavor."""
-        return next(one for one in self.nova.flavors()
-                    if one.name == name)
+        return next(one for one in self.nova.flavors() if one.name == name)
 
     def boot(self, flavor: str, **more: ty.Any) -> dict[str, ty.Any]:
         """Ask for a server; it's being built afterwards."""
-        return ty.cast(dict[str, ty.Any], self.api.post_server({'server': {
-            'name': 'server', 'flavorRef': flavor, 'networks': 'none',
-            'imageRef': '155d900f-4e14-4e4c-a73d-069cbf4541e6', **more}}))
+        return ty.cast(
+            dict[str, ty.Any],
+            self.api.post_server(
+                {
+                    'server': {
+                        'name': 'server',
+                        'flavorRef': flavor,
+                        'networks': 'none',
+                        'imageRef': '155d900f-4e14-4e4c-a73d-069cbf4541e6',
+                        **more,
+                    }
+                }
+            ),
+        )
 
     def settled(self, server: dict[str, ty.Any]) -> dict[str, ty.Any]:
         """The server once it's active, or in error."""
@@ -190,5 +233,6 @@ class Cloud(Frame):
 
     def all_settled(self) -> list[dict[str, ty.Any]]:
         """Every server there is, once nothing happens to it any more."""
-        return [self.settled(one)
-                for one in self.api.get_servers(detail=False)]
+        return [
+            self.settled(one) for one in self.api.get_servers(detail=False)
+        ]

@@ -1,19 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``vsched-manage audit`` on a real Nova and placement."""
 
 import contextlib
 import io
+import time
 from unittest import mock
 import uuid as uuids
 
@@ -29,61 +20,126 @@ from vsched_standalone.tests.functional.nova import test_claims
 
 
 class TestAudit(test_claims.Claiming):
-
     def setUp(self):
         super().setUp()
         url = databases.SQLite.make(self)
-        self.file = openstack_services.write_options(self, {
-            'database': {'connection': url}})
+        self.file, self.impatient = (
+            openstack_services.write_options(
+                self,
+                {
+                    'database': {'connection': url},
+                    'api': {'host_down_after_s': down_after_s},
+                },
+            )
+            for down_after_s in (300, 1)
+        )
         self.database = db.Database(databases.configuration(url))
         self.addCleanup(self.database.dispose)
         self.batch = 0
         self.with_nova = True
         for name, fake in (
-                ('client', lambda conf: self.claims),
-                ('_nova', lambda conf: self.nova
-                 if self.with_nova else None)):
-            patch = mock.patch.object(audit_command, name, autospec=True,
-                                      side_effect=fake)
+            ('client', lambda conf: self.claims),
+            ('_nova', lambda conf: self.nova if self.with_nova else None),
+        ):
+            patch = mock.patch.object(
+                audit_command, name, autospec=True, side_effect=fake
+            )
             patch.start()
             self.addCleanup(patch.stop)
         self.own = self.host('node1', 1900)
 
-    def report(self, *running, held_us=6_000, state='applied'):
-        """The agent of node1 tells of these, at 6 ms every 20 ms."""
-        self.batch += 1
-        reports.store(self.database, messages.Report(
-            'node1', self.batch, float(self.batch),
-            host_info=messages.HostInfo(
-                '1', '6', 'b', 'qemu', 2, 4000, 1900, 300, 0,
-                placement=names.PlacementInfo(
-                    names.PlacementState.SYNCED, '', self.own, 1900,
-                    300)),
-            instances=tuple(messages.InstanceInfo(one, 'vm', 1)
-                            for one in running),
-            reservations=tuple(messages.ReservationReport(
-                one, messages.Source.METADATA, messages.State(state), 1,
-                1.0, runtime_us=6_000, period_us=20_000, mode='capped',
-                enforced_backend='deadline' if held_us else None,
-                enforced_runtime_us=held_us, enforced_period_us=20_000)
-                for one in running)), float(self.batch))
+    def report(self, *running, held_us=6_000, state='applied', bare=()):
+        """The agent of node1 tells of these, at 6 ms every 20 ms.
 
-    def audit(self, *words):
+        :param bare: likewise, but without any reservation.
+        """
+        self.batch += 1
+        reports.store(
+            self.database,
+            messages.Report(
+                'node1',
+                self.batch,
+                float(self.batch),
+                host_info=messages.HostInfo(
+                    '1',
+                    '6',
+                    'b',
+                    'qemu',
+                    2,
+                    4000,
+                    1900,
+                    300,
+                    0,
+                    placement=names.PlacementInfo(
+                        names.PlacementState.SYNCED, '', self.own, 1900, 300
+                    ),
+                ),
+                instances=tuple(
+                    messages.InstanceInfo(one, 'vm', 1)
+                    for one in (*running, *bare)
+                ),
+                reservations=tuple(
+                    messages.ReservationReport(
+                        one,
+                        messages.Source.METADATA,
+                        messages.State(state),
+                        1,
+                        1.0,
+                        runtime_us=6_000,
+                        period_us=20_000,
+                        mode='capped',
+                        enforced_backend='deadline' if held_us else None,
+                        enforced_runtime_us=held_us,
+                        enforced_period_us=20_000,
+                    )
+                    for one in running
+                ),
+            ),
+            time.time(),
+        )
+
+    def audit(self, *words, file=None):
         out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), \
-                contextlib.redirect_stderr(err):
-            status = manage.main(['--config-file', self.file, 'audit',
-                                  *words])
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = manage.main(
+                ['--config-file', file or self.file, 'audit', *words]
+            )
         return status, out.getvalue(), err.getvalue()
+
+    def audited_until(self, text, **report):
+        """Audit as a host that tells of everything within a second.
+
+        :param report: what its agent keeps telling; it is dead when empty.
+        """
+        give_up = time.monotonic() + 60
+        while True:
+            if report:
+                self.report(
+                    *report.get('running', ()), bare=report.get('bare', ())
+                )
+            status, out, _ = self.audit(file=self.impatient)
+            if text in out or time.monotonic() > give_up:
+                self.assertEqual(1, status)
+                self.assertIn(text, out)
+                return out
+            time.sleep(0.2)
 
     def leftover(self):
         """A claim of nobody; its consumer."""
         consumer = str(uuids.uuid4())
-        self.placement.put('/allocations/' + consumer, {
-            'allocations': {self.own: {
-                'resources': {names.RESOURCE_CLASS: 100}}},
-            'project_id': 'p', 'user_id': 'u', 'consumer_generation': None,
-            'consumer_type': 'INSTANCE'}, version='1.38')
+        self.placement.put(
+            '/allocations/' + consumer,
+            {
+                'allocations': {
+                    self.own: {'resources': {names.RESOURCE_CLASS: 100}}
+                },
+                'project_id': 'p',
+                'user_id': 'u',
+                'consumer_generation': None,
+                'consumer_type': 'INSTANCE',
+            },
+            version='1.38',
+        )
         self.assertIn(consumer, self.claimed(self.own))
         return consumer
 
@@ -95,10 +151,73 @@ class TestAudit(test_claims.Claiming):
         self.report(server, held_us=6_600)
         self.assertEqual(0, self.audit('node1')[0])
 
+    def test_an_agent_that_tells_of_what_nova_has_elsewhere(self):
+        invented = str(uuids.uuid4())
+        self.report(invented)
+        status, out, _ = self.audit()
+        self.assertEqual(1, status)
+        self.assertIn(
+            'node1: foreign: %s its agent tells that 300 mcpu' % invented, out
+        )
+        self.report()
+        self.assertNotIn('foreign', self.audit()[1])
+
+    def test_a_dead_agent(self):
+        """A server that was booted there is held by nobody."""
+        self.report()
+        server = self.active(self.promising(6_000))['id']
+        # Nova has only just finished: the agent has time to tell of it.
+        self.assertEqual((0, '', ''), self.audit())
+        self.audited_until('not_reporting')
+        out = self.audited_until(
+            'node1: not_enforced: %s ACTIVE in Nova, '
+            'claims 300 mcpu, and its agent does not '
+            'tell of it' % server
+        )
+        self.assertRegex(
+            out,
+            'node1: not_reporting: its agent last '
+            'reported [0-9]+ s ago, more than 1 s',
+        )
+
+    def test_a_live_agent_that_does_not_tell(self):
+        flavor = self.flavor(**{'vsched:cpu_runtime_us': '6000'})
+        for kind in (self.promising(6_000), flavor):
+            server = self.active(kind)['id']
+            for told in ({'bare': [server]}, {'running': []}):
+                out = self.audited_until(
+                    'not_enforced: %s ACTIVE in Nova' % server, **told
+                )
+                self.assertNotIn('not_reporting', out)
+            self._delete_server({'id': server})
+
+    def test_servers_that_promise_nothing(self):
+        server = self.active(self.flavor())['id']
+        time.sleep(1.5)
+        self.report(bare=[server])
+        self.assertEqual((0, '', ''), self.audit(file=self.impatient))
+
+    def test_a_user_that_does_not_see_all_servers(self):
+        """A server of others must not look like one that is gone."""
+        server = self.active(self.promising(6_000))['id']
+        self.report()
+        for roles in ('service', 'reader,member', 'manager,member,reader'):
+            self.roles = roles
+            status, out, err = self.audit('--fix')
+            self.assertEqual((2, ''), (status, out))
+            self.assertIn('servers:detail:get_all_tenants', err)
+        self.assertEqual({server: 300}, self.claimed(self.own))
+
     def test_a_stopped_server_keeps_its_claim(self):
         server = self.active(self.promising(6_000))
+        self.api.post_server_action(server['id'], {'os-stop': None})
+        self._wait_for_state_change(server, 'SHUTOFF')
         self.report()
         self.assertEqual((0, '', ''), self.audit('--fix'))
+        # However long ago it was stopped: it is not to be in force.
+        time.sleep(1.5)
+        self.report()
+        self.assertEqual((0, '', ''), self.audit(file=self.impatient))
         self.assertEqual({server['id']: 300}, self.claimed(self.own))
         self.with_nova = False
         status, out, _ = self.audit()
@@ -124,9 +243,14 @@ class TestAudit(test_claims.Claiming):
         self.report(server)
         consumer = self.leftover()
         status, out, _ = self.audit()
-        self.assertEqual((1, 'node1: leftover: %s claims 100 mcpu, and Nova '
-                          'knows no such server\n' % consumer),
-                         (status, out))
+        self.assertEqual(
+            (
+                1,
+                'node1: leftover: %s claims 100 mcpu, and Nova '
+                'knows no such server\n' % consumer,
+            ),
+            (status, out),
+        )
         status, out, _ = self.audit('--fix')
         self.assertEqual(0, status)
         self.assertIn('taken away', out)
@@ -146,16 +270,27 @@ class TestAudit(test_claims.Claiming):
         server = self.active(self.promising(6_000))['id']
         self.report(server, held_us=None, state='refused')
         status, out, _ = self.audit()
-        self.assertEqual((1, 'node1: not_held: %s promised 300 mcpu, the '
-                          'kernel holds 0 (refused)\n' % server),
-                         (status, out))
+        self.assertEqual(
+            (
+                1,
+                'node1: not_held: %s promised 300 mcpu, the '
+                'kernel holds 0 (refused)\n' % server,
+            ),
+            (status, out),
+        )
 
     def test_a_claim_of_another_size(self):
         server = self.active(self.promising(8_000))['id']
         self.report(server)
         status, out, _ = self.audit()
-        self.assertEqual((1, 'node1: claim_differs: %s claims 400 mcpu, '
-                          'promised 300\n' % server), (status, out))
+        self.assertEqual(
+            (
+                1,
+                'node1: claim_differs: %s claims 400 mcpu, '
+                'promised 300\n' % server,
+            ),
+            (status, out),
+        )
 
     def test_a_host_nobody_knows(self):
         status, _, err = self.audit('node9')

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The backends of this host, in order of preference."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import threading
+import time
+import types
+import typing as ty
+
+from oslo_config import cfg
+
+from vsched_agent.enforcement import base
+from vsched_agent.enforcement import budget_expiry
+from vsched_agent.enforcement import cfs
+from vsched_agent.enforcement import deadline
+from vsched_agent.enforcement import reclaim
+from vsched_lib.model import reservation
+
+
+def budget_check_us(conf: cfg.ConfigOpts | None) -> int:
+    """Return the longest delay of a budget expiry check; 0 disables them.
+
+    :param conf: options with the group ``enforcement``; None for the
+        defaults.
+    """
+    if conf is None or reservation.Backend.DEADLINE not in (
+        conf.enforcement.backends
+    ):
+        return 0
+    return int(conf.enforcement.budget_check_us)
+
+
+def use_idle_time(conf: cfg.ConfigOpts | None) -> bool:
+    """Return whether work-conserving threads get idle CPU time.
+
+    :param conf: options with the group ``enforcement``; None for the
+        defaults.
+    """
+    return (
+        conf is not None
+        and bool(conf.enforcement.use_idle_time)
+        and (reservation.Backend.DEADLINE in conf.enforcement.backends)
+    )
+
+
+def reserve_mcpu(conf: cfg.ConfigOpts) -> int:
+    """Return the milli-CPU that enforcement itself reserves.
+
+    :param conf: options with the group ``enforcement``.
+    """
+    return (
+        budget_expiry.BudgetChecks(budget_check_us(conf)).reserve_mcpu
+        + reclaim.IdleTime(use_idle_time(conf)).reserve_mcpu
+    )
+
+
+def _deadline(conf: cfg.ConfigOpts | None) -> base.Backend:
+    return deadline.DeadlineBackend(
+        checks=budget_expiry.BudgetChecks(budget_check_us(conf)),
+        idle=reclaim.IdleTime(use_idle_time(conf)),
+    )
+
+
+_MADE_BY: Mapping[
+    reservation.Backend, Callable[[cfg.ConfigOpts | None], base.Backend]
+] = {
+    reservation.Backend.DEADLINE: _deadline,
+    reservation.Backend.CFS: lambda conf: cfs.CfsBackend(),
+}
+
+#: Only an operator changes what a host supports.
+_SUPPORT_AGE_S = 60.0
+
+
+class Ladder:
+    """The backends that this host may use. Thread-safe.
+
+    :param conf: options with the group ``enforcement``; None for the
+        defaults.
+    :param backends: use these instead, in this order.
+    :param clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts | None = None,
+        backends: Iterable[base.Backend] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if backends is None:
+            names: ty.Iterable[str] = (
+                _MADE_BY if conf is None else conf.enforcement.backends
+            )
+            backends = [
+                _MADE_BY[reservation.Backend(name)](conf) for name in names
+            ]
+        self.backends: Mapping[reservation.Backend, base.Backend] = (
+            types.MappingProxyType(
+                {backend.name: backend for backend in backends}
+            )
+        )
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._found: dict[reservation.Backend, tuple[float, base.Support]] = {}
+
+    def support(self, name: reservation.Backend) -> base.Support:
+        """Return whether the host can use a backend; cached for a minute.
+
+        :param name: any backend, also one that is not enabled here.
+        """
+        backend = self.backends.get(name)
+        if backend is None:
+            return base.Support(
+                False, ('backend %s is not enabled on this host' % name,)
+            )
+        with self._lock:
+            age, found = self._found.get(name, (0.0, None))
+            now = self._clock()
+            if found is None or now - age >= _SUPPORT_AGE_S:
+                found = backend.supports()
+                self._found[name] = (now, found)
+            return found
+
+    def check_status(self) -> budget_expiry.CheckStatus:
+        """Return the state of the budget expiry checks."""
+        backend = self.backends.get(reservation.Backend.DEADLINE)
+        return (
+            backend.check_status
+            if isinstance(backend, deadline.DeadlineBackend)
+            else budget_expiry.CheckStatus()
+        )

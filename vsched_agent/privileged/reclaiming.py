@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Idle CPU time for work-conserving threads, without taking others' time.
+
+SCHED_FLAG_RECLAIM lets a deadline thread use all bandwidth that no deadline
+thread reserved (GRUB). Ordinary threads have lower priority than the class, so
+the flag takes their time too. It is therefore set only while CPUs are idle. A
+sample is the number of runnable threads of the host (proc_loadavg(5), fourth
+field): exact at the moment it is read, unlike idle times, which are as coarse
+as a tick on some kernels, and without throttled deadline threads, which
+pressure stall information counts as waiting.
+
+The sampling thread is under SCHED_DEADLINE itself: threads that reclaim may
+occupy every CPU, and an ordinary thread would wait for them.
+"""
+
+from collections.abc import Iterable
+import contextlib
+import os
+import random
+import threading
+import time
+import typing as ty
+
+from vsched_agent.privileged import entering
+from vsched_agent.privileged import leaving
+from vsched_agent.privileged import syscalls
+from vsched_agent.privileged import threads
+
+#: Seconds between two samples while the flag is set, and after a sample that
+#: found an ordinary thread waiting.
+INTERVAL_S = 0.01
+CONFIRM_S = 0.002
+#: Seconds between two samples while the flag is not set.
+OFF_INTERVAL_S = 0.02
+#: Consecutive samples with a waiting ordinary thread that clear the flag.
+CONFIRMATIONS = 3
+#: The flag is set after CPUs were idle for this long, in seconds.
+QUIET_S = 0.3
+#: Part of the time in which ordinary threads may be found waiting, and the
+#: largest credit and debt of that time, in seconds.
+ALLOWED_PART = 0.01
+CREDIT_S = 0.02
+DEBT_S = 0.007
+#: The flag is cleared when the agent has not called for this long, in seconds.
+LEASE_S = 10.0
+#: The reservation of the sampling thread: 20 mcpu.
+RUNTIME_NS = 200_000
+PERIOD_NS = 10_000_000
+RESERVE_MCPU = 1000 * RUNTIME_NS // PERIOD_NS
+#: Name of the sampling thread, as in /proc/PID/task/TID/comm.
+COMM = 'vsched-reclaim'
+
+#: Samples take at most this part of a CPU.
+_COST_PART = 0.02
+_CPUS_AGE_S = 1.0
+#: How long a sampler without threads stays, in seconds.
+_LINGER_S = 0.2
+
+
+class Sample(ty.NamedTuple):
+    """The host's runnable threads at one moment.
+
+    :param cpus: CPUs online.
+    :param runnable: all threads that run or wait for a CPU, without the
+        sampling thread and throttled ones.
+    :param wanting: watched threads that are runnable, throttled ones included.
+    :param running: those of them that are in ``runnable``.
+    """
+
+    cpus: int
+    runnable: int
+    wanting: int
+    running: int
+
+    @property
+    def saturated(self) -> bool:
+        """Whether watched threads and all others need more CPUs than exist.
+
+        False while there are no others.
+        """
+        others = self.runnable - self.running
+        return others > 0 and others + max(1, self.wanting) > self.cpus
+
+
+class Policy:
+    """Decides from samples whether the flag is set.
+
+    :param now_s: the steady clock.
+    """
+
+    def __init__(self, now_s: float) -> None:
+        self.on = False
+        self._last_s = now_s
+        self._credit_s = CREDIT_S
+        self._clear_s = 0.0
+        self._found = 0
+        self._unpaid_s = 0.0
+
+    def take(self, sample: Sample, now_s: float) -> bool:
+        """Account for one sample.
+
+        :returns: whether the flag is to be set now.
+        """
+        passed_s = max(0.0, now_s - self._last_s)
+        self._last_s = now_s
+        self._credit_s = min(
+            CREDIT_S, self._credit_s + ALLOWED_PART * passed_s
+        )
+        if self.on:
+            self._sample_on(sample, passed_s)
+        else:
+            self._sample_off(sample, passed_s)
+        return self.on
+
+    def clear(self) -> None:
+        """Clear the flag; it is set after a quiet time at the earliest."""
+        self.on = False
+        self._clear_s = 0.0
+        self._found = 0
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds until the next sample."""
+        if not self.on:
+            return OFF_INTERVAL_S
+        return CONFIRM_S if self._found else INTERVAL_S
+
+    def _sample_on(self, sample: Sample, passed_s: float) -> None:
+        if not sample.saturated:
+            self._found = 0
+            return
+        # Most waits are short. A first sample counts as a short one, and as
+        # all the time since the last sample if it is confirmed.
+        self._found += 1
+        paid_s = min(passed_s, CONFIRM_S)
+        if self._found == 1:
+            self._unpaid_s = passed_s - paid_s
+        if sample.wanting:
+            self._credit_s -= paid_s
+        if self._found >= CONFIRMATIONS:
+            if sample.wanting:
+                self._credit_s -= self._unpaid_s
+            self.clear()
+        elif self._credit_s <= 0:
+            self.clear()
+        self._credit_s = max(self._credit_s, -DEBT_S)
+
+    def _sample_off(self, sample: Sample, passed_s: float) -> None:
+        passed_s = min(passed_s, 2 * OFF_INTERVAL_S)
+        if sample.saturated:
+            self._clear_s = max(0.0, self._clear_s - 5 * passed_s)
+            return
+        self._clear_s += passed_s
+        if self._clear_s >= QUIET_S and self._credit_s > 0:
+            self.on = True
+
+
+class Setter(ty.Protocol):
+    """Changes the flags of a thread that is under SCHED_DEADLINE."""
+
+    def __call__(self, request: entering.Request, flags: int) -> bool:
+        """Set a thread's flags and nothing else.
+
+        :returns: False when its other parameters differ.
+        :raises OSError: with the kernel's errno.
+        """
+
+
+class _Watched(ty.NamedTuple):
+    request: entering.Request
+    view: threads.View
+
+
+class Governor:
+    """Samples the host and sets or clears the flag on its threads.
+
+    Its own thread runs while there are threads to watch.
+
+    :param setter: changes a thread's flags.
+    """
+
+    def __init__(self, setter: Setter) -> None:
+        self._setter = setter
+        #: Serializes starting and stopping the thread.
+        self._lifecycle_lock = threading.Lock()
+        #: Held while threads are sampled or changed.
+        self._lock = threading.Lock()
+        self._watched: dict[int, _Watched] = {}
+        self._refused: dict[int, int] = {}
+        self._policy = Policy(time.monotonic())
+        self._renewed_s = 0.0
+        self._switches = 0
+        self._thread: threading.Thread | None = None
+        self._sampling = False
+        self._end = threading.Event()
+
+    def watch(self, requests: Iterable[entering.Request]) -> None:
+        """Let threads use idle CPU time from now on.
+
+        :param requests: their parameters; the flag is ignored.
+        :raises OSError: EBUSY when the kernel has no bandwidth for the
+            sampling thread; no thread gets the flag then.
+        """
+        with self._lifecycle_lock:
+            with self._lock:
+                self._renewed_s = time.monotonic()
+                for request in requests:
+                    self._drop(request.tid)
+                    self._refused.pop(request.tid, None)
+                    try:
+                        view = threads.View(request.tid)
+                    except ProcessLookupError:
+                        continue
+                    self._watched[request.tid] = _Watched(request, view)
+                    self._set(request.tid, self._policy.on)
+                wanted = bool(self._watched) and not self._sampling
+            if wanted:
+                self._start()
+
+    def forget(self, tids: Iterable[int]) -> list[entering.Request]:
+        """Clear the flag of threads and stop watching them.
+
+        :returns: those that were watched.
+        """
+        found = []
+        with self._lock:
+            for tid in tids:
+                self._refused.pop(tid, None)
+                if tid in self._watched:
+                    found.append(self._watched[tid].request)
+                    self._set(tid, False)
+                    self._drop(tid)
+        return found
+
+    def stop(self) -> None:
+        """Clear all flags; the sampling thread has ended on return."""
+        with self._lifecycle_lock:
+            self.forget(list(self._watched))
+            self._stop()
+
+    def flags(self, tid: int) -> int:
+        """Return the flag that the governor set on a thread, or 0."""
+        with self._lock:
+            return (
+                syscalls.FLAG_RECLAIM
+                if (self._policy.on and tid in self._watched)
+                else 0
+            )
+
+    def renew(self) -> dict[str, ty.Any]:
+        """Renew the agent's lease; see :data:`LEASE_S`.
+
+        :returns: ``on``, ``watched`` threads, whether the thread is
+            ``sampling``, ``switches`` so far, and by
+            thread the errno of those that ``refused`` the flag.
+        """
+        with self._lock:
+            self._renewed_s = time.monotonic()
+            return {
+                'on': self._policy.on,
+                'watched': len(self._watched),
+                'sampling': self._sampling,
+                'switches': self._switches,
+                'refused': dict(self._refused),
+            }
+
+    def _drop(self, tid: int) -> None:
+        one = self._watched.pop(tid, None)
+        if one is not None:
+            one.view.close()
+
+    def _set(self, tid: int, on: bool) -> None:
+        request = self._watched[tid].request
+        try:
+            if not self._setter(request, syscalls.FLAG_RECLAIM if on else 0):
+                # Something else has changed it.
+                self._drop(tid)
+        except ProcessLookupError:
+            self._drop(tid)
+        except OSError as failure:
+            # EPERM: the kernel refuses changes of a pinned thread.
+            self._refused[tid] = failure.errno or 0
+            self._drop(tid)
+
+    def _set_all(self, on: bool) -> None:
+        self._switches += 1
+        for tid in list(self._watched):
+            self._set(tid, on)
+
+    def _start(self) -> None:
+        self._stop()
+        self._end.clear()
+        entered: list[OSError] = []
+        ready = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, args=(entered, ready), name=COMM, daemon=True
+        )
+        self._sampling = True
+        self._thread.start()
+        ready.wait()
+        if entered:
+            self.forget(list(self._watched))
+            raise entered[0]
+
+    def _stop(self) -> None:
+        self._end.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self, failed: list[OSError], ready: threading.Event) -> None:
+        tid = threading.get_native_id()
+        before = syscalls.get_attr(tid)
+        try:
+            _enter(tid)
+        except OSError as failure:
+            self._sampling = False
+            failed.append(failure)
+            return
+        finally:
+            ready.set()
+        try:
+            self._sample()
+        finally:
+            with self._lock:
+                self._policy.clear()
+                self._set_all(False)
+            self._sampling = False
+            leaving.leave([leaving.Request(tid, before)])
+
+    def _sample(self) -> None:
+        counter = _Runnable()
+        with contextlib.closing(counter):
+            pause_s, idle_since_s = INTERVAL_S, time.monotonic()
+            # Random, to avoid synchronizing with other periodic threads.
+            while not self._end.wait(pause_s * random.uniform(0.8, 1.2)):
+                began_s = time.thread_time()
+                with self._lock:
+                    now_s = time.monotonic()
+                    self._decide(counter, now_s)
+                    pause_s = self._policy.interval_s
+                    if self._watched:
+                        idle_since_s = now_s
+                    elif now_s - idle_since_s > _LINGER_S:
+                        self._sampling = False
+                        return
+                pause_s = max(
+                    pause_s, (time.thread_time() - began_s) / _COST_PART
+                )
+
+    def _decide(self, counter: '_Runnable', now_s: float) -> None:
+        before = self._policy.on
+        if now_s - self._renewed_s > LEASE_S:
+            self._policy.clear()
+        else:
+            # Count first: threads that become runnable later are new.
+            cpus, runnable = counter.read(now_s)
+            self._policy.take(
+                Sample(cpus, runnable, *self._states(exact=not before)), now_s
+            )
+        if self._policy.on != before:
+            self._set_all(self._policy.on)
+
+    def _states(self, exact: bool) -> tuple[int, int]:
+        # Count runnable threads, and those that are not throttled. With the
+        # flag set hardly any is throttled, and checking costs as much again.
+        wanting = running = 0
+        for tid, (_, view) in list(self._watched.items()):
+            try:
+                if view.state() != threads.RUNNABLE:
+                    continue
+                wanting += 1
+                left_ns = view.left_ns() if exact else 1
+            except OSError:
+                self._drop(tid)
+                continue
+            if left_ns is not None and left_ns > 0:
+                running += 1
+        return wanting, running
+
+
+class _Runnable:
+    """Counts the runnable threads of the host."""
+
+    def __init__(self) -> None:
+        self._file = os.open('/proc/loadavg', os.O_RDONLY | os.O_CLOEXEC)
+        self._cpus = 0
+        self._asked_s = 0.0
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def read(self, now_s: float) -> tuple[int, int]:
+        """Return the CPUs online and the other runnable threads."""
+        if not self._cpus or now_s - self._asked_s > _CPUS_AGE_S:
+            self._cpus = os.sysconf('SC_NPROCESSORS_ONLN')
+            self._asked_s = now_s
+        fields = os.pread(self._file, 128, 0).split()
+        return self._cpus, int(fields[3].partition(b'/')[0]) - 1
+
+
+def _enter(tid: int) -> None:
+    entering.enter_self(
+        entering.Request(tid, RUNTIME_NS, PERIOD_NS, syscalls.FLAG_RECLAIM),
+        COMM,
+    )

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Looks at the probes' CPU clocks, again and again."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import threading
+import time
+import typing as ty
+
+from vsched_agent.profiling.error import clocks
+from vsched_agent.profiling.error import sched_account
+
+
+class Window(ty.NamedTuple):
+    """What a thread got in a while.
+
+    :param length_ns: how long it really was.
+    :param got_ns: CPU time.
+    """
+
+    length_ns: int
+    got_ns: int
+
+
+#: An account that is this old at most, in nanoseconds, against what was got:
+#: a scale is no better than that.
+_STALE_NS = 10_000_000
+_SCALED_FROM = 100
+
+
+def windows(
+    watched: clocks.Clocks,
+    tids: Sequence[int],
+    count: int,
+    window_s: float,
+    tick_us: int,
+    stopping: threading.Event,
+    on_window: Callable[[int], None] = lambda number: None,
+) -> list[list[Window]]:
+    """Look at several threads at once.
+
+    A look that comes late makes its window longer and the next one shorter;
+    neither is an error, because what was promised is reckoned for the same
+    time.
+
+    A thread got what the scheduler charged it from look to look
+    (:mod:`vsched_agent.profiling.error.sched_account`).
+
+    Of one that always runs when it is looked at the clock says that. It
+    counts switches and time stolen from this host as well, which the
+    scheduler does not charge. So over all windows together such a thread got
+    what the scheduler says, and the clock says in which of them; and in no
+    window is it further from what the scheduler says than a tick, by which
+    that is late.
+
+    :param watched: their clocks.
+    :param tids: the threads.
+    :param count: how many windows.
+    :param window_s: how long each.
+    :param tick_us: by how much what the scheduler says is late.
+    :param stopping: ends it early when set.
+    :param on_window: told the number of windows so far.
+    :returns: by thread its windows; fewer when it was ended.
+    """
+    account = clocks.Ticking()
+    watched.watch(tids)
+    try:
+        charged = account.look(tids)
+        found: list[list[Window]] = [[] for _ in tids]
+        exact: list[list[Window | None]] = [[] for _ in tids]
+        settled = sched_account.Settling(watched, account, stopping)
+        last, told = watched.look(tids), account.look(tids)
+        had = settled.charged_ns(tids, last)
+        start_s = time.monotonic()
+        for number in range(1, count + 1):
+            if stopping.wait(
+                max(0.0, start_s + number * window_s - time.monotonic())
+            ):
+                break
+            now, says = watched.look(tids), account.look(tids)
+            has = settled.charged_ns(tids, now)
+            for mine, before, after, early, late in zip(
+                found, last, now, told, says, strict=True
+            ):
+                mine.append(
+                    between(before, after, early, late, tick_us * 1000)
+                )
+            for known, before, after, earlier_ns, later_ns in zip(
+                exact, last, now, had, has, strict=True
+            ):
+                known.append(
+                    None
+                    if earlier_ns is None or later_ns is None
+                    else Window(
+                        after.at_ns - before.at_ns, later_ns - earlier_ns
+                    )
+                )
+            last, told, had = now, says, has
+            on_window(number)
+        return [
+            [
+                one or other
+                for one, other in zip(
+                    known, _scaled(mine, before, after), strict=True
+                )
+            ]
+            for known, mine, before, after in zip(
+                exact, found, charged, account.look(tids), strict=True
+            )
+        ]
+    finally:
+        watched.leave(tids)
+
+
+def between(
+    before: clocks.Look,
+    after: clocks.Look,
+    told: clocks.Look,
+    says: clocks.Look,
+    tick_ns: int,
+) -> Window:
+    """What a thread got between two looks at its clock.
+
+    :param before, after: the looks at the clock.
+    :param told, says: at the scheduler's account, at about these times.
+    :param tick_ns: by how much an account is late at the most.
+    """
+    length_ns, got_ns = (
+        after.at_ns - before.at_ns,
+        (after.ran_ns - before.ran_ns),
+    )
+    # Both by their own time, of which the looks themselves take some.
+    charged_ns = round(
+        (says.ran_ns - told.ran_ns) * length_ns / (says.at_ns - told.at_ns)
+    )
+    return Window(
+        length_ns, min(max(got_ns, charged_ns - tick_ns), charged_ns + tick_ns)
+    )
+
+
+def _scaled(
+    found: list[Window], before: clocks.Look, after: clocks.Look
+) -> list[Window]:
+    # Both by their own time: on a busy host the account is looked at some
+    # time before the first window and after the last.
+    return scaled(
+        found,
+        (after.ran_ns - before.ran_ns)
+        / (after.at_ns - before.at_ns)
+        * sum(window.length_ns for window in found),
+        sum(window.got_ns for window in found),
+    )
+
+
+def scaled(
+    found: list[Window], charged_ns: float, counted_ns: float
+) -> list[Window]:
+    """Have windows add up to what the scheduler charged.
+
+    :param charged_ns: CPU time by the scheduler, as old as a tick.
+    :param counted_ns: in the same while, by the clock of the windows.
+    :returns: the windows themselves when it is too little to tell.
+    """
+    if counted_ns < _SCALED_FROM * _STALE_NS:
+        return found
+    return [
+        Window(
+            window.length_ns, round(window.got_ns * charged_ns / counted_ns)
+        )
+        for window in found
+    ]

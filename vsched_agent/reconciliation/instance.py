@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Applies one instance's desired reservation and reports the result."""
+
+from collections.abc import Callable
+import dataclasses
+
+from vsched_agent.hypervisor import base
+from vsched_agent.reconciliation import interfaces
+from vsched_agent.reporting import report_builder
+from vsched_agent.reservations import desired as desires
+from vsched_agent.reservations import enforcer as enforcers
+from vsched_agent.reservations import io_charging
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
+
+State = messages.State
+
+
+class InstanceReconciler:
+    """Applies the desired reservation of one instance at a time.
+
+    Not thread-safe: the reconciler's thread is its only caller.
+
+    :param enforcer: applies reservations.
+    :param charging: charges instances for the host's work on their I/O.
+    :param balloons: knows each instance's online vCPUs.
+    :param reports: receives the results.
+    :param costs: knows the prices of I/O; None without prices.
+    :param on_room: called when an instance has released capacity.
+    """
+
+    def __init__(
+        self,
+        enforcer: enforcers.Enforcer,
+        charging: io_charging.Charging,
+        balloons: interfaces.Balloons,
+        reports: report_builder.ReportBuilder,
+        costs: interfaces.Costs | None,
+        on_room: Callable[[], None],
+    ) -> None:
+        self._enforcer = enforcer
+        self._charging = charging
+        self._balloons = balloons
+        self._reports = reports
+        self._costs = costs
+        self._on_room = on_room
+        self._reported_unpriced: dict[str, str] = {}
+
+    def forget(self, uuid: str) -> None:
+        """Forget an instance that no longer runs."""
+        self._reported_unpriced.pop(uuid, None)
+
+    def reconcile(self, domain: base.Domain, desired: desires.Desired) -> bool:
+        """Apply an instance's desired reservation as far as possible.
+
+        :returns: False when its threads had ended: try again later.
+        """
+        shaped, reserved = self._balloons.of(domain, desired.reserved)
+        state, cause = State.APPLIED, desired.problem
+        if desired.problem is None:
+            charged = self._charging.set_mode(domain, desired.io_charging)
+        if desired.problem is not None:
+            state = State.REFUSED
+        elif reserved is None:
+            if self._enforcer.release(domain):
+                self._on_room()
+            elif domain.uuid not in self._reports.reported_instances:
+                self._balloons.settled(domain.uuid, None)
+                return True
+            state = State.RELEASED
+        else:
+            before = self._enforcer.holding(domain.uuid)
+            try:
+                cause = self._enforcer.hold(
+                    shaped, reserved, desired.ask, charged
+                )
+            except errors.Refused as refusal:
+                cause = refusal
+                state = (
+                    State.PENDING
+                    if refusal.code == errors.Code.THREADS_GONE
+                    else State.REFUSED
+                )
+            else:
+                if cause is not None:
+                    state = State.DEGRADED
+            self._report_unpriced(domain, desired)
+            held = self._enforcer.holding(domain.uuid)
+            if before is not None and (
+                held is None or held.bandwidth < before.bandwidth
+            ):
+                self._on_room()
+        self._reports.reservation(
+            domain, desired, self._enforcer.holding(domain.uuid), state, cause
+        )
+        self._balloons.settled(
+            domain.uuid, None if state is State.DEGRADED else cause
+        )
+        return state is not State.PENDING
+
+    def _report_unpriced(
+        self, domain: base.Domain, desired: desires.Desired
+    ) -> None:
+        if (
+            self._costs is None
+            or desired.ask.charged is None
+            or not any(dataclasses.astuple(desired.ask.rates))
+        ):
+            return
+        why = self._costs.problem()
+        if why is not None and self._reported_unpriced.get(domain.uuid) != why:
+            self._reported_unpriced[domain.uuid] = why
+            self._reports.event(
+                errors.Code.IO_UNPRICED,
+                messages.Severity.INFO,
+                '%s: %s' % (domain.name, why),
+                domain.uuid,
+            )

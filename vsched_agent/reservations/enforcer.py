@@ -1,0 +1,511 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Enforces reservations: admits, applies, attests, repairs, restores."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+from fractions import Fraction
+import math
+import typing as ty
+
+from oslo_log import log as logging
+
+from vsched_agent.enforcement import affinity
+from vsched_agent.enforcement import base
+from vsched_agent.hypervisor import base as hypervisor
+from vsched_agent.reservations import admission as host_admission
+from vsched_agent.reservations import applied
+from vsched_agent.reservations import capacity_ledger
+from vsched_agent.reservations import io_threads
+from vsched_agent.reservations import limits
+from vsched_agent.reservations import thread_release
+from vsched_agent.state import store as journals
+from vsched_lib.contract import errors
+from vsched_lib.model import admission
+from vsched_lib.model import fit
+from vsched_lib.model import reservation
+
+LOG = logging.getLogger(__name__)
+
+_NO_MORE = fit.Ask(0)
+
+
+class Enforcer:
+    """The reservations in force on this host.
+
+    Not thread-safe: the reconciler's thread is its only caller.
+
+    :param backends: by name, in order of preference.
+    :param support: whether a backend works on this host.
+    :param capacity: of the host.
+    :param journal: keeps the prior state of whatever is changed.
+    :param test: the admission test for the host's reservations.
+    :param degrade: whether a reservation that names no backend falls back
+        to a weaker one when it is refused.
+    :param tick_us: the host's scheduler tick.
+    :param measurements: of the host's errors and its prices of I/O.
+    :param pinning: unpins threads that an agent has confined; None leaves
+        them confined.
+    """
+
+    def __init__(
+        self,
+        backends: Mapping[reservation.Backend, base.Backend],
+        support: ty.Callable[[reservation.Backend], base.Support],
+        capacity: limits.Capacities,
+        journal: journals.Journal,
+        test: admission.Test = admission.Test.BANDWIDTH,
+        degrade: bool = False,
+        tick_us: int = 0,
+        measurements: limits.Measurements | None = None,
+        pinning: affinity.Affinity | None = None,
+    ) -> None:
+        self._backends = backends
+        self.capacity = capacity
+        self._journal = journal
+        self._degrade = degrade
+        self._pinning = pinning
+        self._admission = host_admission.AdmissionChecker(
+            backends,
+            support,
+            capacity,
+            measurements or limits.NoMeasurements(),
+            tick_us,
+        )
+        self._holdings: dict[str, applied.Holding] = {}
+        #: Enforces the reservations of instances' I/O threads.
+        self.io = io_threads.IoThreads(
+            backends.get(reservation.Backend.DEADLINE), journal
+        )
+        self._thread_release = thread_release.ThreadRelease(backends, journal)
+        self._ledger = capacity_ledger.CapacityLedger(
+            capacity, test, self._holdings, self.io
+        )
+
+    def holding(self, uuid: str) -> applied.Holding | None:
+        """Return what is in force for an instance."""
+        return self._holdings.get(uuid)
+
+    def claims(self, without: str | None = None) -> list[admission.Claim]:
+        """Return every claim on the host's real-time capacity."""
+        return self._ledger.claims(without)
+
+    def admitted_mcpu(self) -> int:
+        """Return the sum of all claims, rounded up."""
+        return math.ceil(reservation.MCPU_PER_CPU * self._ledger.claimed())
+
+    def held_mcpu(self) -> dict[str, int]:
+        """Return the sum of the claims of each instance, rounded up."""
+        return self._ledger.by_instance_mcpu()
+
+    def reserved_cpus(self) -> dict[str, Fraction]:
+        """Return the CPUs reserved for each instance, without margins."""
+        return {
+            uuid: (held.asked or held.reserved).bandwidth(len(held.targets))
+            for uuid, held in self._holdings.items()
+        }
+
+    def holdings(self) -> Iterable[tuple[str, applied.Holding]]:
+        """Return everything that is in force, by instance."""
+        return self._holdings.items()
+
+    def take_over(self, domain: hypervisor.Domain, damaged: bool) -> bool:
+        """Record reservations in the kernel that the journal does not know.
+
+        For an agent that has lost its journal. Only an agent puts QEMU
+        threads under SCHED_DEADLINE. If there was a journal, an agent also
+        set each quota that the definition does not set, and each
+        confinement to fewer CPUs. The prior state of such threads is
+        unknown: releasing them gives them the kernel's defaults, or what
+        the definition sets. Confined threads are unpinned at once.
+
+        :param damaged: whether there was a journal.
+        :returns: whether there was anything to record.
+        """
+        found = self.io.take_over(domain)
+        targets = applied.targets_of(domain)
+        if damaged and self._pinning is not None:
+            unpinned = [one for one in targets if one.pinned_cpus is None]
+            found = bool(self._pinning.release(unpinned)) or found
+        for name, backend in self._backends.items():
+            if name not in reservation.GUARANTEES and not damaged:
+                continue
+            known = self._journal.priors(domain.uuid, name)
+            unknown = [
+                one
+                for one in targets
+                if one.tid not in known or known[one.tid].pid != domain.pid
+            ]
+            priors = {
+                tid: _defaults(name, domain)
+                for tid, held in (
+                    backend.read(unknown) if unknown else {}
+                ).items()
+                if held is not None
+                and (held.runtime_us, held.period_us)
+                != (
+                    domain.vcpu_quota
+                    if name is reservation.Backend.CFS
+                    else None
+                )
+            }
+            if priors:
+                self._journal.remember(domain.uuid, name, domain.pid, priors)
+                found = True
+        return found
+
+    def adopt(self, domain: hypervisor.Domain, io_on_top: bool = True) -> bool:
+        """Take over what an earlier agent left in force.
+
+        Nothing is applied. Until it is compared with the desired
+        reservation it counts as claimed, and is attested.
+
+        :param io_on_top: see :class:`applied.IoHolding`.
+        :returns: whether there was anything to adopt.
+        """
+        self.io.adopt(domain, io_on_top)
+        adopted = self._adopt_vcpus(domain)
+        self._ledger.update(domain.uuid)
+        return adopted
+
+    def _adopt_vcpus(self, domain: hypervisor.Domain) -> bool:
+        for name, backend in self._backends.items():
+            priors = self._journal.priors(domain.uuid, name)
+            mine = [
+                target
+                for target in applied.targets_of(domain)
+                if target.tid in priors
+                and priors[target.tid].pid == domain.pid
+            ]
+            held = backend.read(mine) if mine else {}
+            known = {enforced for enforced in held.values() if enforced}
+            try:
+                # Threads that differ do not form one reservation.
+                (enforced,) = known
+                reserved = reservation.Reservation(*applied.figures(enforced))
+            except ValueError:
+                continue
+            self._holdings[domain.uuid] = applied.Holding(
+                name,
+                reserved,
+                domain.pid,
+                tuple(target for target in mine if held.get(target.tid)),
+            )
+            backend.resume(
+                [
+                    (target, reserved)
+                    for target in self._holdings[domain.uuid].targets
+                ]
+            )
+            return True
+        return False
+
+    def hold(
+        self,
+        domain: hypervisor.Domain,
+        reserved: reservation.Reservation,
+        ask: fit.Ask = _NO_MORE,
+        charged: bool = False,
+    ) -> errors.Refused | None:
+        """Put a reservation in force, or leave everything as it was.
+
+        It is checked as the scheduler filters check it
+        (:mod:`vsched_lib.model.fit`), then by what only this host knows.
+
+        :param ask: the request besides the reservation: the bound on
+            errors, the I/O rates and their charging. ``vcpus`` is ignored.
+        :param charged: the instance is charged for the host's work, and
+            its guest has what :meth:`charge` has left it.
+        :returns: None when it is in force as asked; the cause when it is
+            enforced by a weaker backend.
+        :raises errors.Refused: when it is not in force; the instance keeps
+            what it had.
+        """
+        targets = applied.targets_of(domain)
+        current = self._current(domain)
+        cause: errors.Refused | None = None
+        ask = dataclasses.replace(ask, vcpus=len(targets), promise=reserved)
+        host = self._admission.host()
+        for name in self._candidates(reserved):
+            need = fit.need_by(name, ask, reserved, host)
+            try:
+                self._admission.check_errors(name, need, ask)
+                granted = dataclasses.replace(
+                    reserved, runtime_us=need.runtime_us
+                )
+                holding = applied.Holding(
+                    name, granted, domain.pid, targets, reserved
+                )
+                if charged and current is not None:
+                    holding = holding.as_before(current)
+                if current is not None and holding.same_as(current):
+                    # A new price or less capacity does not revoke it.
+                    self._set_holding(domain.uuid, holding)
+                    return cause
+                self._admission.check(name, need, ask)
+                self._apply(domain, holding, need)
+            except errors.Refused as refusal:
+                cause = cause or refusal
+                continue
+            self._set_holding(domain.uuid, holding)
+            # After the new backend, so that the guarantee has no gap.
+            self._release_other_backends(domain, name)
+            return cause
+        raise cause or errors.Refused(
+            'no backend of this host guarantees CPU time; a reservation may '
+            'name one of: %s' % (', '.join(self._backends) or 'none'),
+            errors.Code.BACKEND_UNAVAILABLE,
+        )
+
+    def charge(
+        self, uuid: str, io: applied.IoHolding, runtime_us: int
+    ) -> None:
+        """Apply reservations to an instance's I/O threads and its guest.
+
+        :param io: for the I/O threads. If part of the instance's
+            reservation, it has to be smaller than that.
+        :param runtime_us: for each vCPU. While the host has no spare
+            capacity the vCPUs get no more than the I/O threads leave of
+            the reservation.
+        :raises errors.Refused: when the I/O threads keep what they had.
+        """
+        held = self._holdings[uuid]
+        after = held.lowered(runtime_us)
+        if after.now == held.now and self.io.holding(uuid) == io:
+            return
+        if self._ledger.takes_room(uuid, io):
+            if self.io.holding(uuid) != io:
+                self._admit(
+                    uuid, [held.claim] if held.guaranteed else [], io.claims
+                )
+        else:
+            spare = self._ledger.spare(uuid)
+            if after.surplus(io) > spare:
+                after = after.inside(io, spare)
+        try:
+            self._apply_charge(uuid, after, io)
+        except errors.Refused as refusal:
+            if refusal.code != errors.Code.KERNEL_REFUSED or not (
+                self._ledger.saturated(uuid, after, io)
+            ):
+                raise
+            # Tasks that the ledger does not know use the capacity.
+            self._apply_charge(uuid, held.inside(io), io)
+
+    def _apply_charge(
+        self, uuid: str, after: applied.Holding, io: applied.IoHolding
+    ) -> None:
+        try:
+            if after.now.runtime_us < self._holdings[uuid].now.runtime_us:
+                self._lower(uuid, after)
+                self.io.apply(uuid, io)
+            else:
+                self.io.apply(uuid, io)
+                self._lower(uuid, after)
+        finally:
+            self._ledger.update(uuid)
+
+    def release(self, domain: hypervisor.Domain) -> bool:
+        """Restore what the instance had before vsched changed it.
+
+        :returns: whether there was anything to restore.
+        """
+        io = self.release_io(domain)
+        self._holdings.pop(domain.uuid, None)
+        self._ledger.update(domain.uuid)
+        return self._release_other_backends(domain, None) or io
+
+    def release_io(self, domain: hypervisor.Domain) -> bool:
+        """Restore what the instance's I/O threads had.
+
+        :returns: whether there was anything to restore.
+        """
+        released = self.io.release(domain)
+        self._ledger.update(domain.uuid)
+        return released
+
+    def drop(self, uuid: str) -> None:
+        """Forget an instance whose process has ended."""
+        self.io.drop(uuid)
+        self._holdings.pop(uuid, None)
+        self._ledger.update(uuid)
+        self._journal.forget(uuid)
+
+    def attest(self) -> tuple[list[applied.Drift], set[str]]:
+        """Compare the kernel with every holding and repair what differs.
+
+        :returns: what had drifted (and was repaired or is being dropped),
+            and the instances whose threads have ended.
+        """
+        drifts: list[applied.Drift] = []
+        stale: set[str] = set()
+        for name, backend in self._backends.items():
+            backend.refresh()
+            mine = {
+                uuid: held
+                for uuid, held in self._holdings.items()
+                if held.backend == name
+            }
+            found = backend.read(
+                [target for held in mine.values() for target in held.targets]
+            )
+            for uuid, held in mine.items():
+                if any(target.tid not in found for target in held.targets):
+                    # The next plan applies it to the threads of that time.
+                    del self._holdings[uuid]
+                    stale.add(uuid)
+                    continue
+                wrong = [
+                    target.tid
+                    for target in held.targets
+                    if not applied.same(found[target.tid], held.now)
+                ]
+                if wrong:
+                    drifts.append(
+                        applied.Drift(
+                            uuid,
+                            tuple(wrong),
+                            '; '.join(
+                                'thread %d held %s'
+                                % (tid, applied.describe(found[tid]))
+                                for tid in wrong
+                            ),
+                        )
+                    )
+        for drift in drifts:
+            held = self._holdings[drift.instance_uuid]
+            try:
+                self._backends[held.backend].apply(held.targets, held.now)
+            except errors.Refused as refusal:
+                LOG.warning(
+                    'instance %s: repairing drift failed: %s',
+                    drift.instance_uuid,
+                    refusal.detail,
+                )
+                self._holdings.pop(drift.instance_uuid)
+                self.capacity.invalidate()
+                stale.add(drift.instance_uuid)
+        drifts += self.io.attest()
+        self._ledger.recompute()
+        return drifts, stale
+
+    def _current(self, domain: hypervisor.Domain) -> applied.Holding | None:
+        held = self._holdings.get(domain.uuid)
+        if held is not None and held.pid != domain.pid:
+            # Restarted: everything ended with its old threads.
+            self.drop(domain.uuid)
+            return None
+        return held
+
+    def _candidates(
+        self, reserved: reservation.Reservation
+    ) -> Iterable[reservation.Backend]:
+        if reserved.backend is not None:
+            return (reserved.backend,)
+        return [
+            name
+            for name in self._backends
+            if self._degrade or name in reservation.GUARANTEES
+        ]
+
+    def _apply(
+        self,
+        domain: hypervisor.Domain,
+        holding: applied.Holding,
+        need: fit.Need,
+    ) -> None:
+        name, targets = holding.backend, holding.targets
+        backend = self._backends[name]
+        if not targets:
+            raise errors.Refused(
+                'the instance has no vCPU threads', errors.Code.THREADS_GONE
+            )
+        if name in reservation.GUARANTEES:
+            io = self.io.holding(domain.uuid)
+            kept = io.claims if io is not None and io.on_top else []
+            self._admit(domain.uuid, kept, [holding.claim], need)
+        priors = self._journal.priors(domain.uuid, name)
+        unseen = [target for target in targets if target.tid not in priors]
+        if unseen:
+            self._journal.remember(
+                domain.uuid, name, domain.pid, backend.prior(unseen)
+            )
+        held = self._holdings.get(domain.uuid)
+        left = self._thread_release.release_threads(domain.uuid, held, holding)
+        try:
+            backend.apply(targets, holding.now)
+        except errors.Refused as refusal:
+            if refusal.code == errors.Code.KERNEL_REFUSED:
+                self.capacity.invalidate()
+            if not priors:
+                self._journal.forget(domain.uuid, name)
+            if held is not None and left:
+                self._thread_release.reacquire(domain.uuid, held, left)
+            raise
+
+    def _admit(
+        self,
+        uuid: str,
+        kept: Sequence[admission.Claim],
+        asked: Sequence[admission.Claim],
+        need: fit.Need | None = None,
+    ) -> None:
+        self._ledger.admit(uuid, kept, asked)
+        if need is not None:
+            self._ledger.check_io_headroom(uuid, need)
+        # Reclaim what others have beyond their reservations, if needed.
+        for other in self._ledger.reclaimable(uuid, [*kept, *asked]):
+            io = self.io.holding(other)
+            if io is not None:
+                self._lower(other, self._holdings[other].inside(io))
+
+    def _lower(self, uuid: str, after: applied.Holding) -> None:
+        held = self._holdings[uuid]
+        if after.now != held.now:
+            self._backends[held.backend].apply(held.targets, after.now)
+        self._set_holding(uuid, after)
+
+    def _set_holding(self, uuid: str, holding: applied.Holding) -> None:
+        self._holdings[uuid] = holding
+        self._ledger.update(uuid)
+
+    def _release_other_backends(
+        self, domain: hypervisor.Domain, keep: reservation.Backend | None
+    ) -> bool:
+        targets = applied.targets_of(domain)
+        left = False
+        for name, backend in self._backends.items():
+            if name == keep:
+                continue
+            priors = self._journal.priors(domain.uuid, name)
+            if priors:
+                # Threads of vCPUs that were taken offline among them.
+                others = [
+                    base.Target(0, tid)
+                    for tid in sorted(
+                        priors.keys() - {target.tid for target in targets}
+                    )
+                ]
+                backend.restore(
+                    [*targets, *others],
+                    {
+                        tid: prior.found
+                        for tid, prior in priors.items()
+                        if prior.pid == domain.pid
+                    },
+                )
+                self._journal.forget(domain.uuid, name)
+                left = True
+        return left
+
+
+def _defaults(
+    name: reservation.Backend, domain: hypervisor.Domain
+) -> base.Prior:
+    """Return the prior state to assume for a thread without a record."""
+    if name is not reservation.Backend.CFS or domain.vcpu_quota is None:
+        return {}
+    quota_us, period_us = domain.vcpu_quota
+    return {'quota_us': quota_us, 'period_us': period_us}

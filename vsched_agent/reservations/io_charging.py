@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Charges instances for the host's work on their I/O.
+
+Once per pass the CPU time of an instance's I/O threads determines their
+reservations and, where the instance is charged, what is left to its guest.
+The arithmetic is in :mod:`vsched_lib.model.charging`; the enforcer applies
+the result to the threads.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import time
+import typing as ty
+
+from oslo_log import log as logging
+
+from vsched_agent.accounting import base as readings
+from vsched_agent.enforcement import base
+from vsched_agent.hypervisor import base as hypervisor
+from vsched_agent import problem_log
+from vsched_agent.reservations import applied
+from vsched_agent.reservations import enforcer as enforcers
+from vsched_lib.contract import errors
+from vsched_lib.contract import extra_specs
+from vsched_lib.contract import messages
+from vsched_lib.model import charging
+from vsched_lib.model import reservation
+
+LOG = logging.getLogger(__name__)
+
+Mode = extra_specs.IoCharging
+
+#: Roles of threads that serve I/O. Others of a process are short-lived.
+SERVING = frozenset(
+    (readings.Role.EMULATOR, readings.Role.IOTHREAD, readings.Role.VHOST)
+)
+#: Time until a refused reservation is tried again, in seconds.
+RETRY_S = 10.0
+#: Figures that change all the time are reported at most once in this time,
+#: in seconds, and when they have changed by more than the second one.
+REPORT_INTERVAL_S = 10.0
+_REPORT_DELTA_MCPU = 10
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of the same names."""
+
+    policy: charging.IoPolicy = dataclasses.field(
+        default_factory=charging.IoPolicy
+    )
+    period_us: int = 20_000
+    tick_us: int = 0
+    enabled: bool = True
+
+
+class IoChange(ty.NamedTuple):
+    """A change of an instance's I/O threads that is to be reported.
+
+    :param io: their present state; None when they are not managed.
+    :param refusal: why they lack their reservations, if they do.
+    :param eventful: whether to report an event as well.
+    """
+
+    uuid: str
+    io: messages.IoReport | None
+    refusal: errors.Refused | None = None
+    eventful: bool = False
+
+
+@dataclasses.dataclass(slots=True)
+class _Account:
+    """The charging state of one instance.
+
+    :param retry_s: until when a refused reservation is not tried again.
+    :param reported: what was last reported, and when.
+    """
+
+    pid: int
+    ledger: charging.Ledger = dataclasses.field(
+        default_factory=charging.Ledger
+    )
+    needs: dict[int, charging.IoNeed] = dataclasses.field(default_factory=dict)
+    refusal: errors.Refused | None = None
+    retry_s: float = 0.0
+    reported: messages.IoReport | None = None
+    reported_s: float = 0.0
+    reported_refusal: str | None = None
+
+
+class Charging:
+    """Sizes I/O threads' reservations and charges instances.
+
+    Not thread-safe: the reconciler's thread is its only caller.
+
+    :param enforcer: applies reservations.
+    """
+
+    def __init__(
+        self, settings: Settings, enforcer: enforcers.Enforcer
+    ) -> None:
+        self._settings = settings
+        self._enforcer = enforcer
+        self._problems = problem_log.ProblemLog(LOG)
+        self._modes: dict[str, Mode] = {}
+        self._accounts: dict[str, _Account] = {}
+        # Of instances whose threads were released since the last pass.
+        self._released: list[IoChange] = []
+
+    def set_mode(self, domain: hypervisor.Domain, mode: Mode) -> bool:
+        """Set an instance's mode; NONE releases its I/O threads at once.
+
+        :returns: whether the instance is charged.
+        """
+        if not self._settings.enabled or mode is Mode.NONE:
+            self._modes.pop(domain.uuid, None)
+            self._stop(domain)
+            self._released.append(IoChange(domain.uuid, None))
+            return False
+        self._modes[domain.uuid] = mode
+        return mode is Mode.CHARGE
+
+    def forget(self, uuid: str) -> None:
+        """Forget an instance that no longer runs."""
+        self._modes.pop(uuid, None)
+        self._accounts.pop(uuid, None)
+
+    def adjust(
+        self,
+        domains: Iterable[hypervisor.Domain],
+        samples: Iterable[messages.UsageSample],
+        threads: Mapping[str, readings.Reading],
+    ) -> list[IoChange]:
+        """Run one pass.
+
+        :param domains: every running instance.
+        :param samples: what instances used since the last pass.
+        :param threads: their threads' CPU time since then, by instance.
+        :returns: the changes to report.
+        """
+        changes, self._released = self._released, []
+        if (
+            not self._modes
+            and not self._accounts
+            and (not self._enforcer.io.holdings())
+        ):
+            return changes
+        used = {sample.instance_uuid: sample for sample in samples}
+        for domain in domains:
+            uuid = domain.uuid
+            mode, held = self._modes.get(uuid), self._enforcer.holding(uuid)
+            try:
+                if mode is None or held is None:
+                    change = self._stop(domain)
+                elif uuid in used and uuid in threads:
+                    change = self._adjust(
+                        domain, mode, held, used[uuid], threads[uuid]
+                    )
+                else:
+                    continue
+            except Exception as error:
+                # A failure must not affect the other instances.
+                self._problems.failed(
+                    uuid, error, '%s: charging for I/O failed', domain.name
+                )
+                continue
+            if change is not None:
+                changes.append(change)
+        return changes
+
+    def _stop(self, domain: hypervisor.Domain) -> IoChange | None:
+        account = self._accounts.pop(domain.uuid, None)
+        held = self._enforcer.io.holding(domain.uuid)
+        if held is not None:
+            self._enforcer.release_io(domain)
+        if account is None and held is None:
+            return None
+        return IoChange(domain.uuid, None)
+
+    def _adjust(
+        self,
+        domain: hypervisor.Domain,
+        mode: Mode,
+        held: applied.Holding,
+        used: messages.UsageSample,
+        reading: readings.Reading,
+    ) -> IoChange | None:
+        account = self._accounts.get(domain.uuid)
+        if account is None or account.pid != domain.pid:
+            account = self._accounts[domain.uuid] = _Account(domain.pid)
+        current = self._enforcer.io.holding(domain.uuid)
+        charged = mode is Mode.CHARGE
+        desired = applied.IoHolding(
+            domain.pid,
+            self._reservations(account, held, current, reading, charged),
+            not charged,
+        )
+        left_us = held.reserved.runtime_us
+        if charged:
+            left_us = self._left_us(account, held, used)
+        now_s = time.monotonic()
+        if account.retry_s <= now_s:
+            account.refusal = self._charge(domain.uuid, held, desired, left_us)
+            if account.refusal is not None:
+                account.retry_s = now_s + RETRY_S
+        if account.refusal is not None:
+            # The guest is charged nevertheless.
+            self._charge(
+                domain.uuid,
+                held,
+                current or applied.IoHolding(domain.pid, (), not charged),
+                left_us,
+            )
+        return self._change(domain.uuid, account, mode, now_s)
+
+    def _reservations(
+        self,
+        account: _Account,
+        held: applied.Holding,
+        current: applied.IoHolding | None,
+        reading: readings.Reading,
+        charged: bool,
+    ) -> tuple[base.Assignment, ...]:
+        uses = sorted(use for use in reading.threads if use.role in SERVING)
+        for tid in account.needs.keys() - {use.tid for use in uses}:
+            del account.needs[tid]
+        period_us = min(held.reserved.period_us, self._settings.period_us)
+        before = {
+            use.tid: current.of(use.tid) if current else None for use in uses
+        }
+        shares, unchanged = {}, set()
+        for use in uses:
+            need = account.needs.setdefault(
+                use.tid, charging.IoNeed(self._settings.policy)
+            )
+            had = before[use.tid]
+            share = float(had.utilisation) if had else 0.0
+            need.observe(
+                use.run_ns / 1000,
+                use.wait_ns / 1000,
+                reading.interval_ns / 1000,
+                share,
+            )
+            shares[use.tid] = need.share(share)
+            if (
+                had
+                and had.period_us == period_us
+                and (shares[use.tid] == share)
+            ):
+                unchanged.add(use.tid)
+        if charged and held.guaranteed:
+            bounded = charging.within(
+                shares, float(held.bandwidth) * (1 - charging.GUEST_FLOOR)
+            )
+            unchanged -= {tid for tid in shares if bounded[tid] != shares[tid]}
+            shares = bounded
+        reservations = []
+        for index, use in enumerate(uses):
+            reserved = before[use.tid]
+            if (
+                reserved is None
+                or use.tid not in unchanged
+                or (reserved.mode is not held.reserved.mode)
+            ):
+                reserved = reservation.Reservation(
+                    charging.io_runtime_us(
+                        shares[use.tid], period_us, self._settings.tick_us
+                    ),
+                    period_us,
+                    held.reserved.mode,
+                )
+            reservations.append((base.Target(index, use.tid), reserved))
+        return tuple(reservations)
+
+    def _left_us(
+        self,
+        account: _Account,
+        held: applied.Holding,
+        used: messages.UsageSample,
+    ) -> int:
+        reserved_cpus, ledger = float(held.bandwidth), account.ledger
+        ledger.observe(
+            used.guest_us,
+            used.direct_us + used.shared_us,
+            used.interval_us,
+            reserved_cpus,
+            held.reserved.mode is reservation.Mode.CAPPED,
+        )
+        needs = account.needs.values()
+        coming = (
+            sum(need.last for need in needs)
+            if any(need.starves for need in needs)
+            else 0.0
+        )
+        return charging.guest_runtime_us(
+            held.reserved,
+            held.backend,
+            len(held.targets),
+            ledger.guest_share(reserved_cpus, coming),
+            held.now.runtime_us,
+            self._settings.tick_us,
+        )
+
+    def _charge(
+        self,
+        uuid: str,
+        held: applied.Holding,
+        desired: applied.IoHolding,
+        left_us: int,
+    ) -> errors.Refused | None:
+        if not desired.on_top and held.guaranteed:
+            left = (held.bandwidth - desired.bandwidth) / len(held.targets)
+            period_us = held.reserved.period_us
+            if left * period_us < reservation.least_runtime_us(
+                period_us, self._settings.tick_us
+            ):
+                return errors.Refused(
+                    'of the %d mcpu reserved for the instance its %d I/O '
+                    'threads leave too little to the guest'
+                    % (
+                        held.bandwidth * reservation.MCPU_PER_CPU,
+                        len(desired.reservations),
+                    ),
+                    errors.Code.DOES_NOT_FIT,
+                )
+        try:
+            self._enforcer.charge(uuid, desired, left_us)
+        except errors.Refused as refusal:
+            return refusal
+        return None
+
+    def _change(
+        self, uuid: str, account: _Account, mode: Mode, now_s: float
+    ) -> IoChange | None:
+        refusal = account.refusal
+        if refusal is not None and refusal.code == errors.Code.THREADS_GONE:
+            # Threads may end between reading and applying.
+            account.retry_s, refusal = 0.0, None
+        report = self._report(uuid, account, mode, refusal)
+        before = account.reported
+        if (
+            before is not None
+            and _significant_fields(before) == _significant_fields(report)
+            and (
+                now_s < account.reported_s + REPORT_INTERVAL_S
+                or not _charge_moved(before, report)
+            )
+        ):
+            return None
+        code = str(refusal.code) if refusal else None
+        eventful = code != account.reported_refusal
+        account.reported, account.reported_s = report, now_s
+        account.reported_refusal = code
+        return IoChange(uuid, report, refusal, eventful)
+
+    def _report(
+        self,
+        uuid: str,
+        account: _Account,
+        mode: Mode,
+        refusal: errors.Refused | None,
+    ) -> messages.IoReport:
+        io, held = (
+            self._enforcer.io.holding(uuid),
+            (self._enforcer.holding(uuid)),
+        )
+        reservations = [one for _, one in io.reservations] if io else []
+        return messages.IoReport(
+            charging=str(mode),
+            threads=len(reservations),
+            runtime_us=sum(one.runtime_us for one in reservations),
+            period_us=reservations[0].period_us if reservations else None,
+            guest_runtime_us=held.now.runtime_us if held else None,
+            charged_mcpu=round(
+                account.ledger.overhead * reservation.MCPU_PER_CPU
+            )
+            if mode is Mode.CHARGE
+            else 0,
+            debt_us=round(account.ledger.debt_us),
+            code=str(refusal.code) if refusal else None,
+            detail=refusal.detail if refusal else None,
+        )
+
+
+def _significant_fields(report: messages.IoReport) -> tuple[ty.Any, ...]:
+    return (
+        report.charging,
+        report.threads,
+        report.runtime_us,
+        report.period_us,
+        report.code,
+    )
+
+
+def _charge_moved(before: messages.IoReport, now: messages.IoReport) -> bool:
+    return abs(before.charged_mcpu - now.charged_mcpu) > max(
+        _REPORT_DELTA_MCPU, before.charged_mcpu // 10
+    )

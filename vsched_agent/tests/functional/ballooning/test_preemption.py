@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import os
+import pathlib
+import re
+import time
+
+from oslotest import base
+
+from vsched_agent.ballooning import preemption
+from vsched_agent.profiling.error import hogs
+from vsched_agent.tests.functional import agent_guests
+from vsched_lib.tests import requirements
+
+TURN_US = 500
+_HOGS = 4
+_SWITCHES = re.compile(r'^nonvoluntary_ctxt_switches:\s*([0-9]+)', re.M)
+
+
+def switches(pid):
+    """How often it had to give its CPU away so far."""
+    return int(
+        _SWITCHES.search(
+            pathlib.Path('/proc/%d/status' % pid).read_text()
+        ).group(1)
+    )
+
+
+def realtime_threads():
+    """All threads that ``turns`` could have left."""
+    found = set()
+    for path in pathlib.Path('/proc').glob('[0-9]*/task/*/comm'):
+        try:
+            tid = int(path.parent.name)
+            if os.sched_getscheduler(tid) == os.SCHED_FIFO and (
+                'python' in os.readlink(path.parent / 'exe')
+            ):
+                found.add(tid)
+        except OSError:
+            continue
+    return found
+
+
+class TurnsTest(base.BaseTestCase):
+    """Four threads that burn on one CPU, on this kernel."""
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid():
+            requirements.require(
+                self, 'libvirt', 'only root has a class above the fair one'
+            )
+        cpu = max(os.sched_getaffinity(0))
+        self.hogs = []
+        for _ in range(_HOGS):
+            hog = hogs.Hog()
+            self.addCleanup(hog.close)
+            os.sched_setaffinity(hog.pid, {cpu})
+            self.hogs.append(hog.pid)
+        self.preemption = preemption.ForcedPreemption(TURN_US)
+        self.preemption.prepare()
+
+    def rate(self, seconds=2.0):
+        """Switches between them in a second of CPU time."""
+        before = [switches(pid) for pid in self.hogs]
+        got = agent_guests.measure(self.hogs, seconds)
+        made = sum(switches(pid) for pid in self.hogs) - sum(before)
+        return made / (sum(got.shares) * seconds), got
+
+    def test_turns_are_shorter_and_shares_are_not(self):
+        without, _ = self.rate()
+        with self.preemption.enabled(self.hogs, 60.0):
+            within, got = self.rate()
+        after, _ = self.rate()
+        self.assertGreater(within, 3 * without)
+        self.assertLess(after, 2 * without)
+        mean = sum(got.shares) / _HOGS
+        for share in got.shares:
+            self.assertLess(abs(share - mean), 0.2 * mean)
+        # It passes by, and does not stay.
+        self.assertGreater(sum(got.shares), 0.75 - got.stolen)
+
+    def test_nothing_stays_behind(self):
+        others = realtime_threads()
+        attrs = [os.sched_getscheduler(pid) for pid in self.hogs]
+        with self.preemption.enabled(self.hogs, 60.0):
+            time.sleep(0.1)
+            self.assertEqual(1, len(realtime_threads() - others))
+        give_up_s = time.monotonic() + 10.0
+        while realtime_threads() - others:
+            self.assertLess(time.monotonic(), give_up_s)
+            time.sleep(0.05)
+        self.assertEqual(
+            attrs, [os.sched_getscheduler(pid) for pid in self.hogs]
+        )

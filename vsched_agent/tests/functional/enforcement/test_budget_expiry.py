@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import os
+import signal
+import time
+
+from vsched_agent.enforcement import base as enforcement
+from vsched_agent.enforcement import budget_expiry
+from vsched_agent.enforcement import capacity
+from vsched_agent.enforcement import deadline
+from vsched_agent.host import kernel
+from vsched_agent.privileged.budget_expiry import checking
+from vsched_agent.privileged import sched
+from vsched_agent.privileged import switches
+from vsched_agent.privileged import syscalls
+from vsched_agent.profiling.error import hogs
+from vsched_agent.tests.functional import agent_guests
+from vsched_agent.tests.functional.enforcement import kernel_case
+from vsched_lib.model import reservation
+
+CHECK_US = 500
+PROMISE = reservation.Reservation(1_000, 10_000)
+_ALL_UNITS = 1 << 32
+#: Throttled a thread is off for most of a period; other breaks are shorter.
+_BREAK_NS = 3_000_000
+
+
+class TestBudgets(kernel_case.KernelCase):
+    """A thread that burns under 1 ms in 10 ms, on this kernel."""
+
+    def setUp(self):
+        super().setUp()
+        self.checks = budget_expiry.BudgetChecks(CHECK_US)
+        self.addCleanup(self.checks.close)
+        self.backend = deadline.DeadlineBackend(checks=self.checks)
+        hog = hogs.Hog()
+        self.addCleanup(hog.close)
+        self.target = enforcement.Target(0, hog.pid)
+
+    def burst_ns(self, seconds=2.0):
+        """CPU time from the end of one long break to the next: the median.
+
+        The longest ones are those in which the machine under this one took
+        the CPU.
+        """
+        tid = self.target.tid
+        self.assertEqual({tid: 0}, switches.open_switches([tid]))
+        try:
+            bursts, since_ns, left_ns, burst_ns = [], None, None, 0
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                time.sleep(0.05)
+                (found,) = switches.read_switches([tid])
+                for at_ns, began in found:
+                    if not began:
+                        if since_ns is not None:
+                            burst_ns += at_ns - since_ns
+                        since_ns, left_ns = None, at_ns
+                        continue
+                    if left_ns is not None and at_ns - left_ns > _BREAK_NS:
+                        bursts.append(burst_ns)
+                        burst_ns = 0
+                    since_ns = at_ns
+        finally:
+            switches.close_switches([tid])
+        self.assertGreater(len(bursts), 10)
+        return sorted(bursts)[len(bursts) // 2]
+
+    def test_bursts_are_shorter(self):
+        facts = kernel.KernelFacts.read()
+        if facts.tick_us < 4_000 or facts.hrtick_dl:
+            self.skipTest(
+                'a tick is %d us, HRTICK_DL %s'
+                % (facts.tick_us, facts.hrtick_dl)
+            )
+        # The hypervisor under this machine takes idle CPUs, and returns them
+        # too late for the checks.
+        for _ in range(2 * os.cpu_count()):
+            self.addCleanup(hogs.Hog().close)
+        deadline.DeadlineBackend().apply([self.target], PROMISE)
+        without_ns = self.burst_ns()
+        self.backend.resume([(self.target, PROMISE)])
+        time.sleep(0.2)
+        with_ns = self.burst_ns()
+        self.assertLess(with_ns, without_ns * 3 // 5)
+
+    def test_the_share_is_what_was_promised(self):
+        self.backend.apply([self.target], PROMISE)
+        time.sleep(0.2)
+        got = agent_guests.measure([self.target.tid], 3.0)
+        self.assertLess(abs(got.shares[0] - 0.1), 0.01 + got.stolen)
+
+    def test_nothing_stays_behind(self):
+        free = sched.probe_free_bandwidth(_ALL_UNITS)
+        others = {one.tid for one in capacity.deadline_threads()}
+        prior = self.backend.prior([self.target])
+        self.backend.apply([self.target], PROMISE)
+        part = (checking.reserve_mcpu() << reservation.KERNEL_BW_SHIFT) // (
+            reservation.MCPU_PER_CPU
+        )
+        # The thread's and the checker's bandwidth.
+        held = (1 << reservation.KERNEL_BW_SHIFT) // 10
+        self.assertEqual(
+            free - held - part, sched.probe_free_bandwidth(_ALL_UNITS)
+        )
+        self.assertEqual(
+            2, len({one.tid for one in capacity.deadline_threads()} - others)
+        )
+        self.backend.restore([self.target], prior)
+        self.assertEqual(prior, self.backend.prior([self.target]))
+        self.checks.close()
+        self.assertEqual(free, sched.probe_free_bandwidth(_ALL_UNITS))
+        self.assertEqual(
+            others, {one.tid for one in capacity.deadline_threads()}
+        )
+
+    def test_an_idle_helper_holds_nothing(self):
+        others = {one.tid for one in capacity.deadline_threads()}
+        prior = self.backend.prior([self.target])
+        self.backend.apply([self.target], PROMISE)
+        self.backend.restore([self.target], prior)
+        give_up = time.monotonic() + 5
+        while {one.tid for one in capacity.deadline_threads()} != others:
+            self.assertLess(time.monotonic(), give_up)
+            time.sleep(0.05)
+
+    def seen(self, times=400):
+        """What the thread is found to hold."""
+        found = set()
+        for _ in range(times):
+            found.add(syscalls.get_attr(self.target.tid))
+            time.sleep(0.0003)
+        return found
+
+    def test_reading_ignores_the_checks(self):
+        self.backend.apply([self.target], PROMISE)
+        self.assertEqual(2, len(self.seen()))
+        for _ in range(200):
+            held = self.backend.read([self.target])[self.target.tid]
+            self.assertEqual(
+                (PROMISE.runtime_us, PROMISE.period_us),
+                (held.runtime_us, held.period_us),
+            )
+
+    def test_sleeping_threads_are_not_checked(self):
+        self.backend.apply([self.target], PROMISE)
+        self.assertEqual(2, len(self.seen()))
+        os.kill(self.target.tid, signal.SIGSTOP)
+        # A check may be running.
+        time.sleep(0.1)
+        self.assertEqual(1, len(self.seen()))
+        os.kill(self.target.tid, signal.SIGCONT)
+        self.assertEqual(2, len(self.seen()))
+
+    def test_changes_of_others_are_left_alone(self):
+        self.backend.apply([self.target], PROMISE)
+        (wanted,) = (
+            one
+            for one in self.seen()
+            if one.runtime_ns == PROMISE.runtime_us * 1_000
+        )
+        other = wanted._replace(runtime_ns=2_000_000)
+        syscalls.set_attr(self.target.tid, other)
+        self.assertEqual({other}, self.seen(100))
+        # Once the parameters are as reserved again, it is checked again.
+        self.backend.apply([self.target], PROMISE)
+        self.assertEqual(2, len(self.seen()))
+
+    def test_changed_and_checked_again(self):
+        self.backend.apply([self.target], PROMISE)
+        for runtime_us in (2_000, 1_500, 1_000) * 5:
+            promise = reservation.Reservation(runtime_us, 10_000)
+            self.backend.apply([self.target], promise)
+            self.assertEqual(
+                {runtime_us},
+                {round(one.runtime_ns / 1_000) for one in self.seen(20)},
+            )
+        self.assertEqual(2, len(self.seen()))

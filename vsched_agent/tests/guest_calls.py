@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What tests write into a domain's metadata and read in its guest."""
+
+from collections.abc import Mapping
+from xml.etree import ElementTree
+
+import libvirt
+
+from vsched_agent.profiling.guest import commands
+
+#: The prefix of the element that an operator may set.
+PLAIN_KEY = 'vsched'
+_CLOCK_SOURCE = (
+    '/sys/devices/system/clocksource/clocksource0/current_clocksource'
+)
+
+
+def plain_metadata(extra_specs: Mapping[str, str]) -> str:
+    """Return the element for libvirt's setMetadata.
+
+    :param extra_specs: full names to text.
+    :returns: the element without prefix and namespace: libvirt adds them.
+    """
+    root = ElementTree.Element('reservation')
+    for name, text in extra_specs.items():
+        ElementTree.SubElement(root, 'extra_spec', name=name).text = text
+    return ElementTree.tostring(root, encoding='unicode')
+
+
+def clock_source(
+    domain: libvirt.virDomain, ready_timeout_s: float = 30.0
+) -> str:
+    """Return the name of the clock source that a guest's kernel uses.
+
+    :param ready_timeout_s: longest wait for the guest's agent to be there.
+    :raises commands.CommandFailed: when the guest does not tell.
+    """
+    return (
+        commands.GuestCommand(
+            domain, ('/bin/cat', _CLOCK_SOURCE), ready_timeout_s
+        )
+        .wait(10.0)
+        .strip()
+    )

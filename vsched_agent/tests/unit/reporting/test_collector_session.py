@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import os
+import tempfile
+
+from oslotest import base
+
+from vsched_agent.reporting import collector_session
+from vsched_agent.state import store
+from vsched_agent.tests import fakes
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
+
+
+class TestReporter(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.journal = store.Journal(os.path.join(folder.name, 'agent.sqlite'))
+        self.addCleanup(self.journal.close)
+        self.collector = fakes.FakeCollector()
+        self.overrides = []
+        self.resyncs = []
+        self.jobs = []
+        self.now = 100.0
+        self.reporter = collector_session.Reporter(
+            'here',
+            self.journal,
+            self.collector,
+            self.take,
+            lambda: self.resyncs.append(1),
+            self.jobs.append,
+            lambda: self.now,
+        )
+
+    def take(self, overrides):
+        self.overrides.append(overrides)
+        self.journal.replace_overrides(overrides)
+
+    def post(self):
+        return self.journal.post(
+            lambda number: messages.Report('here', number, 1.0)
+        )
+
+    def test_jobs_are_fetched_when_their_generation_is_another(self):
+        self.collector.ordered = messages.Jobs(2)
+        for _ in range(2):
+            self.post()
+            self.reporter.deliver()
+        self.assertEqual([self.collector.ordered], self.jobs)
+        self.reporter.fetch_jobs()
+        self.reporter.deliver()
+        self.assertEqual(2, len(self.jobs))
+        self.assertEqual([], self.collector.answers)
+
+    def test_everything_arrives_in_order(self):
+        numbers = [self.post() for _ in range(3)]
+        self.reporter.deliver()
+        self.assertEqual(
+            numbers, [one.batch for one in self.collector.reports]
+        )
+        self.assertEqual(0, self.journal.waiting())
+        self.assertEqual([], self.overrides)
+
+    def test_nothing_is_lost_while_the_bus_is_away(self):
+        self.collector.away = True
+        number = self.post()
+        self.assertRaises(errors.Unreachable, self.reporter.deliver)
+        self.assertRaises(errors.Unreachable, self.reporter.deliver)
+        self.assertEqual(1, self.journal.waiting())
+        self.collector.away = False
+        self.reporter.deliver()
+        self.assertEqual(
+            [number], [one.batch for one in self.collector.reports]
+        )
+
+    def test_a_reply_with_another_generation_fetches_once(self):
+        self.collector.overridden = messages.Overrides(
+            7, (messages.Override('u', 7, 1000, 2000, 'capped'),)
+        )
+        self.post()
+        self.post()
+        self.reporter.deliver()
+        self.assertEqual([self.collector.overridden], self.overrides)
+
+    def test_fetches_without_a_batch(self):
+        self.reporter.fetch_overrides()
+        self.reporter.deliver()
+        # The collector does not know this run yet.
+        self.assertEqual([], self.overrides)
+        self.post()
+        self.reporter.deliver()
+        self.reporter.deliver()
+        self.assertEqual([messages.Overrides(0)], self.overrides)
+        self.reporter.deliver()
+        self.assertEqual(1, len(self.overrides))
+
+    def test_a_failed_fetch_is_tried_again(self):
+        self.post()
+        self.reporter.deliver()
+        self.collector.away = True
+        self.reporter.fetch_overrides()
+        self.assertRaises(errors.Unreachable, self.reporter.deliver)
+        self.now += collector_session.MIN_PULL_INTERVAL_S
+        self.collector.away = False
+        self.reporter.deliver()
+        self.assertEqual(1, len(self.overrides))
+
+    def test_however_many_ask_it_pulls_once_a_second(self):
+        self.post()
+        self.reporter.deliver()
+        for _ in range(100):
+            self.reporter.fetch_overrides()
+            self.reporter.fetch_jobs()
+            self.reporter.deliver()
+        self.assertEqual((1, 1), (len(self.overrides), len(self.jobs)))
+        self.assertEqual(
+            collector_session.MIN_PULL_INTERVAL_S, self.reporter._pull_wait_s()
+        )
+        self.now += collector_session.MIN_PULL_INTERVAL_S
+        self.reporter.deliver()
+        self.assertEqual((2, 2), (len(self.overrides), len(self.jobs)))
+
+    def test_a_new_epoch_is_begun_after_the_newest_batch(self):
+        self.collector.answers = [self.unopened(41), self.current(42)]
+        number = self.post()
+        self.reporter.deliver()
+        self.assertEqual(
+            [None, 41], [one.after for one in self.collector.asked]
+        )
+        self.assertEqual(
+            [number] * 2, [one.batch for one in self.collector.asked]
+        )
+        self.assertEqual(0, self.journal.waiting())
+        self.post()
+        self.reporter.deliver()
+        self.assertEqual(42, self.collector.asked[-1].after)
+
+    def test_a_collector_that_never_begins_an_epoch_is_not_asked_for_ever(
+        self,
+    ):
+        self.collector.answers = [self.unopened(41)] * 10
+        self.post()
+        self.assertRaises(errors.Unreachable, self.reporter.deliver)
+        self.assertEqual(4, len(self.collector.asked))
+        self.assertEqual(1, self.journal.waiting())
+
+    def test_a_replaced_epoch_goes_on_under_another(self):
+        old = self.journal.epoch
+        first, second = self.post(), self.post()
+        self.collector.answers = [
+            messages.ReportReply(
+                True,
+                0,
+                epoch_state=messages.EpochState.REPLACED,
+                last_batch=7,
+                epoch_batch=first,
+            )
+        ]
+        self.reporter.deliver()
+        self.assertEqual(
+            [(first, old), (second, self.journal.epoch)],
+            [(one.batch, one.epoch) for one in self.collector.asked],
+        )
+        self.assertEqual(7, self.collector.asked[1].after)
+        self.assertNotEqual(old, self.journal.epoch)
+
+    def unopened(self, last_batch):
+        return messages.ReportReply(
+            False,
+            0,
+            epoch_state=messages.EpochState.UNOPENED,
+            last_batch=last_batch,
+        )
+
+    def current(self, last_batch):
+        return messages.ReportReply(False, 0, last_batch=last_batch)
+
+    def test_resync(self):
+        self.collector.resync = True
+        self.post()
+        self.reporter.deliver()
+        self.assertEqual([1], self.resyncs)
+
+    def test_the_thread_delivers_and_stops(self):
+        self.reporter.start()
+        self.post()
+        self.reporter.wake()
+        self.reporter.stop()
+        self.assertGreaterEqual(1, self.journal.waiting())

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Delete hosts: on request, and those that are gone for good.
+
+A host is deleted in two steps. The first is one short transaction: its row
+gets a name that no host can have, so that nothing finds it any more, and
+schedulers are told that it is gone. The second deletes all that belongs to
+it in chunks, with the other work of retention; the row itself stays for a
+while, for schedulers that have not asked since.
+
+A deleted host that reports again is a new one: the collector knows nothing
+of it and asks its agent for a full report.
+"""
+
+from collections.abc import Callable
+import functools
+import typing as ty
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from vsched_api.conf import openstack
+from vsched_api.db.queries import counters
+from vsched_api.db.queries import hosts
+from vsched_api.db.queries import instances
+from vsched_api.db.queries import snapshot
+from vsched_api.db import session as db
+from vsched_api.operations import errors
+from vsched_lib.contract import errors as contract_errors
+from vsched_lib.openstack import compute
+from vsched_lib.openstack import session as openstack_session
+
+LOG = logging.getLogger(__name__)
+
+_SECONDS_PER_DAY = 86_400
+
+#: How long schedulers may be away and still learn that a host is gone from
+#: what changed. Later they are sent all hosts anew.
+_TOMBSTONE_S = 7 * _SECONDS_PER_DAY
+
+#: How many absent hosts Nova is asked about at a time.
+_MAX_ABSENT = 50
+
+
+def delete(
+    database: db.Database,
+    name: str,
+    now: float,
+    down_after_s: float,
+    force: bool = False,
+) -> None:
+    """Delete a host and all that is known of it.
+
+    :param down_after_s: a host that reported since counts as up.
+    :param force: also when it lists instances that no other host lists.
+    :raises errors.NotFound: when there is no such host.
+    :raises errors.Conflict: when it reports, or lists such instances.
+    """
+    database.write(
+        functools.partial(
+            _delete,
+            name=name,
+            now=now,
+            silent_since=now - down_after_s,
+            force=force,
+        )
+    )
+    LOG.info('Host %s is deleted', name)
+
+
+def _delete(
+    session: ty.Any, name: str, now: float, silent_since: float, force: bool
+) -> None:
+    # In the order in which reports take them.
+    counters.next_override_generation(session)
+    version = counters.next_snapshot_versions(session, now)
+    host = hosts.lock(session, name)
+    if host is None:
+        raise errors.NotFound(
+            'no agent reported from a host named %s' % name,
+            contract_errors.Code.HOST_NOT_FOUND,
+        )
+    if host.received_at is not None and host.received_at >= silent_since:
+        raise errors.Conflict(
+            'host %s reports: stop its agent, and wait until its state is '
+            'down' % name,
+            contract_errors.Code.HOST_IN_USE,
+        )
+    alone = instances.only_on(session, host.id)
+    if alone and not force:
+        raise errors.Conflict(
+            'host %s lists %d instances that no other host lists; with '
+            'force=true it is deleted with what is known of them'
+            % (name, alone),
+            contract_errors.Code.HOST_IN_USE,
+        )
+    # No name of a host begins with a blank.
+    host.name = ' deleted %d' % host.id
+    host.deleted_at = now
+    host.info = None
+    instances.delete_of(session, host.id)
+    told = snapshot.of_host(session, host.id)
+    if told is not None:
+        told.removed, told.version = True, version
+    session.flush()
+
+
+def purge(
+    database: db.Database,
+    now: float,
+    chunk_rows: int,
+    stopped: Callable[[], bool],
+) -> int:
+    """Delete what belongs to deleted hosts, and in the end them.
+
+    :param chunk_rows: how many rows one transaction deletes at most.
+    :param stopped: asked between chunks whether to leave the rest.
+    :returns: how many rows went.
+    """
+    total = 0
+    for number, deleted_at in database.read(hosts.deleted):
+        while not stopped():
+            count = database.write(
+                functools.partial(
+                    hosts.delete_owned, host_id=number, limit=chunk_rows
+                )
+            )
+            total += count
+            if count < chunk_rows:
+                if deleted_at < now - _TOMBSTONE_S:
+                    database.write(
+                        functools.partial(hosts.delete, host_id=number)
+                    )
+                break
+    return total
+
+
+def delete_absent(
+    database: db.Database, conf: cfg.ConfigOpts, now: float
+) -> int:
+    """Delete hosts that have not reported for long and that Nova lacks.
+
+    :param conf: has the options of :mod:`vsched_api.conf`.
+    :returns: how many were deleted.
+    """
+    days = conf.collector.absent_host_days
+    if not days or not openstack_session.configured(conf, openstack.NOVA):
+        return 0
+    names = database.read(
+        functools.partial(
+            hosts.absent,
+            before=now - days * _SECONDS_PER_DAY,
+            limit=_MAX_ABSENT,
+        )
+    )
+    if not names:
+        return 0
+    try:
+        nova = compute.Compute(openstack_session.connect(conf, openstack.NOVA))
+        gone = [name for name in names if not nova.has_service(name)]
+    except (openstack_session.Unavailable, compute.Rejected) as problem:
+        LOG.warning('Absent hosts stay: %s', problem)
+        return 0
+    count = 0
+    for name in gone:
+        try:
+            delete(database, name, now, days * _SECONDS_PER_DAY, force=True)
+            count += 1
+        except (errors.NotFound, errors.Conflict) as problem:
+            # Somebody deleted it, or it has come back meanwhile.
+            LOG.info('%s', problem)
+    return count
