@@ -13,7 +13,8 @@
     the exit status of the run; missing if the run has not ended
 
 and ``failures``, a line for each failure that is no test's, such as a service
-that does not start. Prints what is notable about the runs, then one line,
+that does not start. Prints which tests failed and why, what else is notable
+about the runs, then one line,
 ``N passed, N failed`` and ``, N skipped`` where tests were skipped. The exit
 code is 0 if something passed and nothing failed.
 
@@ -44,6 +45,10 @@ OUTCOMES = {
 }
 #: The name under which stestr reports that a worker died.
 DEAD_WORKER = 'process-returncode'
+#: How much is shown of why tests failed: of how many tests, and how many
+#: lines of each. The rest is in the stream.
+SHOWN_FAILURES = 10
+SHOWN_LINES = 30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,11 +58,27 @@ class Stream:
     :param counts: number of tests by outcome.
     :param unfinished: tests that began and did not end.
     :param not_run: number of tests that were listed and did not begin.
+    :param failures: tests that failed, with the end of their tracebacks.
     """
 
     counts: collections.Counter[str]
     unfinished: list[str]
     not_run: int
+    failures: dict[str, list[str]]
+
+
+def why(result: dict[str, typing.Any]) -> list[str]:
+    """Tell why a test failed.
+
+    :param result: what testtools made of its events
+    :returns: the last lines of its tracebacks, or of its reason
+    """
+    text = ''.join(
+        content.as_text()
+        for name, content in sorted(result['details'].items())
+        if name.startswith(('traceback', 'reason'))
+    )
+    return text.rstrip().splitlines()[-SHOWN_LINES:]
 
 
 def read(stream: typing.BinaryIO) -> Stream:
@@ -90,6 +111,11 @@ def read(stream: typing.BinaryIO) -> Stream:
         collections.Counter(OUTCOMES[one['status']] for one in counted),
         [one['id'] for one in unfinished],
         len(listed - {one['id'] for one in ran}),
+        {
+            one['id']: why(one)
+            for one in counted
+            if OUTCOMES[one['status']] == 'failed'
+        },
     )
 
 
@@ -122,6 +148,9 @@ def count_run(
     except FileNotFoundError:
         status = ''
     counts = stream.counts
+    for test, lines in list(stream.failures.items())[:SHOWN_FAILURES]:
+        notes.append('%s tests: failed: %s' % (name, test))
+        notes.extend('    ' + one for one in lines)
     for test in stream.unfinished:
         notes.append('%s tests: did not end: %s' % (name, test))
     if stream.not_run:

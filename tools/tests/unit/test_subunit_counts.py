@@ -148,5 +148,26 @@ class CommandTestCase(base.BaseTestCase):
         self.assertEqual((1, '1 passed, 1 failed'), (code, lines[-1]))
         self.assertIn('one tests: did not end: b', lines)
 
+    def test_why_a_test_failed_is_shown(self):
+        output = io.BytesIO()
+        result = subunit.StreamResultToBytes(output)
+        result.status(
+            test_id='a',
+            test_status='fail',
+            file_name='traceback',
+            file_bytes='\n'.join('line %d' % n for n in range(100)).encode(),
+            mime_type='text/plain;charset=utf8',
+            eof=True,
+        )
+        (self.folder / 'one.subunit').write_bytes(output.getvalue())
+        (self.folder / 'one.status').write_text('1\n')
+        code, lines = self.count()
+        self.assertEqual((1, '0 passed, 1 failed'), (code, lines[-1]))
+        start = lines.index('one tests: failed: a')
+        self.assertEqual(
+            ['    line %d' % n for n in range(70, 100)],
+            lines[start + 1 : start + 31],
+        )
+
     def test_nothing(self):
         self.assertEqual((1, ['0 passed, 0 failed']), self.count())
