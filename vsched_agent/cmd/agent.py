@@ -31,8 +31,8 @@ from vsched_agent.enforcement import doctor as examination  # noqa: E402
 from vsched_agent.hypervisor import base as hypervisor  # noqa: E402
 from vsched_agent.hypervisor import factory  # noqa: E402
 from vsched_agent import privileged  # noqa: E402
+from vsched_agent.reservations import admission  # noqa: E402
 from vsched_agent.reservations import enforcer  # noqa: E402
-from vsched_agent.reservations import limits  # noqa: E402
 from vsched_agent import service  # noqa: E402
 from vsched_agent.state import directory  # noqa: E402
 from vsched_agent.state import schema  # noqa: E402
@@ -107,7 +107,7 @@ def _restore(conf: cfg.ConfigOpts) -> int:
                 enforcer.Enforcer(
                     rungs.backends,
                     rungs.support,
-                    limits.NoCapacity(),
+                    admission.NoCapacity(),
                     held.journal,
                     pinning=affinity.Affinity(),
                 ),

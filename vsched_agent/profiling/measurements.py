@@ -4,7 +4,7 @@
 
 from vsched_agent.profiling import io_prices
 from vsched_agent.profiling import margins as error_margins
-from vsched_agent.reservations import limits
+from vsched_agent.reservations import admission
 from vsched_lib.contract import errors
 from vsched_lib.model import fit
 
@@ -27,10 +27,10 @@ class HostMeasurements:
         self._prices = prices
         self._policy = policy
 
-    def measured(self) -> limits.Measured:
+    def measured(self) -> admission.Measured:
         """What is known now."""
         usable = self._prices.usable()
-        return limits.Measured(
+        return admission.Measured(
             self._margins.certified(),
             None if usable is None else usable.fit,
             self._policy,
@@ -47,10 +47,9 @@ class HostMeasurements:
             or ask.promise is None
             or (ask.bound_ppm is None)
         ):
-            return errors.Refused(problem.detail, limits.CODES[problem.cause])
+            return errors.Refused(
+                problem.detail, admission.CODES[problem.cause]
+            )
         return self._margins.refusal(
             ask.promise, need.backend, ask.bound_ppm, self._policy
         )
-
-
-#: How a host says no to what speaks against it.

@@ -2,6 +2,7 @@
 
 """The reservations that are in force, as values."""
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 from fractions import Fraction
@@ -137,20 +138,7 @@ class IoHolding:
     @property
     def bandwidth(self) -> Fraction:
         """Return Σ Q/P over the threads, in CPUs."""
-        # Usually all have the same period; one Fraction per thread would
-        # dominate the time spent on an instance.
-        runtimes_us: dict[int, int] = {}
-        for _, reserved in self.reservations:
-            runtimes_us[reserved.period_us] = (
-                runtimes_us.get(reserved.period_us, 0) + reserved.runtime_us
-            )
-        return sum(
-            (
-                Fraction(runtime_us, period_us)
-                for period_us, runtime_us in runtimes_us.items()
-            ),
-            Fraction(0),
-        )
+        return total((reserved, 1) for _, reserved in self.reservations)
 
     @property
     def claims(self) -> list[admission.Claim]:
@@ -198,6 +186,28 @@ def claim(
             else None
             for target in targets
         ),
+    )
+
+
+def total(shares: Iterable[tuple[reservation.Reservation, int]]) -> Fraction:
+    """Return Σ Q/P over threads, in CPUs.
+
+    :param shares: reservations, and the number of threads that have each.
+    """
+    # Usually all have the same period; one Fraction per thread would
+    # dominate the time spent on an instance.
+    runtimes_us: dict[int, int] = {}
+    for reserved, threads in shares:
+        runtimes_us[reserved.period_us] = (
+            runtimes_us.get(reserved.period_us, 0)
+            + threads * reserved.runtime_us
+        )
+    return sum(
+        (
+            Fraction(runtime_us, period_us)
+            for period_us, runtime_us in runtimes_us.items()
+        ),
+        Fraction(0),
     )
 
 

@@ -15,15 +15,13 @@ from oslo_log import log as logging
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
-from vsched_agent.reservations import admission as host_admission
+from vsched_agent.reservations import admission
 from vsched_agent.reservations import applied
-from vsched_agent.reservations import capacity_ledger
 from vsched_agent.reservations import io_threads
-from vsched_agent.reservations import limits
 from vsched_agent.reservations import thread_release
 from vsched_agent.state import store as journals
 from vsched_lib.contract import errors
-from vsched_lib.model import admission
+from vsched_lib.model import admission as schedulability
 from vsched_lib.model import fit
 from vsched_lib.model import reservation
 
@@ -54,12 +52,12 @@ class Enforcer:
         self,
         backends: Mapping[reservation.Backend, base.Backend],
         support: ty.Callable[[reservation.Backend], base.Support],
-        capacity: limits.Capacities,
+        capacity: admission.Capacities,
         journal: journals.Journal,
-        test: admission.Test = admission.Test.BANDWIDTH,
+        test: schedulability.Test = schedulability.Test.BANDWIDTH,
         degrade: bool = False,
         tick_us: int = 0,
-        measurements: limits.Measurements | None = None,
+        measurements: admission.Measurements | None = None,
         pinning: affinity.Affinity | None = None,
     ) -> None:
         self._backends = backends
@@ -67,28 +65,30 @@ class Enforcer:
         self._journal = journal
         self._degrade = degrade
         self._pinning = pinning
-        self._admission = host_admission.AdmissionChecker(
-            backends,
-            support,
-            capacity,
-            measurements or limits.NoMeasurements(),
-            tick_us,
-        )
         self._holdings: dict[str, applied.Holding] = {}
         #: Enforces the reservations of instances' I/O threads.
         self.io = io_threads.IoThreads(
             backends.get(reservation.Backend.DEADLINE), journal
         )
         self._thread_release = thread_release.ThreadRelease(backends, journal)
-        self._ledger = capacity_ledger.CapacityLedger(
-            capacity, test, self._holdings, self.io
+        self._ledger = admission.CapacityLedger(
+            capacity, self._holdings, self.io
+        )
+        self._admission = admission.AdmissionChecker(
+            backends,
+            support,
+            capacity,
+            measurements or admission.NoMeasurements(),
+            tick_us,
+            self._ledger,
+            test,
         )
 
     def holding(self, uuid: str) -> applied.Holding | None:
         """Return what is in force for an instance."""
         return self._holdings.get(uuid)
 
-    def claims(self, without: str | None = None) -> list[admission.Claim]:
+    def claims(self, without: str | None = None) -> list[schedulability.Claim]:
         """Return every claim on the host's real-time capacity."""
         return self._ledger.claims(without)
 
@@ -448,13 +448,11 @@ class Enforcer:
     def _admit(
         self,
         uuid: str,
-        kept: Sequence[admission.Claim],
-        asked: Sequence[admission.Claim],
+        kept: Sequence[schedulability.Claim],
+        asked: Sequence[schedulability.Claim],
         need: fit.Need | None = None,
     ) -> None:
-        self._ledger.admit(uuid, kept, asked)
-        if need is not None:
-            self._ledger.check_io_headroom(uuid, need)
+        self._admission.admit(uuid, kept, asked, need)
         # Reclaim what others have beyond their reservations, if needed.
         for other in self._ledger.reclaimable(uuid, [*kept, *asked]):
             io = self.io.holding(other)

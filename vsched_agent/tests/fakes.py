@@ -11,7 +11,7 @@ import typing as ty
 from vsched_agent.accounting import base as readings
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
-from vsched_agent.reservations import limits
+from vsched_agent.reservations import admission
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import certificates
@@ -100,7 +100,7 @@ class FakeCapacity:
         self.invalidated += 1
 
 
-class FakeMeasurements(limits.NoMeasurements):
+class FakeMeasurements(admission.NoMeasurements):
     """A host that errs, and has prices, as the test says.
 
     :ivar lower_ppm: of its errors with backend ``deadline`` at a period of
@@ -112,8 +112,8 @@ class FakeMeasurements(limits.NoMeasurements):
         self.prices: overhead.Fit | None = None
         self.policy = fit.Policy()
 
-    def measured(self) -> limits.Measured:
-        return limits.Measured(
+    def measured(self) -> admission.Measured:
+        return admission.Measured(
             {}
             if self.lower_ppm is None
             else {

@@ -8,8 +8,8 @@ import tempfile
 from oslotest import base as test_base
 
 from vsched_agent.enforcement import base
+from vsched_agent.reservations import admission
 from vsched_agent.reservations import enforcer
-from vsched_agent.reservations import limits
 from vsched_agent.state import directory
 from vsched_agent.state import store
 from vsched_agent.tests import fakes
@@ -178,7 +178,7 @@ class TestRestore(test_base.BaseTestCase):
             enforcer.Enforcer(
                 {passes.DEADLINE: self.deadline},
                 lambda name: self.deadline.supports(),
-                limits.NoCapacity(),
+                admission.NoCapacity(),
                 held.journal,
             ),
             self.hypervisor,

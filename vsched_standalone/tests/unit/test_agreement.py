@@ -20,9 +20,9 @@ from nova_filters.tests import fakes as nova_fakes
 from vsched_agent.profiling import io_prices
 from vsched_agent.profiling import margins
 from vsched_agent.profiling import measurements
+from vsched_agent.reservations import admission
 from vsched_agent.reservations import desired
 from vsched_agent.reservations import enforcer
-from vsched_agent.reservations import limits
 from vsched_agent.state import store
 from vsched_agent.tests import fakes
 from vsched_agent.tests import profiles
@@ -264,7 +264,7 @@ class TestAgreement(base.BaseTestCase):
         self.assertEqual(found is None, code is None, (code, found))
         if code is not None:
             self.assertEqual(
-                limits.CODES[
+                admission.CODES[
                     next(
                         one.cause
                         for one in verdict.problems

@@ -7,8 +7,8 @@ from unittest import mock
 
 from oslotest import base
 
+from vsched_agent.reservations import admission
 from vsched_agent.reservations import enforcer
-from vsched_agent.reservations import limits
 from vsched_agent.state import directory
 from vsched_agent.tests import fakes
 from vsched_lib.model import reservation
@@ -64,7 +64,7 @@ class TestRestoreAll(base.BaseTestCase):
         enforcing = enforcer.Enforcer(
             {CFS: backend},
             lambda name: backend.supports(),
-            limits.NoCapacity(),
+            admission.NoCapacity(),
             held.journal,
         )
         for number in (1, 2):

@@ -8,20 +8,20 @@ import tempfile
 from oslotest import base
 
 from vsched_agent.enforcement import base as enforcement
+from vsched_agent.reservations import admission
 from vsched_agent.reservations import applied
-from vsched_agent.reservations import capacity_ledger
 from vsched_agent.reservations import io_threads
 from vsched_agent.state import store
 from vsched_agent.tests import fakes
 from vsched_lib.contract import errors
-from vsched_lib.model import admission
+from vsched_lib.model import admission as schedulability
 from vsched_lib.model import reservation
 
 DEADLINE = reservation.Backend.DEADLINE
 CFS = reservation.Backend.CFS
 
 
-class TestBooks(base.BaseTestCase):
+class TestAdmission(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
@@ -32,11 +32,18 @@ class TestBooks(base.BaseTestCase):
             fakes.FakeBackend(DEADLINE), self.journal
         )
         self.holdings = {}
-        self.ledger = capacity_ledger.CapacityLedger(
-            fakes.FakeCapacity(Fraction(18, 10)),
-            admission.Test.BANDWIDTH,
-            self.holdings,
-            self.io,
+        capacity = fakes.FakeCapacity(Fraction(18, 10))
+        self.ledger = admission.CapacityLedger(
+            capacity, self.holdings, self.io
+        )
+        self.checker = admission.AdmissionChecker(
+            {},
+            lambda name: enforcement.Support(True),
+            capacity,
+            admission.NoMeasurements(),
+            4000,
+            self.ledger,
+            schedulability.Test.BANDWIDTH,
         )
 
     def hold(self, uuid, runtime_us, backend=DEADLINE, guest_us=None):
@@ -110,7 +117,7 @@ class TestBooks(base.BaseTestCase):
             )
         ]
         refusal = self.assertRaises(
-            errors.Refused, self.ledger.admit, 'b', [], claims
+            errors.Refused, self.checker.admit, 'b', [], claims
         )
         self.assertEqual(
             (errors.Code.DOES_NOT_FIT, 1000, 2000),
@@ -120,7 +127,7 @@ class TestBooks(base.BaseTestCase):
                 refusal.figures['needed_mcpu'],
             ),
         )
-        self.ledger.admit('a', [], claims)
+        self.checker.admit('a', [], claims)
 
     def test_updated_sums_equal_recomputed_ones(self):
         chance = random.Random(7)
