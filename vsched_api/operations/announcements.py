@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tell agents at once what they would learn with their next report."""
+"""Notify agents of new generations without waiting for their next report."""
 
 from collections.abc import Iterable
 import threading
@@ -16,13 +16,14 @@ LOG = logging.getLogger(__name__)
 
 
 class Announcer:
-    """Speaks to agents; what it fails to say is only late, never lost.
+    """Casts notifications to agents; a lost one is repeated by the next reply.
 
-    On a thread of its own: a bus that hangs must not hold up a request
-    whose work is done. The thread starts with the first announcement, so
-    that a server may fork before.
+    Casts are sent by a separate thread: a message bus that blocks does not
+    delay API requests. The thread starts with the first announcement, so that
+    a server process may fork before.
 
-    :param transport: the bus, or None to leave agents to their reports.
+    :param transport: the message bus; without one, agents get new generations
+        from the replies to their reports only.
     """
 
     def __init__(self, transport: ty.Any = None) -> None:
@@ -36,11 +37,11 @@ class Announcer:
         self._thread: threading.Thread | None = None
 
     def overrides_changed(self, hosts: Iterable[str], generation: int) -> None:
-        """The overrides of these hosts have a newer generation."""
+        """Announce a new generation of the overrides of these hosts."""
         self._announce('overrides', hosts, generation)
 
     def jobs_changed(self, host: str, generation: int) -> None:
-        """The jobs of a host have a newer generation."""
+        """Announce a new generation of the jobs of a host."""
         self._announce('jobs', [host], generation)
 
     def _announce(
@@ -48,11 +49,11 @@ class Announcer:
     ) -> None:
         if self._agents is None:
             return
-        # Of the request whose thread this is, for the agents' logs.
+        # The context of the current API request, for the agents' logs.
         request = request_context.outgoing()
         with self._news:
             for host in hosts:
-                # Only the newest counts, should the bus be slow.
+                # If the bus is slow, only the newest generation is sent.
                 known = self._generations.get((what, host))
                 if known is None or known[0] <= generation:
                     self._generations[what, host] = generation, request
@@ -91,5 +92,5 @@ class Announcer:
                     },
                 )
             except Exception:
-                # The next one must still be told.
+                # Keep the thread alive for the next announcement.
                 LOG.exception('Announcing %s to %s failed', what, host)

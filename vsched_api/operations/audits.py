@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether placement, database and kernel say the same of a host.
+"""Compare placement, the database and the kernel's state of a host.
 
-Placement has what instances claim, the database what they are promised, and
-the agent's reports what it last saw the kernel hold. Nova says which servers
-run on the host, whether an agent tells of them or not.
+Placement has the allocations of instances, the database has their
+reservations, and the agent's reports have the last state read from the kernel.
+Nova lists the servers of the host, whether an agent reports them or not.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _PAGE = 1000
 
 
 class Kind(enum.StrEnum):
-    """What differs."""
+    """Kinds of differences."""
 
     NO_PROVIDER = 'no_provider'
     NOT_HELD = 'not_held'
@@ -46,7 +46,7 @@ class Kind(enum.StrEnum):
     NOT_ENFORCED = 'not_enforced'
 
 
-#: States of Nova in which a server's vCPUs exist on its host.
+#: Server states of Nova in which a server's vCPUs exist on its host.
 _RUNS = frozenset({'ACTIVE', 'PAUSED', 'RESCUE', 'PASSWORD', 'VERIFY_RESIZE'})
 _RUNTIME = extra_specs.TABLE['cpu_runtime_us'].name
 
@@ -55,8 +55,9 @@ _RUNTIME = extra_specs.TABLE['cpu_runtime_us'].name
 class Finding:
     """One difference.
 
-    :param consumer: an instance, or a migration; None for the host itself.
-    :param provider_uuid: of the claim, where there is one.
+    :param consumer: UUID of an instance or a migration; None for the host
+        itself.
+    :param provider_uuid: resource provider of the allocation, if any.
     """
 
     host: str
@@ -77,15 +78,17 @@ def audit(
     now: float,
     down_after_s: float,
 ) -> list[Finding]:
-    """Everything that differs on one host.
+    """Return all differences of one host.
 
-    :param nova: says which servers run there; None when nobody can.
+    :param nova: lists the servers of the host; None when Nova is not
+        configured.
     :param now: in seconds since the epoch.
-    :param down_after_s: as long the host's agent may take to tell of a
-        change, in seconds.
+    :param down_after_s: the time within which the agent reports a change, in
+        seconds.
     :raises compute.Forbidden: when Nova does not show all servers.
-    :raises placement.PlacementError: when placement refuses.
-    :raises openstack.session.Unavailable: when one of them is away.
+    :raises placement.PlacementError: when placement rejects a request.
+    :raises openstack.session.Unavailable: when one of the services does not
+        respond.
     """
     provider = (
         None
@@ -106,7 +109,7 @@ def audit(
             held_mcpu=_held(one),
         )
         for one in promised.values()
-        # A margin is more than what was promised, and fine.
+        # Margins raise a reservation above the value in the database.
         if one.state != messages.State.RELEASED and _held(one) < _promised(one)
     ]
     if host.state == hosts.State.DOWN:
@@ -201,11 +204,11 @@ def audit(
 def ask(
     conf: cfg.ConfigOpts, database: db.Database, host: hosts.Host, now: float
 ) -> list[Finding]:
-    """Everything that differs on one host, as the options say.
+    """Return all differences of one host, with the configured services.
 
     :param now: in seconds since the epoch.
-    :raises errors.NotInstalled: when they don't say where placement is.
-    :raises errors.Away: when one of the services does not answer.
+    :raises errors.NotInstalled: when placement is not configured.
+    :raises errors.Away: when one of the services does not respond.
     """
     if not session.configured(conf, openstack.PLACEMENT):
         raise errors.NotInstalled(
@@ -234,9 +237,9 @@ def ask(
 
 
 def heal(claims: placement.Placement, finding: Finding) -> bool:
-    """Take a leftover's claim away; nothing else is touched.
+    """Delete a leftover allocation; leave all other findings as they are.
 
-    :returns: whether this was one.
+    :returns: whether the finding was a leftover allocation.
     """
     if (
         finding.kind is not Kind.LEFTOVER
@@ -270,12 +273,11 @@ def _unheld(
     reserved: bool,
     before: float,
 ) -> bool:
-    """Whether a server runs without the reservation that it should have.
+    """Return whether a server runs without the reservation of its flavor.
 
     :param running: whether the agent lists it.
-    :param reserved: whether the agent tells of a reservation.
-    :param before: when it has to have changed, so that the agent must have
-        told of it by now.
+    :param reserved: whether the agent reports a reservation.
+    :param before: changes before this time must have been reported by now.
     """
     if server.status not in _RUNS or server.changed_at > before:
         return False
@@ -317,13 +319,13 @@ def _compare(
             kind = Kind.ELSEWHERE
             detail = 'claims %d mcpu and runs on %s' % (claimed_mcpu, where)
         else:
-            # Stopped, or being built: the claim keeps its place.
+            # Stopped, or being built: its allocation is correct.
             return None
     return Finding(host, kind, detail, uuid, None, claimed_mcpu, promised_mcpu)
 
 
 def _for_io(server: compute.Server | None) -> int:
-    """What a server's flavor claims beyond its reservation, for its I/O."""
+    """Return what a flavor claims for I/O in addition to its reservation."""
     if server is None or not server.extra_specs:
         return 0
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who wants something of an instance, and whether they know its state."""
+"""Authors of operators' changes, and optimistic locking by generations."""
 
 import dataclasses
 import typing as ty
@@ -14,9 +14,9 @@ from vsched_lib.contract import messages
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Author:
-    """Whose request it is; all None where nobody knows.
+    """The author of a request; all None when unknown.
 
-    :param request_id: in the log and in the answer of the request.
+    :param request_id: of the log and of the response's header.
     """
 
     user_id: str | None = None
@@ -28,24 +28,24 @@ NOBODY = Author()
 
 
 def of(row: ty.Any) -> Author:
-    """Who set a row last."""
+    """Return the author of the last change of a row."""
     return Author(row.user_id, row.project_id, row.request_id)
 
 
 def columns(author: Author) -> dict[str, str | None]:
-    """What a row keeps of its author."""
+    """Return the columns in which a row stores its author."""
     return dataclasses.asdict(author)
 
 
 def expect(generation: int, expected: int | None, what: str) -> None:
-    """Raise unless a request knows the newest change.
+    """Raise unless a request is based on the newest generation.
 
-    To be called in the transaction that makes the next one.
+    Must be called in the transaction that makes the next generation.
 
-    :param generation: of the newest change; 0 for none.
-    :param expected: which the request knows; None when it does not say.
-    :param what: of what, in words.
-    :raises errors.Outdated: when somebody else was faster.
+    :param generation: the newest one; 0 for none.
+    :param expected: the generation in the request; None when it has none.
+    :param what: the object, for the message.
+    :raises errors.Outdated: when the two differ.
     """
     if expected is not None and expected != generation:
         raise errors.Outdated(
@@ -64,7 +64,7 @@ def tell(
     generation: int,
     now: float,
 ) -> None:
-    """Store an event of what an operator changed, inside a transaction.
+    """Store an event about an operator's change, inside a transaction.
 
     :param now: seconds since the epoch.
     """

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Clocks of hosts that differ from the collector's."""
+"""Differences between the clocks of hosts and of the collector."""
 
-#: From which difference on there is an event, unless it is set, in seconds.
+#: Default of the difference from which on an event is stored, in seconds.
 WARN_S = 30.0
 
 
 def worth_an_event(
     before_s: float | None, now_s: float | None, warn_s: float
 ) -> bool:
-    """Whether a clock has begun, or ceased, to differ by too much.
+    """Return whether a clock started or stopped to differ by too much.
 
-    :param before_s: the difference at the last report; None: not known.
-    :param now_s: likewise at this one.
+    :param before_s: the difference at the last report; None when unknown.
+    :param now_s: the difference at this report.
     """
     return now_s is not None and (abs(now_s) > warn_s) != (
         before_s is not None and abs(before_s) > warn_s
@@ -20,7 +20,7 @@ def worth_an_event(
 
 
 def describe(skew_s: float) -> str:
-    """The difference in words."""
+    """Return a sentence about the difference."""
     return "the host's clock is %.1f s %s the collector's" % (
         abs(skew_s),
         'ahead of' if skew_s >= 0 else 'behind',

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why an operation was not done. Nothing was changed when one is raised.
+"""Errors of operations. An operation that raises one changes nothing.
 
 VschedError
- +-- Invalid        the request asks for something that can not be
- +-- NotFound       what it names is not there
- +-- Conflict       what it names is in another state than it takes for
- |                  granted
- +-- Outdated       somebody else changed it since the request's author looked
- +-- NotInstalled   this installation lacks what it takes
- +-- Away           another service that it takes does not answer
+ +-- Invalid        the request has an invalid value
+ +-- NotFound       the object of the request does not exist
+ +-- Conflict       the object is in a state that does not allow the
+ |                  request
+ +-- Outdated       the request is not based on the newest generation
+ +-- NotInstalled   this installation lacks a required component
+ +-- Away           a required service does not respond
 """
 
 from vsched_lib.contract import errors
 
 
 class Invalid(errors.VschedError):
-    """The request asks for something that can not be.
+    """The request has an invalid value.
 
     The detail starts with the name of the field.
     """
@@ -25,30 +25,30 @@ class Invalid(errors.VschedError):
 
 
 class NotFound(errors.VschedError):
-    """What the request names is not there."""
+    """The object of the request does not exist."""
 
     code = errors.Code.NOT_FOUND
 
 
 class Conflict(errors.VschedError):
-    """What the request names is in another state than it assumes."""
+    """The object of the request is in a state that does not allow it."""
 
     code = errors.Code.RESERVATION_EXISTS
 
 
 class Outdated(errors.VschedError):
-    """Somebody else changed what the request changes."""
+    """The object was changed after the generation that the request names."""
 
     code = errors.Code.GENERATION_CONFLICT
 
 
 class NotInstalled(errors.VschedError):
-    """What it takes is not installed here; the detail says what is."""
+    """A required component is missing; the detail names it."""
 
     code = errors.Code.PLACEMENT_UNAVAILABLE
 
 
 class Away(errors.VschedError):
-    """Another service that it takes does not answer, or refuses."""
+    """A required service does not respond, or rejects the request."""
 
     code = errors.Code.PLACEMENT_UNAVAILABLE

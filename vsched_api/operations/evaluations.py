@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where instances would fit, and why not elsewhere; nothing is booted.
+"""Evaluate on which hosts instances fit, without booting any.
 
-The answer comes from what schedulers are told, by the same arithmetic.
+The data and the arithmetic are those of the scheduler filters.
 """
 
 from collections.abc import Collection
@@ -29,17 +29,17 @@ from vsched_lib.model import score
 
 LOG = logging.getLogger(__name__)
 
-#: What counts for the score, each as much as the others; it is what the
-#: weighers of the same names do with multipliers of 1.
+#: The components of the score, with equal weights. The weighers of the same
+#: names compute them with multipliers of 1.
 WEIGHED = ('headroom', 'allocation_error', 'io_overhead')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Host:
-    """What was found of one host.
+    """The evaluation of one host.
 
     :param down: its agent does not report.
-    :param verdict: on one instance.
+    :param verdict: whether one instance fits.
     :param score: the sum of the normalised weights, more is better.
     :param weights: each before it was normalised; None when not known.
     """
@@ -53,11 +53,11 @@ class Host:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What was found.
+    """The evaluation of all hosts.
 
-    :param hosts: those that fit first, the better ones before the others.
-    :param room: how many instances fit in all; None when there is no limit.
-    :param placed: how many of those asked for would come to which host.
+    :param hosts: those that fit first, in descending order of their scores.
+    :param room: how many instances fit in total; None when there is no limit.
+    :param placed: how many of the requested instances each host gets.
     """
 
     hosts: Sequence[Host]
@@ -66,12 +66,12 @@ class Evaluation:
 
 
 class Evaluations:
-    """Evaluates for one application. Safe from any thread."""
+    """Evaluates hosts for one application. Safe from any thread."""
 
     def __init__(self, database: db.Database, conf: cfg.ConfigOpts) -> None:
         self._database = database
         self._down_after_s = conf.api.host_down_after_s
-        # What was read of a host stays as it is until it changes.
+        # Parsed hosts, each valid until its version changes.
         self._known: dict[str, _Known] = {}
 
     def flavor(
@@ -83,15 +83,15 @@ class Evaluations:
         names: Collection[str] | None = None,
         override: Mapping[str, ty.Any] | None = None,
     ) -> Evaluation:
-        """Where instances of a flavor would fit.
+        """Evaluate hosts for instances of a flavor.
 
         :param specs: the flavor's extra specs.
-        :param names: only on these hosts.
-        :param override: what an override of each instance would set, by the
-            names of the REST API.
-        :raises errors.Invalid: when the extra specs or the override ask for
-            nothing a host could give.
-        :raises errors.NotFound: when nothing is known of one of the hosts.
+        :param names: evaluate these hosts only.
+        :param override: the override of each instance, by the names of the
+            REST API.
+        :raises errors.Invalid: when no host could hold the extra specs or the
+            override.
+        :raises errors.NotFound: when one of the hosts is unknown.
         """
         try:
             wanted = (
@@ -105,7 +105,7 @@ class Evaluations:
         return self._evaluate(fit.Asking(ask).need, instances, now, names)
 
     def known(self, now: float) -> Sequence[fit.Host]:
-        """All hosts of which something is known, for who asks of all."""
+        """Return all hosts whose stored data can be read."""
         return [
             one.model
             for one in self._hosts(now, None)[0]
@@ -119,10 +119,10 @@ class Evaluations:
         now: float,
         names: Collection[str] | None = None,
     ) -> Evaluation:
-        """Where there is as much left, whatever it is for.
+        """Evaluate hosts by their free capacity, whatever it is used for.
 
-        :param names: only on these hosts.
-        :raises errors.NotFound: when nothing is known of one of the hosts.
+        :param names: evaluate these hosts only.
+        :raises errors.NotFound: when one of the hosts is unknown.
         """
         need = fit.Need(demand_mcpu=demand_mcpu, guest_mcpu=demand_mcpu)
         return self._evaluate(lambda host: need, instances, now, names)
@@ -198,9 +198,10 @@ class Evaluations:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Known:
-    """What was read of a host.
+    """The parsed data of a host.
 
-    :param model: None when it cannot be read; ``problem`` says why.
+    :param model: None when the data cannot be read; ``problem`` has the
+        reason.
     """
 
     name: str
@@ -222,13 +223,13 @@ def _known(row: queries.Row) -> _Known:
 def overridden(
     specs: Mapping[str, str], override: Mapping[str, ty.Any], vcpus: int
 ) -> extra_specs.FlavorSpec:
-    """What an instance with a flavor and an override asks for.
+    """Merge an override into the extra specs of a flavor.
 
     :param specs: the flavor's extra specs.
     :param override: by the names of the REST API.
-    :raises errors.Invalid: when the override would be refused.
-    :raises contract_errors.InvalidExtraSpecs: when the extra specs say
-        nothing that could be held, by themselves or with the override.
+    :raises errors.Invalid: when the override is invalid.
+    :raises contract_errors.InvalidExtraSpecs: when the extra specs are
+        invalid, by themselves or with the override.
     """
     wanted = dict(reservations.DEFAULTS)
     own = extra_specs.parse(specs).reservation
@@ -258,7 +259,7 @@ def overridden(
 def _verdict(
     known: _Known, need: ty.Callable[[fit.Host], fit.Need]
 ) -> room.Verdict:
-    """The verdict on one host; whatever is stored of it fails no other."""
+    """Evaluate one host; unreadable data of it is a verdict, not an error."""
     if known.model is None:
         return room.Verdict(
             fit.Need(
@@ -281,17 +282,17 @@ def _verdict(
 
 
 def _place(hosts: Sequence[Host], instances: int) -> dict[str, int]:
-    """Give each instance to the host that is best by then.
+    """Place each instance on the host with the best remaining score.
 
-    As nova-scheduler would: one that was given an instance has less
-    headroom, and hosts are compared anew.
+    Hosts are compared again after each instance, as nova-scheduler does: an
+    instance reduces the headroom of its host.
 
     :param hosts: the best first.
     """
-    # Each of them takes one at least.
+    # Each of them has room for one at least.
     able = [one for one in hosts if one.verdict.fits and not one.down]
     able = able[:instances]
-    # Of the score that part which stays.
+    # The headroom part of the score changes, the rest does not.
     first = dict(
         zip(
             (one.name for one in hosts),

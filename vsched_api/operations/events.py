@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What happened."""
+"""Read the stored events."""
 
 import dataclasses
 import typing as ty
@@ -12,7 +12,7 @@ from vsched_api.operations import errors
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Event:
-    """Something an operator may want to know; times as on the bus."""
+    """An event; times in seconds since the epoch."""
 
     uuid: str
     at: float
@@ -30,10 +30,10 @@ def page(
     marker: str | None = None,
     **filters: ty.Any,
 ) -> list[Event]:
-    """Events, newest first.
+    """Return events, newest first.
 
-    :param marker: UUID of the last event of the page before.
-    :param filters: as :func:`vsched_api.db.queries.events.page` takes them.
+    :param marker: UUID of the last event of the previous page.
+    :param filters: as for :func:`vsched_api.db.queries.events.page`.
     :raises errors.Invalid: when the marker is not a stored event.
     """
 

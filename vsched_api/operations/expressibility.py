@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Can a host express a reservation at all?
+"""Check reservations against the ranges of a host's backends.
 
-Whether it fits beside the others is the agent's and its kernel's verdict;
-this only keeps out what no verdict could make right.
+Admission is up to the agent and its kernel. This check rejects only what no
+host state could admit.
 """
 
 from vsched_api.operations import errors
@@ -17,10 +17,10 @@ def check(
 ) -> None:
     """Raise unless a backend of the host can express the reservation.
 
-    :param info: None when the host has not told what it is: then only the
-        backend's own ranges count.
-    :raises errors.Conflict: when the host can not use the backend wanted.
-    :raises errors.Invalid: when the backend has other ranges.
+    :param info: None when the host has not reported it: then only the
+        backend's own ranges are checked.
+    :raises errors.Conflict: when the host cannot use the requested backend.
+    :raises errors.Invalid: when a value is out of the backend's ranges.
     """
     if promise.backend is not None:
         if info is not None:
@@ -28,7 +28,7 @@ def check(
         problems = promise.problems(
             promise.backend, info.tick_us if info is not None else 0
         )
-        # A host may know a backend that has no ranges written down here.
+        # A host may have a backend whose ranges are not in the model.
         if problems and (info is None or promise.backend in model.LIMITS):
             raise _invalid(problems)
         return
@@ -69,7 +69,7 @@ def _usable(
 
 
 def _invalid(problems: list[str]) -> errors.Invalid:
-    # The model's sentences start with the field, except those on the
+    # The model's messages start with the field's name, except those about the
     # backend as a whole.
     fields = ('runtime_us', 'period_us', 'mode')
     return errors.Invalid(

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Store batches of samples, those that come together in one transaction.
+"""Store batches of samples, concurrent ones in one transaction.
 
-Most batches carry samples and nothing else, and a transaction costs more
-than the samples of one batch. So whoever has such a batch joins a queue;
-the first one stores for all that are in it, while the next ones gather.
-Nobody waits for company: a batch that comes alone is stored at once. When
-it is stored, the first of those who gathered meanwhile is told to store for
-all of them. (A mutex would let in whoever comes first: those who are done,
-one by one, or one more with nothing but its own batch.)
+Most batches carry only samples, and a transaction costs more than the samples
+of one batch. Threads with such batches join a queue. The first thread stores
+all batches that are queued, while the next ones queue up. A batch that arrives
+alone is stored at once. After the transaction the first thread of the queue is
+woken to store all that are queued by then. (A mutex would wake an arbitrary
+thread: one whose batch is stored already, or one that then stores its own
+batch only.)
 
-The rules of :mod:`vsched_api.operations.reports` hold for each batch as if
-it were stored by itself.
+The rules of :mod:`vsched_api.operations.reports` hold for each batch as if it
+were stored by itself.
 """
 
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ MAX_BATCHES = 32
 
 @dataclasses.dataclass(slots=True, eq=False)
 class _Entry:
-    """A batch in the queue; ``reply`` is None when it is none for here.
+    """A queued batch; ``reply`` stays None if it must be stored elsewhere.
 
-    :param told: set when the batch is done, or when its owner is to store.
+    :param told: set when the batch is done, or when its thread must store.
     """
 
     batch: inspection.Batch
@@ -52,7 +52,7 @@ class _Entry:
 class Gathering:
     """The queue of one process. Safe from any thread.
 
-    :param warn_s: by how much a host's clock must differ for an event.
+    :param warn_s: the clock difference from which on an event is stored.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class Gathering:
         """Store a batch of samples, unless it is stored already.
 
         :param now: seconds since the epoch.
-        :returns: None when it has to be stored by itself: its host is new,
-            or something that came with it could not be stored.
-        :raises errors.DatabaseUnavailable: when it is not known to be
+        :returns: None when the batch must be stored in its own transaction:
+            its host is new, or a batch of the same transaction cannot be
             stored.
+        :raises errors.DatabaseUnavailable: when it is not known to be stored.
         """
         entry = _Entry(batch, now)
         with self._lock:
@@ -98,7 +98,7 @@ class Gathering:
                 self._storing = False
 
     def _take(self, mine: _Entry) -> Sequence[_Entry]:
-        # One of each host: two are the same batch, sent again.
+        # One batch per host: a second one is a repetition of the first.
         taken = {mine.batch.host: mine}
         with self._lock:
             for entry in self._queue:
@@ -124,9 +124,9 @@ class Gathering:
             ):
                 for entry in entries:
                     entry.problem = problem
-            # Else whoever of them waits for a lock must not fail the rest.
+            # Otherwise one batch that waits for a lock must not fail the rest.
         except db_errors.UnstorableValue:
-            # Whose it is shows when each is stored by itself.
+            # Each is stored by itself then, which isolates the bad one.
             pass
         finally:
             for entry in entries:
@@ -150,7 +150,7 @@ def _store(
             continue
         place = numbering.of_current(host, batch.epoch, batch.number)
         if place is None or (place.number != batch.number + host.batch_offset):
-            # It changes more of the host's row than these do.
+            # It changes more columns of the host's row than hosts.advance().
             replies.append(None)
             continue
         if place.new:

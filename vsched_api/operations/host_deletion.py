@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Delete hosts: on request, and those that are gone for good.
+"""Delete hosts: on request, and those that Nova no longer has.
 
-A host is deleted in two steps. The first is one short transaction: its row
-gets a name that no host can have, so that nothing finds it any more, and
-schedulers are told that it is gone. The second deletes all that belongs to
-it in chunks, with the other work of retention; the row itself stays for a
-while, for schedulers that have not asked since.
+A host is deleted in two steps. The first is one short transaction: the row is
+renamed to a name that no host can have, so that no query finds it, and the
+next answer to schedulers lists the host as removed. The second deletes all
+rows of the host in chunks, with the other work of retention. The row itself
+stays for a while, for schedulers that have not polled since.
 
-A deleted host that reports again is a new one: the collector knows nothing
-of it and asks its agent for a full report.
+A deleted host that reports again is a new one: the collector has no rows of it
+and requests a full report.
 """
 
 from collections.abc import Callable
@@ -34,11 +34,11 @@ LOG = logging.getLogger(__name__)
 
 _SECONDS_PER_DAY = 86_400
 
-#: How long schedulers may be away and still learn that a host is gone from
-#: what changed. Later they are sent all hosts anew.
+#: For how long deleted hosts are part of incremental answers to schedulers. A
+#: scheduler that polls less often gets all hosts.
 _TOMBSTONE_S = 7 * _SECONDS_PER_DAY
 
-#: How many absent hosts Nova is asked about at a time.
+#: How many absent hosts are looked up in Nova at a time.
 _MAX_ABSENT = 50
 
 
@@ -49,12 +49,13 @@ def delete(
     down_after_s: float,
     force: bool = False,
 ) -> None:
-    """Delete a host and all that is known of it.
+    """Delete a host and all its rows.
 
     :param down_after_s: a host that reported since counts as up.
-    :param force: also when it lists instances that no other host lists.
+    :param force: delete it even if it lists instances that no other host
+        lists.
     :raises errors.NotFound: when there is no such host.
-    :raises errors.Conflict: when it reports, or lists such instances.
+    :raises errors.Conflict: when it is up, or lists such instances.
     """
     database.write(
         functools.partial(
@@ -71,7 +72,7 @@ def delete(
 def _delete(
     session: ty.Any, name: str, now: float, silent_since: float, force: bool
 ) -> None:
-    # In the order in which reports take them.
+    # The same lock order as in reports.
     counters.next_override_generation(session)
     version = counters.next_snapshot_versions(session, now)
     host = hosts.lock(session, name)
@@ -94,7 +95,7 @@ def _delete(
             % (name, alone),
             contract_errors.Code.HOST_IN_USE,
         )
-    # No name of a host begins with a blank.
+    # Names of hosts cannot begin with a blank.
     host.name = ' deleted %d' % host.id
     host.deleted_at = now
     host.info = None
@@ -111,11 +112,11 @@ def purge(
     chunk_rows: int,
     stopped: Callable[[], bool],
 ) -> int:
-    """Delete what belongs to deleted hosts, and in the end them.
+    """Delete the rows of deleted hosts, and finally the hosts' own.
 
     :param chunk_rows: how many rows one transaction deletes at most.
-    :param stopped: asked between chunks whether to leave the rest.
-    :returns: how many rows went.
+    :param stopped: called between chunks; True ends the work early.
+    :returns: how many rows were deleted.
     """
     total = 0
     for number, deleted_at in database.read(hosts.deleted):
@@ -167,6 +168,6 @@ def delete_absent(
             delete(database, name, now, days * _SECONDS_PER_DAY, force=True)
             count += 1
         except (errors.NotFound, errors.Conflict) as problem:
-            # Somebody deleted it, or it has come back meanwhile.
+            # It was deleted concurrently, or reports again.
             LOG.info('%s', problem)
     return count

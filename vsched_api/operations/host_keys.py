@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which keys of hosts are accepted on the bus: issue, rotate, revoke.
+"""Issue, rotate and revoke the keys of hosts on the message bus.
 
-The database holds serial numbers only. A key is derived from the master
-key, the host's name and a serial when it is needed
+The database holds serial numbers only. A key is derived from the master key,
+the host's name and a serial when it is needed
 (:mod:`vsched_lib.contract.signing`).
 """
 
@@ -38,13 +38,13 @@ class Serials:
 
     @property
     def revoked(self) -> bool:
-        """Whether no key is accepted."""
+        """Return whether no key is accepted."""
         return self.lowest > self.newest
 
     def accepts(self, serial: int, now: float, overlap_s: float) -> bool:
-        """Whether a key is accepted now.
+        """Return whether a key is accepted at a time.
 
-        :param overlap_s: how long one before the newest is.
+        :param overlap_s: for how long the key before the newest is accepted.
         """
         if not self.lowest <= serial <= self.newest:
             return False
@@ -52,19 +52,19 @@ class Serials:
 
 
 def of_host(database: db.Database, host: str) -> Serials | None:
-    """The keys of a host; None when none was ever issued."""
+    """Return the keys of a host; None when none was ever issued."""
     return database.read(
         lambda session: _serials(queries.by_host(session, host))
     )
 
 
 def every(database: db.Database) -> list[Serials]:
-    """The keys of all hosts, in the order of their names."""
+    """Return the keys of all hosts, in the order of their names."""
     return [Serials(*row) for row in database.read(queries.every)]
 
 
 def epoch_of_host(database: db.Database, host: str) -> str | None:
-    """The run of the agent that the host's newest report is from."""
+    """Return the epoch (run of the agent) of the host's newest report."""
 
     def work(session: ty.Any) -> str | None:
         row = hosts.by_name(session, host)
@@ -74,11 +74,11 @@ def epoch_of_host(database: db.Database, host: str) -> str | None:
 
 
 def issue(database: db.Database, host: str, now: float) -> int:
-    """Accept a key of a host, the same each time until it is revoked.
+    """Issue a key for a host, the same each time until it is revoked.
 
     :param now: seconds since the epoch.
     :returns: its serial.
-    :raises errors.Invalid: when no host can be called so.
+    :raises errors.Invalid: when the name is invalid.
     """
     name = _checked(host)
 
@@ -95,7 +95,7 @@ def issue(database: db.Database, host: str, now: float) -> int:
 
 
 def rotate(database: db.Database, host: str, now: float) -> int:
-    """Accept another key of a host, and the newest of now for a while.
+    """Issue a new key for a host; the previous one stays valid for a while.
 
     :returns: the serial of the new one.
     :raises errors.NotFound: when none was issued, or all are revoked.
@@ -105,7 +105,7 @@ def rotate(database: db.Database, host: str, now: float) -> int:
         row = queries.lock(session, host)
         if row is None or row.lowest_serial > row.serial:
             raise _no_key(host)
-        # Never more than two: the host has one of them.
+        # Two keys at most are accepted: the host has one of them.
         row.lowest_serial = row.serial
         row.serial, row.rotated_at = row.serial + 1, now
         return row.serial
@@ -114,7 +114,7 @@ def rotate(database: db.Database, host: str, now: float) -> int:
 
 
 def revoke(database: db.Database, host: str) -> int:
-    """Accept no key of a host until one is issued again.
+    """Revoke all keys of a host.
 
     :returns: the serial of the newest one that was accepted.
     :raises errors.NotFound: when there is none.
@@ -131,7 +131,7 @@ def revoke(database: db.Database, host: str) -> int:
 
 
 def confirm(database: db.Database, host: str, serial: int) -> None:
-    """Accept no older key: the host has used its newest."""
+    """Revoke older keys once the host has used the newest one."""
 
     def work(session: ty.Any) -> None:
         row = queries.lock(session, host)

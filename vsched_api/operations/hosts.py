@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is known of hosts."""
+"""Read the stored hosts."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ class State(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Host:
-    """A host as its agent tells of it.
+    """A host as reported by its agent.
 
-    :param last_report_at: when its last report came, by the collector's
-        clock, in seconds since the epoch; None before the first.
+    :param last_report_at: when its last report was received, by the
+        collector's clock, in seconds since the epoch; None before the first.
     :param clock_skew_s: by how much its clock was ahead of the collector's
-        then; None when that is not known.
-    :param info: None until the agent has told.
-    :param problem: why what it told cannot be read; None when it can.
+        then; None when unknown.
+    :param info: None until the agent has reported it.
+    :param problem: why ``info`` cannot be read; None when it can.
     """
 
     name: str
@@ -60,7 +60,7 @@ def page(
     now: float,
     down_after_s: float,
 ) -> list[Host]:
-    """Hosts in the order of their names, after ``marker``.
+    """Return hosts in the order of their names, after ``marker``.
 
     :param down_after_s: a host counts as down when its last report is older.
     """
@@ -78,7 +78,7 @@ def page(
 def get(
     database: db.Database, name: str, now: float, down_after_s: float
 ) -> Host:
-    """One host.
+    """Return one host.
 
     :raises errors.NotFound: when no agent ever reported from it.
     """
@@ -101,7 +101,7 @@ def get(
 
 
 def known_info(row: models.Host) -> messages.HostInfo | None:
-    """What a row holds of its host; None when it is nothing we can read."""
+    """Return the stored info of a host; None when absent or unreadable."""
     return _known_info(row)[0]
 
 
@@ -111,13 +111,13 @@ def _known_info(
     try:
         return stored.info(row), None
     except wire.MalformedMessage as problem:
-        # Stored by another release; the next full report heals it.
+        # Stored by another release; the next full report replaces it.
         LOG.warning('Host %s: %s', row.name, problem)
         return None, str(problem)
 
 
 def every(session: ty.Any, now: float, down_after_s: float) -> Sequence[Host]:
-    """All hosts, inside a transaction."""
+    """Return all hosts, inside a transaction."""
     counts = instance_queries.count_by_host(session)
     return [
         _host(row, counts, now, down_after_s) for row in queries.every(session)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Turn a report into rows.
+"""Convert a report to rows.
 
-What a message may say is bounded by its fields (in
-:mod:`vsched_lib.contract.bounds`) and checked when it is read. Here its times
-are brought into the collector's: a host's clock is data, it decides no order.
+The fields of a message limit its values (:mod:`vsched_lib.contract.bounds`);
+they are checked when it is parsed. This module converts times of the host's
+clock to the collector's. The host's clock is data only; it determines no
+order.
 """
 
 import dataclasses
@@ -17,12 +18,11 @@ from vsched_lib.contract import balloons
 from vsched_lib.contract import messages
 from vsched_lib.contract import profiles
 
-#: By how much a host's clock may differ from the collector's without
-#: anything being done about it, in seconds.
+#: Clock differences up to this one are not corrected, in seconds.
 TOLERANCE_S = 5.0
 
-#: How far in the future a time may be that is meant to be there, such as
-#: the end of a pause, in seconds.
+#: The latest time in the future, such as the end of a pause, from now, in
+#: seconds.
 _HORIZON_S = 366 * 86_400.0
 
 Row = dict[str, ty.Any]
@@ -32,21 +32,21 @@ Row = dict[str, ty.Any]
 class Batch:
     """A report as rows.
 
-    All times are by the collector's clock as far as its host's clock is
-    known to be ahead of it, and none is in the future.
+    All times are corrected by the clock difference if the host's clock is
+    known to be ahead, and none is in the future.
 
     :param skew_s: by how much the host's clock is ahead of the collector's;
-        below 0 when it is behind, None when that is not known.
+        below 0 when it is behind, None when unknown.
     :param info: None when the report has none.
     :param instances: rows by UUID, None when the report has no list.
     :param reservations: rows by UUID.
     :param profiles: rows of error profiles, with rows of their ``points``.
     :param overhead_profiles: rows.
     :param balloons: rows by the instance's UUID.
-    :param all_balloons: these are all that there are.
+    :param all_balloons: whether ``balloons`` is complete.
     :param balloon_changes: rows by UUID.
     :param epoch: the run of the agent that numbered the batch.
-    :param after: after which stored batch the epoch begins.
+    :param after: the stored batch after which the epoch begins.
     """
 
     host: str
@@ -70,7 +70,7 @@ class Batch:
 
     @property
     def plain(self) -> bool:
-        """Whether it carries samples and nothing else."""
+        """Return whether the batch carries samples and nothing else."""
         return (
             self.info is None
             and self.instances is None
@@ -86,7 +86,7 @@ class Batch:
 
 
 class _Clock:
-    """Brings a host's times into the collector's.
+    """Converts times of a host's clock to the collector's.
 
     :param ahead_s: by how much the host's clock is ahead.
     """
@@ -98,27 +98,27 @@ class _Clock:
 
     @property
     def right(self) -> bool:
-        """Whether the host's clock is taken as it is."""
+        """Return whether the host's clock needs no correction."""
         return not self._ahead_s
 
     def past(self, at: float) -> float:
-        """A time of something that has happened; never in the future."""
+        """Convert a time in the past; the result is never in the future."""
         at = max(0.0, at - self._ahead_s)
         return at if at <= self.latest else self._now
 
     def maybe(self, at: float | None) -> float | None:
-        """Likewise of one that may be missing."""
+        """Convert a time in the past, or None."""
         return None if at is None else self.past(at)
 
     def future(self, at: float | None) -> float | None:
-        """A time that may be in the future; at most a year from now."""
+        """Convert a time that may be up to a year in the future."""
         if at is None:
             return None
         return min(max(0.0, at - self._ahead_s), self._now + _HORIZON_S)
 
 
 def rows(report: messages.Report, now: float) -> Batch:
-    """Turn a report into rows.
+    """Convert a report to rows.
 
     :param now: the collector's clock, in seconds since the epoch.
     """
@@ -126,7 +126,7 @@ def rows(report: messages.Report, now: float) -> Batch:
     if report.sent_at is not None:
         skew_s = report.sent_at - now
     elif report.at > now:
-        # How long an older batch waited for its delivery is not known.
+        # The delay of an older batch is unknown.
         skew_s = report.at - now
     clock = _Clock(skew_s or 0.0, now)
     return Batch(
@@ -168,7 +168,7 @@ def rows(report: messages.Report, now: float) -> Batch:
 def _instance(instance: messages.InstanceInfo) -> Row:
     row = instance.to_dict()
     row['uuid'] = row.pop('instance_uuid')
-    # MariaDB ignores blanks at the end when it compares.
+    # MariaDB ignores trailing blanks in comparisons.
     row['name'] = row['name'].strip()
     return row
 
@@ -188,7 +188,7 @@ def _samples(
     samples: tuple[messages.UsageSample, ...], clock: _Clock
 ) -> list[packing.Sample]:
     found = [packing.Sample(*_sample_values(sample)) for sample in samples]
-    # Ten thousand pass here in a second.
+    # A fast path: ten thousand samples a second are usual.
     if clock.right and all(one[1] <= clock.latest for one in found):
         return found
     return [one._replace(at=clock.past(one.at)) for one in found]
@@ -207,7 +207,7 @@ def _event(event: messages.Event, clock: _Clock) -> Row:
 
 def _job(job: messages.JobReport) -> Row:
     row = job.to_dict()
-    # When it came is what counts.
+    # The collector stores the time of receipt instead.
     del row['at']
     return row
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which instances run where."""
+"""Read the stored instances."""
 
 import dataclasses
 import typing as ty
@@ -14,7 +14,7 @@ from vsched_lib.contract import errors as contract_errors
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance where it is, or was last.
+    """An instance on its current or last host.
 
     :param present: whether a host lists it now.
     """
@@ -33,7 +33,7 @@ def page(
     host: str | None = None,
     present: bool | None = None,
 ) -> list[Instance]:
-    """Instances in the order of their UUIDs, after ``marker``."""
+    """Return instances in the order of their UUIDs, after ``marker``."""
     return database.read(
         lambda session: [
             _instance(row)
@@ -43,7 +43,7 @@ def page(
 
 
 def get(database: db.Database, uuid: str) -> Instance:
-    """One instance.
+    """Return one instance.
 
     :raises errors.NotFound: when no agent reported it.
     """
@@ -58,7 +58,7 @@ def get(database: db.Database, uuid: str) -> Instance:
 
 
 def unknown(uuid: str) -> errors.NotFound:
-    """No agent reported the instance."""
+    """Return the error for an instance that no agent reported."""
     return errors.NotFound(
         'no agent reported an instance %s' % uuid,
         contract_errors.Code.INSTANCE_NOT_FOUND,

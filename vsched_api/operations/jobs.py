@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Jobs: what operators want hosts to do, and how far they have got.
+"""Jobs of hosts: create, cancel, resume, and record their progress.
 
-The agent pulls, as it pulls overrides: each change of what is wanted gives
-the host a new generation of its jobs, in one transaction; the agent hears of
-it by a cast and, should that get lost, from the reply to its next report,
-and then asks for every job that is not finished.
+Agents pull jobs as they pull overrides. Each change gives the host a new
+generation of its jobs, in one transaction. The agent receives the generation
+by a cast or, if that is lost, in the reply to its next report, and then
+fetches every job that is not finished.
 
-Only the agent says that a job is finished. A cancelled one is wanted to be
-so until the agent has confirmed it, and what it reports of an attempt is
-ignored once another attempt was ordered.
+Only the agent sets a job to a finished state. A cancelled job stays so in
+``wanted`` until the agent has confirmed it. Reports on an attempt are ignored
+once another attempt was ordered.
 """
 
 from collections.abc import Callable
@@ -37,10 +37,10 @@ Code = contract_errors.Code
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it stands; times in seconds since the epoch.
+    """A job; times in seconds since the epoch.
 
     :param wanted: a ``messages.JobWanted``.
-    :param state: a ``messages.JobState``, as the agent last told.
+    :param state: a ``messages.JobState``, as last reported by the agent.
     :param attempt: how often it was ordered to run.
     :param updated_at: when it was last ordered or reported on.
     """
@@ -64,10 +64,10 @@ def page(
     marker: str | None = None,
     **filters: ty.Any,
 ) -> list[Job]:
-    """Jobs, newest first.
+    """Return jobs, newest first.
 
-    :param marker: UUID of the last job of the page before.
-    :param filters: as :func:`vsched_api.db.queries.jobs.page` takes them.
+    :param marker: UUID of the last job of the previous page.
+    :param filters: as for :func:`vsched_api.db.queries.jobs.page`.
     :raises errors.Invalid: when the marker is not a stored job.
     """
 
@@ -86,7 +86,7 @@ def page(
 
 
 def get(database: db.Database, job_uuid: str) -> Job:
-    """One job.
+    """Return one job.
 
     :raises errors.NotFound: when there is none with this UUID.
     """
@@ -101,9 +101,9 @@ def create(
     parameters: Mapping[str, ty.Any],
     now: float,
 ) -> Job:
-    """Order a job.
+    """Create a job.
 
-    :param parameters: of the kind, checked already.
+    :param parameters: of the kind, already validated.
     :raises errors.NotFound: when no agent ever reported from the host.
     :raises errors.Conflict: when it has an unfinished job of this kind.
     """
@@ -134,12 +134,12 @@ def cancel(
     job_uuid: str,
     now: float,
 ) -> Job:
-    """Have a host stop a job, or never begin it; the agent confirms it.
+    """Cancel a job; the agent confirms it.
 
-    Asking once more tells the agent once more.
+    A repeated request notifies the agent again.
 
     :raises errors.NotFound: when there is no such job.
-    :raises errors.Conflict: when it has come to its end.
+    :raises errors.Conflict: when it is finished.
     """
 
     def change(session: ty.Any, host: models.Host, job: models.Job) -> None:
@@ -161,14 +161,14 @@ def resume(
     job_uuid: str,
     now: float,
 ) -> Job:
-    """Have a host go on with a job that failed or was cancelled.
+    """Resume a job that failed or was cancelled.
 
-    A job that runs, or is going to, is left as it is.
+    A job that runs or is queued stays as it is.
 
     :raises errors.NotFound: when there is no such job.
-    :raises errors.Conflict: when it is done, when the agent has not
-        confirmed yet that it is cancelled, or when the host has another
-        unfinished one of its kind.
+    :raises errors.Conflict: when it is done, when the agent has not yet
+        confirmed its cancellation, or when the host has another unfinished job
+        of its kind.
     """
 
     def change(session: ty.Any, host: models.Host, job: models.Job) -> None:
@@ -195,18 +195,17 @@ def resume(
 
 
 def orders(database: db.Database, host: str) -> messages.Jobs:
-    """Every unfinished job of a host, as its agent asks for them.
+    """Return every unfinished job of a host, as a message to its agent.
 
-    :returns: generation 0 and none for a host never heard of.
+    :returns: generation 0 and no jobs for an unknown host.
     """
 
     def work(session: ty.Any) -> messages.Jobs:
         row = hosts.by_name(session, host)
         if row is None:
             return messages.Jobs(generation=0)
-        # The generation is read first: should a job be ordered between the
-        # two reads, the agent gets it with an older number and merely asks
-        # again.
+        # The generation is read first: if a job is created between the two
+        # reads, the agent gets it with an older number and fetches again.
         generation, host_id = row.jobs_generation, row.id
         return messages.Jobs(
             generation=generation,
@@ -231,14 +230,13 @@ def record(
     reports: Sequence[Mapping[str, ty.Any]],
     now: float,
 ) -> None:
-    """Store what an agent tells of its host's jobs, inside a transaction.
+    """Store an agent's reports on jobs, inside a transaction.
 
-    What it tells of an earlier attempt or of a finished one is ignored, and
-    so is what it tells of a job that is not, or no longer, known. An attempt
-    that is ahead was ordered by a database that has since been restored: it
-    counts.
+    Reports on an earlier attempt, on a finished one or on an unknown job are
+    ignored. A report on a later attempt is stored: the attempt was ordered
+    before the database was restored from a backup.
 
-    :param reports: rows, in the order they were told.
+    :param reports: rows, in the order of the reports.
     """
     if not reports:
         return
@@ -274,7 +272,7 @@ def _change(
     job_uuid: str,
     change: Callable[[ty.Any, models.Host, models.Job], None],
 ) -> Job:
-    # A job stays with its host, so it may be looked up before: the first
+    # A job stays with its host, so that the host may be read before: the first
     # statement of the transaction must be the write to the host.
     host = get(database, job_uuid).host
 

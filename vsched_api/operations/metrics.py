@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Figures of all hosts at one moment."""
+"""Collect the metrics of all hosts."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -13,7 +13,7 @@ from vsched_api.operations import hosts
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostFigures:
-    """One host; None where nothing is known yet."""
+    """The metrics of one host; None where a value is not known yet."""
 
     name: str
     up: bool
@@ -26,9 +26,9 @@ class HostFigures:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Metrics:
-    """Everything, from one transaction.
+    """All metrics, from one transaction.
 
-    :param reservations: (host, state, how many).
+    :param reservations: (host, state, count).
     """
 
     hosts: Sequence[HostFigures]
@@ -36,7 +36,7 @@ class Metrics:
 
 
 def read(database: db.Database, now: float, down_after_s: float) -> Metrics:
-    """The figures as they are now."""
+    """Read the current metrics."""
 
     def work(session: ty.Any) -> Metrics:
         return Metrics(

@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Under which number a batch is stored, or why it is not.
+"""Number batches: detect duplicates, gaps and replaced epochs.
 
-Agents number their batches upwards within an *epoch*: one run of one agent,
-named by 128 random bits. The collector numbers what it stores of a host by
-itself, upwards for ever: ``last_batch``. The difference between the two is
-the host's ``batch_offset``, 0 until an agent numbers anew. So neither side
-needs a clock, and the sums of usage, which follow the stored numbers, never
-see one twice.
+Agents number their batches in ascending order within an *epoch*: one run of
+one agent, identified by 128 random bits. The collector has its own ascending
+number per host, which never restarts: ``last_batch``. The difference between
+the two is the host's ``batch_offset``, 0 until an agent restarts its numbers.
+Neither side needs a clock, and the sums of usage, which follow the stored
+numbers, count no batch twice.
 
-A batch of an epoch that the host has not had *begins* that epoch, if the
-report says after which stored batch (``Report.after``). The agent knows that
-number from the collector's last reply only. Stored numbers never repeat, so
+A batch of an epoch that is new for the host *begins* that epoch, if the report
+names the stored batch that it follows (``Report.after``). The agent gets that
+number in the collector's last reply only. Stored numbers never repeat, so that
 a recorded report cannot begin its epoch again: the host is past that number.
 
-An epoch that another one followed is over. Its agent is told so and goes on
-under a new one. That happens when a journal was restored from a copy, and
-when two agents report as one host; either is worth an event.
+An epoch ends when another one begins. An agent that still reports in the old
+epoch is notified in the reply, and begins a new one. This happens when a
+journal was restored from a copy, and when two agents report as one host. Both
+cases store an event.
 
-Reports without an epoch come from agents of a release that had none. Their
-numbers are stored as they are, as that release did.
+Reports without an epoch come from agents of an earlier release. Their numbers
+are stored unchanged, as in that release.
 """
 
 from collections.abc import Sequence
@@ -33,29 +34,29 @@ from vsched_api.operations import errors
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
 
-#: How many replaced epochs of a host are remembered, the newest ones.
+#: How many replaced epochs of a host are stored, the newest ones.
 MAX_REPLACED = 16
 
-#: The largest gap between two batches that is stored as such. A larger one
-#: is closed: stored numbers must not run out.
+#: The largest gap between two batches that is stored. A larger one is closed:
+#: stored numbers must not overflow.
 MAX_GAP = 2**32
 
-#: A stored number above this one cannot be followed for long.
+#: The largest stored number that leaves enough numbers above it.
 MAX_STORED = 2**62
 
 Replaced = Sequence[Sequence[ty.Any]]
 
 
 class Host(ty.Protocol):
-    """What is known of a host's batches, and what its agent is told."""
+    """The batch numbers of a host, and the contents of the next reply."""
 
     @property
     def last_batch(self) -> ty.Any:
-        """The newest batch, as the collector numbers them."""
+        """The newest batch, in the collector's numbers."""
 
     @property
     def batch_offset(self) -> ty.Any:
-        """How much more that is than the agent's number."""
+        """The difference between ``last_batch`` and the agent's number."""
 
     @property
     def epoch(self) -> ty.Any:
@@ -63,29 +64,30 @@ class Host(ty.Protocol):
 
     @property
     def known(self) -> ty.Any:
-        """Whether it told what it is, and which instances it has."""
+        """Whether the host has reported its info and its instances."""
 
     @property
     def overrides_generation(self) -> ty.Any:
-        """The generation of its overrides."""
+        """The generation of the host's overrides."""
 
     @property
     def jobs_generation(self) -> ty.Any:
-        """The generation of its jobs."""
+        """The generation of the host's jobs."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Place:
-    """Where a batch belongs.
+    """The position of a batch in the stored sequence.
 
-    :param state: of its epoch; when it is not current, nothing is stored.
+    :param state: state of its epoch; nothing is stored unless it is current.
     :param number: the stored number.
-    :param duplicate: it is stored already.
-    :param missed: batches before it were not stored.
-    :param begins: it begins its epoch.
-    :param anew: the agent numbers anew, as with a new journal.
-    :param epoch_batch: the newest stored batch of a replaced epoch, as the
-        agent numbers them.
+    :param duplicate: whether the batch is stored already.
+    :param missed: whether batches before it were not stored.
+    :param begins: whether it begins its epoch.
+    :param anew: whether the agent restarted its numbers, as with a new
+        journal.
+    :param epoch_batch: the newest stored batch of a replaced epoch, in the
+        agent's numbers.
     """
 
     number: int
@@ -98,15 +100,15 @@ class Place:
 
     @property
     def new(self) -> bool:
-        """Whether the batch is to be stored."""
+        """Return whether the batch must be stored."""
         return self.state is messages.EpochState.CURRENT and not self.duplicate
 
 
 def of_current(host: Host, epoch: str | None, number: int) -> Place | None:
-    """The place of a batch of the host's current epoch.
+    """Return the place of a batch of the host's current epoch.
 
-    :param number: as the agent numbers it.
-    :returns: None when it is of another epoch.
+    :param number: in the agent's numbers.
+    :returns: None when the batch is of another epoch.
     """
     if epoch != host.epoch:
         return None
@@ -127,17 +129,17 @@ def of(
     number: int,
     after: int | None,
 ) -> Place:
-    """The place of any batch.
+    """Return the place of a batch.
 
-    :param replaced: epochs that others followed, each with its newest
-        stored batch as the agent numbered it.
+    :param replaced: replaced epochs, each with its newest stored batch in the
+        agent's numbers.
     """
     found = of_current(host, epoch, number)
     if found is not None:
         return found
     stored = number + host.batch_offset
     if epoch is None:
-        # An agent of a release without epochs has taken over.
+        # An agent of a release without epochs reports now.
         if host.batch_offset or stored <= host.last_batch:
             return Place(stored, duplicate=True)
         return Place(stored, missed=True)
@@ -154,7 +156,7 @@ def of(
         and not host.batch_offset
         and (number == host.last_batch > 0)
     ):
-        # Sent again after an upgrade of its agent.
+        # A repetition after an upgrade of the agent.
         return Place(stored, duplicate=True)
     if (after or 0) != host.last_batch:
         return Place(stored, messages.EpochState.UNOPENED)
@@ -172,9 +174,9 @@ def of(
 def advance(
     host: ty.Any, epoch: str | None, number: int, place: Place
 ) -> None:
-    """Note in a host's row that a batch is stored.
+    """Update a host's row for a stored batch.
 
-    :param number: as the agent numbers it.
+    :param number: in the agent's numbers.
     """
     if place.begins:
         if host.epoch is not None:
@@ -191,12 +193,12 @@ def advance(
 def reply(
     host: Host, epoch: str | None, place: Place, full: bool = False
 ) -> messages.ReportReply:
-    """Answer a batch, stored by now unless its place says otherwise.
+    """Return the reply to a batch.
 
-    The agent is asked for a full report when batches before this one were
-    not stored, or its host is not known.
+    It requests a full report when batches before this one were not stored, or
+    when the host is not known.
 
-    :param host: with what the batch told of it.
+    :param host: with the contents of the batch, if that was stored.
     :param epoch: the batch's.
     :param full: the batch is a full report.
     """
@@ -213,10 +215,10 @@ def reply(
 
 
 def reset(database: db.Database, name: str) -> int:
-    """Accept whatever a host's agent sends next, however it is numbered.
+    """Accept the next batch of a host's agent under any number.
 
-    Nothing that is stored is lost, but for samples under numbers that no
-    agent of this release uses.
+    No stored data is lost, except for samples under numbers that no agent of
+    this release uses.
 
     :returns: the stored number that the next batch follows.
     :raises errors.NotFound: when no agent ever reported from it.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What operators want instead of what flavors say, as agents ask for it."""
+"""Read the overrides of a host for its agent."""
 
 import typing as ty
 
@@ -14,23 +14,20 @@ from vsched_lib.contract import messages
 
 
 def of_host(database: db.Database, host: str) -> messages.Overrides:
-    """Every override of the instances on a host, stopped ones included.
+    """Return the overrides and balloon orders of the instances on a host.
 
-    And what operators want of ballooning, which goes the same way.
+    Stopped instances are included. During a migration both hosts list the
+    instance, and its override applies on both.
 
-    While an instance migrates both hosts list it, and its override holds on
-    both.
-
-    :returns: generation 0 and none for a host never heard of.
+    :returns: generation 0 and no overrides for an unknown host.
     """
 
     def work(session: ty.Any) -> messages.Overrides:
         row = hosts.by_name(session, host)
         if row is None:
             return messages.Overrides(generation=0)
-        # The generation is read first: should an override be set between
-        # the two reads, the agent gets it with an older number and merely
-        # asks again.
+        # The generation is read first: if an override is set between the two
+        # reads, the agent gets it with an older number and fetches again.
         generation, host_id = row.overrides_generation, row.id
         return messages.Overrides(
             generation=generation,
@@ -64,14 +61,16 @@ def of_host(database: db.Database, host: str) -> messages.Overrides:
 def mark_hosts(
     session: ty.Any, instance_uuid: str, generation: int
 ) -> list[str]:
-    """Have the agents concerned ask anew, inside a transaction.
+    """Give the hosts of an instance a generation, inside a transaction.
 
-    :param generation: of what changed for the instance.
-    :returns: the hosts that list it now, for the announcement.
+    Their agents fetch the overrides again.
+
+    :param generation: of the instance's change.
+    :returns: the hosts that list the instance now, for the announcement.
     """
     rows = instances.of_uuid(session, instance_uuid)
-    # Hosts that it has left too: should it come back to one, the number of
-    # its override must be above whatever that host answered before.
+    # Includes hosts that the instance has left: if it returns to one, the
+    # generation must be above the last one that this host received.
     hosts.set_overrides_generation(
         session, {row.host_id for row in rows}, generation
     )

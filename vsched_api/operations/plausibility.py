@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a host says of itself and cannot be.
+"""Clamp implausible values that a host reports of itself.
 
-Schedulers place instances by it, so it is brought within bounds before it is
-stored, and an event says so.
+The scheduler filters use these values. They are clamped before they are
+stored, and an event lists the clamped ones.
 """
 
 import typing as ty
 
 from vsched_lib.model import reservation
 
-#: The most CPUs of a host, unless it is set.
+#: Default of the maximum number of CPUs of a host.
 MAX_CPUS = 4096
 
 
 def bound(
     info: dict[str, ty.Any], max_cpus: int
 ) -> tuple[dict[str, ty.Any], list[str]]:
-    """Bring what a host says of itself within bounds.
+    """Clamp the values that a host reports of itself.
 
     :param info: a ``messages.HostInfo`` as a JSON object.
-    :param max_cpus: the most CPUs that a host may have.
-    :returns: what is believed, and what was not, a sentence each.
+    :param max_cpus: the maximum number of CPUs of a host.
+    :returns: the clamped info, and a sentence for each clamped value.
     """
     problems = []
     cpus = info['cpus']

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Profiles: what hosts found of the CPU time they give, and of what their
-work for the I/O of instances costs."""
+"""Error profiles and overhead profiles of hosts: order and read them."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -33,12 +32,12 @@ def measure(
     parameters: Mapping[str, ty.Any],
     now: float,
 ) -> jobs.Job:
-    """Have a host measure its error profile.
+    """Create a job that measures a host's error profile.
 
-    :param parameters: what of it; see the schema.
-    :raises errors.Invalid: when they contradict each other.
+    :param parameters: as in the schema.
+    :raises errors.Invalid: when the parameters contradict each other.
     :raises errors.NotFound: when no agent ever reported from the host.
-    :raises errors.Conflict: when it is to measure one already.
+    :raises errors.Conflict: when such a job is unfinished.
     """
     if parameters.get('quick') and 'seconds' in parameters:
         raise errors.Invalid(
@@ -59,21 +58,21 @@ def measure(
     )
 
 
-#: The longest run that is ordered, in seconds.
+#: The longest run that may be ordered, in seconds.
 MAX_RUN_S = 86_400
 
 
 def _check_length(parameters: Mapping[str, ty.Any]) -> None:
-    """Raise unless a run ends within :data:`MAX_RUN_S`.
+    """Raise unless a run takes :data:`MAX_RUN_S` at most.
 
-    :raises errors.Invalid: when it would not, were its points measured one
-        after the other.
+    :raises errors.Invalid: when its points, measured one after the other, take
+        longer.
     """
     points = len(parameters.get('backends', ('deadline',)))
     points *= len(parameters.get('periods_us', (0,)))
     points *= len(parameters.get('shares_pct', error.PAPER_SHARES_PPM))
     if parameters.get('contend', 1):
-        # Once without hogs and once beside them.
+        # Each point is measured without hogs and beside them.
         points *= 2
     windows = parameters.get('seconds', error.LONG_WINDOWS)
     if points * (windows + 1) > MAX_RUN_S:
@@ -88,7 +87,7 @@ _WHOLE = ('periods_us', 'seconds', 'contend')
 
 
 def _whole(value: ty.Any) -> ty.Any:
-    # To JSON, 5.0 is an integer as well.
+    # In JSON, 5.0 is an integer too.
     return list(map(int, value)) if isinstance(value, list) else int(value)
 
 
@@ -99,11 +98,11 @@ def measure_overhead(
     parameters: Mapping[str, ty.Any],
     now: float,
 ) -> jobs.Job:
-    """Have a host measure what its work for I/O costs.
+    """Create a job that measures the overhead of a host's I/O.
 
-    :param parameters: what of it; see the schema.
+    :param parameters: as in the schema.
     :raises errors.NotFound: when no agent ever reported from the host.
-    :raises errors.Conflict: when it is to measure one already.
+    :raises errors.Conflict: when such a job is unfinished.
     """
     return jobs.create(
         database,
@@ -121,12 +120,12 @@ def newest(
     source: str | None = None,
     version: int | None = None,
 ) -> list[profiles.ErrorProfile]:
-    """The newest error profile of each source.
+    """Return the newest error profile of each source.
 
-    :param source: only of this one.
-    :param version: of this version, not the newest of all.
-    :raises errors.NotFound: when no agent ever reported from the host, or
-        when a version is asked for that is not kept.
+    :param source: return the profile of this source only.
+    :param version: return this version instead of the newest.
+    :raises errors.NotFound: when no agent ever reported from the host, or when
+        the version is not stored.
     """
 
     def work(session: ty.Any) -> list[profiles.ErrorProfile]:
@@ -143,7 +142,7 @@ def newest_overhead(
     source: str | None = None,
     version: int | None = None,
 ) -> list[profiles.OverheadProfile]:
-    """The newest overhead profile of each source, as :func:`newest`."""
+    """Return the newest overhead profile of each source, as :func:`newest`."""
     return database.read(
         lambda session: [
             _overhead(row)
@@ -176,10 +175,10 @@ def page(
     marker: str | None = None,
     source: str | None = None,
 ) -> list[profiles.ErrorProfile]:
-    """All error profiles of a host that are kept, newest first.
+    """Return the stored error profiles of a host, newest first.
 
-    :param marker: UUID of the last profile of the page before.
-    :returns: them without their points.
+    :param marker: UUID of the last profile of the previous page.
+    :returns: profiles without their points.
     :raises errors.NotFound: when no agent ever reported from the host.
     :raises errors.Invalid: when the marker is not one of its profiles.
     """
@@ -200,7 +199,7 @@ def page_overhead(
     marker: str | None = None,
     source: str | None = None,
 ) -> list[profiles.OverheadProfile]:
-    """All overhead profiles of a host that are kept, as :func:`page`."""
+    """Return the stored overhead profiles of a host; see :func:`page`."""
     return database.read(
         lambda session: [
             dataclasses.replace(_overhead(row), points=())
@@ -231,9 +230,9 @@ def _page(
 def csv(
     database: db.Database, host: str, source: str, version: int | None = None
 ) -> str:
-    """The newest error profile of a source as a table, one row a point.
+    """Return the newest error profile of a source as CSV, one row a point.
 
-    :raises errors.NotFound: when there is none, or no such host.
+    :raises errors.NotFound: when there is no such profile or host.
     """
     return error_csv.render(_one(database, host, source, version))
 
@@ -241,9 +240,9 @@ def csv(
 def overhead_table(
     database: db.Database, host: str, source: str, version: int | None = None
 ) -> str:
-    """The newest overhead profile of a source as a table, a row a point.
+    """Return the newest overhead profile of a source as CSV.
 
-    :raises errors.NotFound: when there is none, or no such host.
+    :raises errors.NotFound: when there is no such profile or host.
     """
     found = newest_overhead(database, host, source, version)
     if not found:
@@ -288,7 +287,7 @@ def _none(
 def from_row(
     row: models.ErrorProfile, points: Sequence[models.ErrorPoint] = ()
 ) -> profiles.ErrorProfile:
-    """A profile as it was told, or all of it but its points."""
+    """Convert a row to a profile; without points if none are given."""
     return profiles.ErrorProfile.from_dict(
         {
             **_values(profiles.ErrorProfile, row, 'points'),

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Store what agents report, each batch exactly once.
+"""Store agents' reports, each batch exactly once.
 
-A batch is one transaction. The host's row is taken first, so that of two
-collectors that got the same batch one waits and then sees that it is stored.
+A batch is one transaction. It locks the host's row first: of two collectors
+with the same batch, one waits for the lock and then finds the batch stored.
 
-**An instance that moves.** Each host's list is kept apart. While an instance
-migrates both hosts list it; it counts as being on the one that began to list
-it last, and if that one drops it, as when the migration fails, on the other.
-So neither the order in which two agents report nor a repeated list matters.
-When a host drops an instance, its reservation there is released. An override
-belongs to the instance: it stays, holds on every host that lists the
-instance, and each such arrival and departure gives the host's overrides a
-new generation, so that its agent asks for them.
+**An instance that moves.** The list of each host is stored separately. During
+a migration both hosts list the instance. It counts as being on the host that
+began to list it last, and if that host drops it, as after a failed migration,
+on the other one. Neither the order in which two agents report nor a repeated
+list matters. When a host drops an instance, its reservation there is released.
+An override belongs to the instance: it stays and applies on every host that
+lists the instance. Each arrival and departure of such an instance gives the
+host's overrides a new generation, so that its agent fetches them.
 
-**A batch that can not be stored.** An agent sends a batch until it is
-answered. One that can never be stored would hold up all that follow, so it
-is answered as if it had been, an event says what was lost, and the agent is
-asked for a full report. A database that is away is another matter: then
-nothing is answered, and the agent keeps the batch.
+**A batch that cannot be stored.** An agent repeats a batch until it gets a
+reply. A batch that can never be stored would block all that follow. It gets
+the reply of a stored batch, an event lists what was lost, and the reply
+requests a full report. When the database is unavailable there is no reply, and
+the agent keeps the batch.
 """
 
 from collections.abc import Collection
@@ -56,7 +56,8 @@ from vsched_lib.contract import wire
 
 LOG = logging.getLogger(__name__)
 
-# Makes the events of the collector itself recognisable as repeats.
+# Namespace of the UUIDs of the collector's own events: repeated events get the
+# same UUID.
 _EVENTS = uuid.UUID('8c7b4a52-3a0e-4be3-9c6b-0f9a4f0f6a11')
 _SECONDS_PER_DAY = 86_400
 _SECONDS_PER_HOUR = 3_600
@@ -78,13 +79,13 @@ def store(
     """Store a batch, unless it is stored already.
 
     :param now: the collector's clock, in seconds since the epoch.
-    :param together: where batches that carry samples only are stored with
-        others; without it each is stored by itself.
-    :param skew_warning_s: by how much a host's clock must differ from this
-        one for an event.
-    :param max_cpus: the most CPUs that a host may have.
-    :raises vsched_api.db.errors.DatabaseUnavailable: when it is not known
-        to be stored.
+    :param together: the queue for batches that carry samples only; without it
+        each batch is stored in its own transaction.
+    :param skew_warning_s: the clock difference from which on an event is
+        stored.
+    :param max_cpus: the maximum number of CPUs of a host.
+    :raises vsched_api.db.errors.DatabaseUnavailable: when it is not known to
+        be stored.
     """
     try:
         batch = inspection.rows(report, now)
@@ -93,8 +94,8 @@ def store(
             if reply is not None:
                 return reply
         if not batch.plain:
-            # Wait for the host's row before counters are taken: whoever
-            # holds them keeps all other hosts waiting.
+            # Lock the host's row before the counters: a transaction that holds
+            # the counters blocks the reports of all other hosts.
             database.write(lambda session: hosts.lock(session, batch.host))
         return database.write(
             lambda session: _store(
@@ -108,11 +109,11 @@ def store(
 def reject(
     database: db.Database, raw: object, problem: Exception, now: float
 ) -> messages.ReportReply:
-    """Answer a batch that can never be stored, and say so in an event.
+    """Reply to a batch that can never be stored, and store an event.
 
-    :param raw: the report as it came.
-    :raises wire.MalformedMessage: when it does not even tell whose
-        batch it is; that is nothing to answer.
+    :param raw: the report as received.
+    :raises wire.MalformedMessage: when the host or the number of the batch
+        cannot be read: there is no reply then.
     :raises vsched_api.db.errors.DatabaseUnavailable: when the event is not
         known to be stored.
     """
@@ -123,8 +124,8 @@ def reject(
     host, number = origin.host, origin.batch
     detail = wire.clean('Batch %d was not stored: %s' % (number, problem))
     LOG.error('Host %s: %s', host, detail)
-    # One event a day for each field: a full report may well carry the
-    # problem again, with another value.
+    # One event a day for each field: a full report may have the same problem
+    # with another value.
     field = str(problem).partition(':')[0]
     event = {
         'uuid': str(
@@ -162,7 +163,7 @@ def _place(
     after: int | None,
     now: float,
 ) -> numbering.Place:
-    """Find a batch's place; note in the host's row that it gets stored."""
+    """Return a batch's place, and update the host's row if it is stored."""
     place = numbering.of(host, host.replaced_epochs, epoch, number, after)
     if place.new:
         numbering.advance(host, epoch, number, place)
@@ -277,7 +278,7 @@ def _store(
                     for name in ('cpus', 'capacity_mcpu', 'admitted_mcpu')
                 },
             )
-    # Most batches carry samples and no more: they need no look at these.
+    # Most batches carry only samples and need none of these rows.
     rows = (
         instances.of_host(session, host.id)
         if (
@@ -290,7 +291,8 @@ def _store(
     )
     if batch.instances is not None:
         host.listed_at = now
-        # An agent's clock that is ahead must not keep its host in front.
+        # The list of an agent whose clock is ahead must not override later
+        # lists of other hosts.
         moved = _list(session, host, rows, batch.instances, min(batch.at, now))
         if overrides.exist(session, moved) or (
             balloons.orders_exist(session, moved)
@@ -331,10 +333,10 @@ def _list(
     listed: dict[str, inspection.Row],
     at: float,
 ) -> Collection[str]:
-    """Make a host's rows say what its list says.
+    """Update the instances of a host from its list.
 
-    :param rows: what the host listed before; new ones are added.
-    :returns: the instances that came or left.
+    :param rows: the host's instances so far; new ones are added.
+    :returns: the instances that arrived or left.
     """
     came, left = [], []
     for instance_uuid, values in listed.items():
@@ -348,7 +350,7 @@ def _list(
             session.add(row)
             rows[instance_uuid] = row
         else:
-            # What it was told on its last stay is no news of this one.
+            # The reservation of its last stay does not apply to this one.
             reservations.delete(session, [row.id])
         _tell(row, values)
         row.present, row.arrived_at, row.left_at = True, at, None
@@ -377,8 +379,8 @@ def _reservations(
 ) -> None:
     for instance_uuid, values in reports.items():
         if instance_uuid not in rows:
-            # Told of before it was listed, or after. Only a list says that
-            # an instance is there.
+            # The report precedes the list, or follows the removal from it.
+            # Only a list makes an instance present.
             rows[instance_uuid] = models.Instance(
                 host_id=host.id,
                 uuid=instance_uuid,
@@ -406,7 +408,7 @@ def _balloons(
     rows: dict[str, models.Instance],
     batch: inspection.Batch,
 ) -> None:
-    # What is told of one that has left says nothing any more.
+    # Reports on instances that have left are outdated.
     told = {
         rows[instance_uuid].id: values
         for instance_uuid, values in batch.balloons.items()
@@ -424,8 +426,8 @@ def _balloons(
         if values['state'] == contract.BalloonState.FULL
     }
     if full:
-        # As after a restore without an agent; what this batch tells of them
-        # is stored afterwards.
+        # As after a restore without an agent; the contents of this batch are
+        # stored afterwards.
         balloon_changes.close(
             session,
             host.id,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Delete what is older than operators want to keep.
+"""Delete rows that are past their retention time.
 
-In chunks, each a transaction of its own, so that no report waits long.
+Rows are deleted in chunks, each in its own transaction, so that reports do not
+wait long for locks.
 """
 
 from collections.abc import Callable
@@ -32,7 +33,7 @@ LOG = logging.getLogger(__name__)
 _SECONDS_PER_HOUR = 3600
 _SECONDS_PER_DAY = 86_400
 
-#: Rows that go with one profile, of the usual size.
+#: The usual number of rows of one profile.
 _ROWS_PER_PROFILE = 100
 
 
@@ -42,18 +43,18 @@ def purge(
     now: float,
     stopped: Callable[[], bool] = lambda: False,
 ) -> dict[str, int]:
-    """Delete everything that is too old.
+    """Delete all rows that are past their retention time.
 
     :param conf: has the options of :mod:`vsched_api.conf.collector`.
     :param now: seconds since the epoch.
-    :param stopped: asked between chunks whether to leave the rest.
-    :returns: how many rows of each kind went.
-    :raises vsched_api.db.errors.DatabaseUnavailable: when it can not go on.
+    :param stopped: called between chunks; True ends the work early.
+    :returns: how many rows of each kind were deleted.
+    :raises vsched_api.db.errors.DatabaseUnavailable: when the database fails.
     """
     options = conf.collector
     samples_before = now - options.usage_retention_hours * _SECONDS_PER_HOUR
     gone_before = now - options.instance_retention_days * _SECONDS_PER_DAY
-    # Samples are deleted only once they are in their sums.
+    # Only folded samples may be deleted.
     rollups.fold(database, options.usage_fold_chunk_rows, stopped)
     chunks: dict[str, Callable[[ty.Any, int], int]] = {
         'usage': lambda session, limit: usage_folds.delete_before(
@@ -159,7 +160,7 @@ def _all(
 
 
 def _instances(session: ty.Any, before: float, limit: int) -> int:
-    # The counter orders this against lists in which one comes back.
+    # The counter serialises this with reports that list an instance again.
     counters.next_override_generation(session)
     return instances.delete_absent(session, before, limit)
 

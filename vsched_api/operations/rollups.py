@@ -2,20 +2,20 @@
 
 """Fold samples into sums by minute and by hour.
 
-A sample is in the bucket in which its interval ended, also when it began in
-the one before: ``(at - length_s, at]``. The sum of the samples of a bucket
-is exactly what the bucket says, whenever and in whatever order they come: a
-batch that waited out an outage changes the buckets of its own time.
+A sample belongs to the bucket in which its interval ended, even if the
+interval began in the previous one: ``(at - length_s, at]``. The sums of a
+bucket are exactly those of its samples, whenever and in whatever order they
+arrive: a batch that was delayed by an outage changes the buckets of its own
+time.
 
 **Each sample once.** Batches of a host are stored in the order of their
-numbers, so one number for each host says what is folded, and what is not is
-found by an index; nothing is looked at twice. That number, the buckets of
-the instances and those of their host change in one transaction. Samples are
-deleted when they are folded only. What the host's CPUs did comes with the
-same batches and is folded with them.
+numbers. One number for each host marks the last folded batch, and an index
+finds those after it. That number, the buckets of the instances and those of
+their host change in one transaction. Only folded samples are deleted. The
+samples of the host's CPUs arrive in the same batches and are folded with them.
 
-**Bounded.** A transaction folds so many samples at most, of one host. Of
-two collectors that fold the same host one waits.
+**Bounded.** A transaction folds a limited number of samples, of one host. Of
+two collectors that fold the same host one waits for the other's lock.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ from vsched_api.db.queries import usage_buckets
 from vsched_api.db.queries import usage_folds
 from vsched_api.db import session as db
 
-#: How long buckets are, in seconds.
+#: Lengths of buckets, in seconds.
 MINUTE_S = 60
 HOUR_S = 3600
 LENGTHS_S = (MINUTE_S, HOUR_S)
@@ -49,13 +49,13 @@ def fold(
     chunk_rows: int,
     stopped: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Fold every sample that is stored and not folded yet.
+    """Fold every stored sample that is not folded yet.
 
-    :param chunk_rows: how many samples one transaction folds at most,
-        unless a single batch has more.
-    :param stopped: asked between transactions whether to leave the rest.
+    :param chunk_rows: how many samples one transaction folds at most, unless a
+        single batch has more.
+    :param stopped: called between transactions; True ends the work early.
     :returns: how many were folded.
-    :raises vsched_api.db.errors.DatabaseUnavailable: when it can not go on.
+    :raises vsched_api.db.errors.DatabaseUnavailable: when the database fails.
     """
     total = 0
     for host_id in database.read(usage_folds.waiting):
@@ -104,11 +104,11 @@ def _fold(session: ty.Any, host_id: int, limit: int) -> tuple[int, bool]:
 def _whole_batches(
     sizes: Sequence[Mapping[int, int]], last: int, limit: int
 ) -> tuple[int, bool]:
-    """Up to which batch one transaction folds.
+    """Return the last batch that one transaction folds.
 
-    :param sizes: of the next batches, by their kinds of samples; where
-        there are as many as ``limit``, there may be more.
-    :returns: with whether any is left after it.
+    :param sizes: of the next batches, by their kinds of samples; where there
+        are as many as ``limit``, there may be more.
+    :returns: its number, and whether there are batches after it.
     """
     known = min(
         (max(some) for some in sizes if len(some) >= limit), default=last
@@ -128,8 +128,8 @@ def _whole_batches(
 
 
 def _sum(seconds: Iterable[usage.Stored]) -> dict[usage_buckets.Key, _Sums]:
-    # Ten thousand samples pass here in a second: those of a minute and an
-    # instance are added column by column, and hours are made of minutes.
+    # A fast path for ten thousand samples a second: the samples of an instance
+    # and a minute are added column by column, and hours are sums of minutes.
     minutes: dict[tuple[int, str], list[packing.Sample]] = {}
     for at, samples in seconds:
         minute = math.ceil(at / MINUTE_S)
@@ -175,7 +175,7 @@ def _sums(samples: Sequence[packing.Sample]) -> _Sums:
 
 
 def _first(ends: Iterable[float], intervals_us: Iterable[int]) -> float:
-    """When the first interval began."""
+    """Return when the first interval began."""
     return max(
         0.0,
         min(
@@ -227,8 +227,8 @@ def _add(one: _Any, other: _Any) -> _Any:
 
 
 def _bounded(value: int) -> int:
-    # No real sum comes near it; one that can not be stored would hold up
-    # all that come after it.
+    # No real sum is near the maximum. A larger one could not be stored and
+    # would block all that follow.
     return min(value, usage_buckets.MAX_SUM)
 
 
@@ -255,7 +255,7 @@ def _put(
                 **known[key]._asdict(),
             }
         )
-    # In one order, so that no two wait for each other.
+    # A fixed order avoids deadlocks.
     usage_buckets.put(
         session,
         models.UsageBucket,

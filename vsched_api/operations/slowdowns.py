@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Learn what neighbours cost each other from what instances waited for.
+"""Estimate how much instances slow each other down.
 
-How long an instance's vCPUs waited for a CPU, beside how long they ran, is
-how much longer its work took than it would have alone. Each minute that is
-summed up is looked at once, on some of the hosts where there are many.
+The ratio of the time that an instance's vCPUs waited for a CPU to the time
+that they ran is how much longer its work took than it would have alone. Each
+folded minute is evaluated once, on a part of the hosts if there are many.
 """
 
 from collections import abc
@@ -17,24 +17,24 @@ from vsched_api.db.queries import slowdowns as queries
 from vsched_api.db import session as db
 from vsched_lib.model import interference
 
-#: The buckets that are looked at.
+#: The length of the evaluated buckets, in seconds.
 LENGTH_S = 60
 
-#: Of more minutes at once the oldest are left out: there will be others.
+#: If more minutes are due at once, the oldest are skipped.
 MOST_MINUTES = 10
 
-#: How many hosts are looked at in a minute, about.
+#: The approximate number of hosts that are evaluated per minute.
 MOST_HOSTS = 500
 
-#: Who ran for less of a minute says nothing of how it was slowed down.
+#: An instance that ran for less of a minute is not evaluated.
 LEAST_GUEST_US = 1_000_000
 
 
 def learn(database: db.Database, now: float, fold_interval_s: int) -> int:
-    """Look at the minutes that nobody has looked at.
+    """Evaluate the minutes that are not evaluated yet.
 
     :param now: seconds since the epoch.
-    :param fold_interval_s: how long samples may take to be summed up.
+    :param fold_interval_s: the time within which samples are folded.
     :returns: how many instances' minutes were measurements.
     """
     before = int(now - LENGTH_S - fold_interval_s) // LENGTH_S * LENGTH_S
@@ -61,7 +61,7 @@ def learn(database: db.Database, now: float, fold_interval_s: int) -> int:
             ):
                 known, more = _after(known, list(used))
                 count += more
-        # A prior is no measurement: what it is, is the release's to say.
+        # Priors are not stored: a later release may change them.
         queries.put(
             session,
             {
@@ -81,7 +81,7 @@ _PRIOR = interference.Interference().estimates
 def _after(
     known: interference.Interference, used: abc.Sequence[queries.Used]
 ) -> tuple[interference.Interference, int]:
-    """What is known after one minute of one host."""
+    """Update the estimates by one minute of one host."""
     classes: dict[str, int] = {}
     for one in used:
         if one.workload_class in interference.CLASSES:

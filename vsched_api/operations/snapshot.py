@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What schedulers are told of all hosts, and of what changed.
+"""Answer schedulers' polls: all hosts, or those that changed.
 
-What is told of a host is put together when it changes, which is seldom, and
-kept as the JSON that is sent: an answer is rows one after the other, and
-nothing is read or computed for it.
+The JSON of a host is built and stored when the host changes, which is seldom.
+An answer concatenates these rows; it parses and computes nothing.
 """
 
 from collections.abc import Callable
@@ -42,13 +41,14 @@ LOG = logging.getLogger(__name__)
 
 _CHUNK_HOSTS = 100
 _SECONDS_PER_DAY = 86_400
-#: Shorter answers are sent as they are.
+#: Shorter answers are not compressed.
 _ZIP_FROM_BYTES = 1_000
-#: For how long hosts that were read are brought up to date and not read
-#: anew, in seconds: a database may be restored under a running service.
+#: For how long the cache of hosts is updated by changes before it is read in
+#: full again, in seconds: a database may be restored from a backup while the
+#: service runs.
 _KEPT_S = 60.0
 _CHUNK_CHANGED = 1_000
-# With which errors are certified where the agent does not tell.
+# The default confidence of certificates, for agents that report none.
 _CONFIDENCE = 0.8
 _quoted = json.JSONEncoder().encode
 # Numbers shrink to a quarter at any level; the lowest takes least time.
@@ -58,12 +58,12 @@ _ZIP_LEVEL = 1
 def update(
     session: ty.Any, host: models.Host, version: int, measured: bool = False
 ) -> bool:
-    """Tell of a host what is known of it now, if that is something new.
+    """Update the stored JSON of a host, if it has changed.
 
-    :param host: locked, with the counter of versions before it.
+    :param host: locked, after the counter of versions.
     :param version: for this host only.
-    :param measured: it may have a new profile.
-    :returns: whether there was something new.
+    :param measured: whether it may have a new profile.
+    :returns: whether there was a change.
     """
     info = hosts.known_info(host)
     if info is None:
@@ -91,13 +91,14 @@ def update(
             confidence=confidence, certificates=certificates, measured=known
         )
     elif row.prices_ns is None and _true_of(known[_IO], info):
-        # As when the host is back at the kernel that it was measured with.
+        # For example, the host runs the kernel again with which it was
+        # measured.
         prices, _ = _prices(session, host.id)
     else:
         prices = row.prices_ns
     errors = known[_ERRORS]
     if errors is not None:
-        # Those remembered before there were such features lack them.
+        # Facts that an earlier release stored lack the features.
         errors = {**certification.features(errors), **errors}
     values['certified'] = _true_of(errors, info)
     values['prices_ns'] = prices if _true_of(known[_IO], info) else None
@@ -115,7 +116,8 @@ def update(
     return True
 
 
-# What profiles were measured with; see models.SnapshotHost.measured.
+# The facts with which profiles were measured; see
+# models.SnapshotHost.measured.
 _ERRORS = 'errors'
 _IO = 'io'
 
@@ -123,7 +125,7 @@ _Facts = dict[str, ty.Any]
 
 
 def _true_of(facts: _Facts | None, info: messages.HostInfo) -> bool:
-    """Whether a host is still the one that was measured."""
+    """Return whether the measured facts are still those of the host."""
     return facts is not None and all(
         getattr(info, name) == value for name, value in facts.items()
     )
@@ -189,11 +191,11 @@ def tend(
     now: float,
     stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[int, int]:
-    """Tell of hosts that are missing, and no longer of silent ones.
+    """Add hosts that are missing from the snapshot, and remove silent ones.
 
     :param conf: has the options of :mod:`vsched_api.conf.snapshot`.
     :returns: how many were added, and how many removed.
-    :raises vsched_api.db.errors.DatabaseUnavailable: when it can not go on.
+    :raises vsched_api.db.errors.DatabaseUnavailable: when the database fails.
     """
     options = conf.snapshot
     before = now - options.silent_days * _SECONDS_PER_DAY
@@ -246,10 +248,10 @@ def _remove(session: ty.Any, before: float, now: float) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """Something to send.
+    """An HTTP answer.
 
-    :param tag: changes with what is said.
-    :param zipped: ``body`` for those who take gzip; None when it is short.
+    :param tag: the ETag.
+    :param zipped: ``body``, compressed; None when it is short.
     """
 
     tag: str
@@ -258,11 +260,11 @@ class Answer:
 
 
 class Snapshots:
-    """Answers schedulers. Safe from any thread.
+    """Answers schedulers' polls. Safe from any thread.
 
-    The last full answer is kept, and what it was made of: after a restart of
-    the schedulers many of them ask for the same one, or for one in which a
-    few hosts have changed.
+    The last full answer and the hosts in it are cached: after a restart many
+    schedulers request the same answer, or one in which a few hosts have
+    changed.
     """
 
     def __init__(self, database: db.Database, conf: cfg.ConfigOpts) -> None:
@@ -272,7 +274,7 @@ class Snapshots:
         self._full: Answer | None = None
         self._hosts: dict[str, str] = {}
         self._read_at, self._read_version = -math.inf, 0
-        # The version of each host that was read last, and whether it could.
+        # The version of each host that was read last, and whether it is valid.
         self._readable: dict[str, tuple[int, bool]] = {}
         self._making = threading.Lock()
 
@@ -282,12 +284,12 @@ class Snapshots:
         since: int | None = None,
         known_tag: str | None = None,
     ) -> Answer | None:
-        """All hosts, or what changed.
+        """Return all hosts, or those that changed.
 
-        :param since: the version that is there; None, or one that was never
-            handed out, for all hosts.
-        :param known_tag: of the answer that is there.
-        :returns: None when that is as new as this one would be.
+        :param since: the version that the scheduler has; None, or one that was
+            never issued, for all hosts.
+        :param known_tag: the ETag of the answer that the scheduler has.
+        :returns: None when that answer is up to date.
         """
         version, down, slowdowns = self._database.read(
             lambda session: (
@@ -325,8 +327,8 @@ class Snapshots:
     ) -> Answer:
         with self._making:
             if self._full is None or self._full.tag != tag:
-                # What changed after the version was read is sent again
-                # with the first changes: no harm.
+                # Changes after the version was read are sent again with the
+                # first incremental answer.
                 self._read(version, now)
                 self._full = _answer(
                     tag,
@@ -342,7 +344,7 @@ class Snapshots:
             return self._full
 
     def _read(self, version: int, now: float) -> None:
-        """Have all hosts as they are sent, as of a version or later."""
+        """Update the cache of hosts to a version or a later one."""
         if version < self._read_version or not (
             0 <= now - self._read_at < _KEPT_S
         ):
@@ -358,7 +360,7 @@ class Snapshots:
                 )
             )
             for row in rows:
-                # In the order of their changes, as they are read.
+                # Rows are in the order of their changes.
                 self._hosts.pop(row.name, None)
                 if not row.removed and self._can_read(row):
                     self._hosts[row.name] = _host(row)
@@ -378,8 +380,8 @@ class Snapshots:
         rows = rows[:most]
         if rows and (more or rows[-1].version > version):
             version = rows[-1].version
-        # A host that was deleted and reports again is in two rows, the one
-        # that holds now is the later one.
+        # A deleted host that reports again has two rows; the later one
+        # applies.
         told = {
             row.name: row if not row.removed and self._can_read(row) else None
             for row in rows
@@ -397,7 +399,7 @@ class Snapshots:
         )
 
     def _can_read(self, row: queries.Row) -> bool:
-        """Whether schedulers can read a host; one must not spoil them all."""
+        """Return whether the JSON of a host is valid; log an error if not."""
         known = self._readable.get(row.name)
         if known is None or known[0] != row.version:
             try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read what is stored of hosts, each by itself.
+"""Parse the stored data of hosts, each by itself.
 
-Rows may be of another release, of a restored backup or changed by hand. One
-that cannot be read is a problem of its host, not of a request about all.
+Rows may come from another release, from a restored backup or from manual
+changes. An unreadable row affects its host only, not requests about all hosts.
 """
 
 import json
@@ -16,7 +16,7 @@ from vsched_lib.contract import wire
 
 
 def info(row: models.Host) -> messages.HostInfo | None:
-    """What a host last said of itself; None before it has.
+    """Return the info that a host last reported; None before the first.
 
     :raises wire.MalformedMessage: when it cannot be read.
     """
@@ -24,10 +24,10 @@ def info(row: models.Host) -> messages.HostInfo | None:
 
 
 def read(row: queries.Row) -> snapshot.Host:
-    """What schedulers are told of a host.
+    """Return the data of a host for the scheduler filters.
 
-    :raises wire.MalformedMessage: when it cannot be read, or decides
-        nothing.
+    :raises wire.MalformedMessage: when the row cannot be read, or its contents
+        contradict each other.
     """
     try:
         found = snapshot.Host.from_dict(
@@ -46,6 +46,6 @@ def read(row: queries.Row) -> snapshot.Host:
         if isinstance(problem, wire.MalformedMessage):
             raise
         raise wire.MalformedMessage('Host: not JSON: %s' % problem) from None
-    # Certificates and prices make sense together only.
+    # Certificates and prices are only checked together.
     found.fit()
     return found

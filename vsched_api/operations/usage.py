@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How much CPU time instances got, and what hosts did with theirs."""
+"""Read the CPU usage of instances and hosts."""
 
 import dataclasses
 import enum
@@ -18,7 +18,7 @@ from vsched_lib.model import reservation as model
 
 
 class Resolution(enum.StrEnum):
-    """How far usage is summed up."""
+    """The granularity of usage data."""
 
     RAW = 'raw'
     MINUTE = 'minute'
@@ -26,7 +26,7 @@ class Resolution(enum.StrEnum):
 
 
 class Subject(enum.StrEnum):
-    """Of what usage is asked for."""
+    """The subjects of usage data."""
 
     INSTANCES = 'instances'
     HOSTS = 'hosts'
@@ -40,7 +40,7 @@ _LENGTHS_S = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a host did for instances; see ``messages.UsageSample``."""
+    """A host's work for instances; see ``messages.UsageSample``."""
 
     direct_us: int = 0
     direct_wait_us: int = 0
@@ -52,7 +52,7 @@ class Work:
     disk_write_requests: int = 0
 
 
-#: Its fields: columns of series, so that new ones go to the end.
+#: The names of its fields are columns of series: append new ones.
 WORK = tuple(field.name for field in dataclasses.fields(Work))
 
 
@@ -74,19 +74,19 @@ class Sample(Work):
 
     @property
     def guest_mcpu(self) -> int | None:
-        """What the vCPUs used, in milli-CPU; None in an empty interval."""
+        """Return the vCPUs' usage in milli-CPU; None without a duration."""
         return _mcpu(self.guest_us, self.interval_us)
 
     @property
     def promised_mcpu(self) -> int | None:
-        """What was promised, in milli-CPU; None without a reservation."""
+        """Return the reservation, in milli-CPU; None without one."""
         return _mcpu(self.promised_us, self.interval_us)
 
     @property
     def error_ppm(self) -> int | None:
-        """(got − promised)/promised: above 0 when it got more.
+        """Return (got − reserved)/reserved: above 0 when it got more.
 
-        An idle instance is far below 0 without any promise being broken.
+        An idle instance is far below 0 without any violation.
         """
         return _error_ppm(self.guest_us, self.promised_us)
 
@@ -96,13 +96,13 @@ class Bucket(Work):
     """Sums over the samples of a minute or an hour; durations in µs.
 
     :param at: end of the minute or hour, in seconds since the epoch.
-    :param instance_uuid: None when it is of all instances of the host.
-    :param samples: how many there are.
-    :param instances: how many they are of.
+    :param instance_uuid: None for the sum of all instances of the host.
+    :param samples: number of samples.
+    :param instances: number of instances.
     :param first_at: when the first interval began.
     :param last_at: when the last one ended.
-    :param promised_us: None when no sample stands beside a promise.
-    :param promised_guest_us: that part of ``guest_us`` which does.
+    :param promised_us: None when no sample has a reservation.
+    :param promised_guest_us: ``guest_us`` of the samples with a reservation.
     """
 
     number: int
@@ -121,36 +121,36 @@ class Bucket(Work):
 
     @property
     def _covered_us(self) -> int:
-        # What several instances did at the same time happened once.
+        # The intervals of several instances overlap: their sum is not the
+        # covered time.
         if self.instance_uuid is None:
             return round((self.last_at - self.first_at) * 1_000_000)
         return self.interval_us
 
     @property
     def guest_mcpu(self) -> int | None:
-        """What the vCPUs used, in milli-CPU; None in an empty interval."""
+        """Return the vCPUs' usage in milli-CPU; None without a duration."""
         return _mcpu(self.guest_us, self._covered_us)
 
     @property
     def promised_mcpu(self) -> int | None:
-        """What was promised, in milli-CPU; None without a reservation."""
+        """Return the reservation, in milli-CPU; None without one."""
         return _mcpu(self.promised_us, self._covered_us)
 
     @property
     def error_ppm(self) -> int | None:
-        """(got − promised)/promised, of what stands beside a promise."""
+        """Return (got − reserved)/reserved of samples with a reservation."""
         return _error_ppm(self.promised_guest_us, self.promised_us)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class HostSample:
-    """What the CPUs of a host did; see ``messages.HostUsage``.
+    """Usage of the CPUs of a host; see ``messages.HostUsage``.
 
-    :param samples: how many intervals it is the sum of; None when it is
-        one interval, as it was reported.
+    :param samples: number of intervals in the sum; None for a single interval.
     :param first_at: when the first interval began.
     :param last_at: when the last one ended.
-    :param cpus: that were online; None in a sum.
+    :param cpus: number of online CPUs; None in a sum.
     :param cpu_us: the CPUs times the intervals.
     """
 
@@ -180,14 +180,13 @@ def buckets(
     newest_first: bool = False,
     **filters: ty.Any,
 ) -> list[Bucket]:
-    """Sums in the order of time: of one instance, or else of hosts.
+    """Return sums of one instance or of hosts, in the order of time.
 
     :param resolution: not raw.
-    :param marker: number of the last bucket of the page before.
-    :param filters: as :func:`vsched_api.db.queries.usage_buckets.page`
-        takes them.
-    :raises errors.Invalid: when the marker is not of this series, or the
-        range ends before it starts.
+    :param marker: number of the last bucket of the previous page.
+    :param filters: as for :func:`vsched_api.db.queries.usage_buckets.page`.
+    :raises errors.Invalid: when the marker is not of this series, or the range
+        ends before it starts.
     """
     kind: bucket_queries.Kind = (
         models.HostUsageBucket
@@ -209,10 +208,10 @@ def page(
     newest_first: bool = False,
     **filters: ty.Any,
 ) -> list[Sample]:
-    """Samples in the order of time.
+    """Return samples in the order of time.
 
-    :param marker: number of the last sample of the page before.
-    :param filters: as :func:`vsched_api.db.queries.usage.page` takes them.
+    :param marker: number of the last sample of the previous page.
+    :param filters: as for :func:`vsched_api.db.queries.usage.page`.
     :raises errors.Invalid: when the marker is not a stored sample, or the
         range ends before it starts.
     """
@@ -232,13 +231,12 @@ def of_hosts(
     newest_first: bool = False,
     **filters: ty.Any,
 ) -> list[HostSample]:
-    """What the CPUs of hosts did, in the order of time.
+    """Return the usage of the CPUs of hosts, in the order of time.
 
-    :param marker: number of the last item of the page before.
-    :param filters: as :func:`vsched_api.db.queries.host_time.page` takes
-        them.
-    :raises errors.Invalid: when the marker is not of this series, the
-        range ends before it starts, or an instance is asked for.
+    :param marker: number of the last item of the previous page.
+    :param filters: as for :func:`vsched_api.db.queries.host_time.page`.
+    :raises errors.Invalid: when the marker is not of this series, the range
+        ends before it starts, or an instance is requested.
     """
     if filters.pop('instance_uuid', None) is not None:
         raise errors.Invalid(
