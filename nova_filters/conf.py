@@ -14,8 +14,8 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup(
     'vsched',
     title='vsched',
-    help='How nova-scheduler gets what vsched measured, and how it uses it. '
-    'Without keystone set auth_type = none and endpoint_override.',
+    help='Access of nova-scheduler to the vsched service, and its filters and '
+    'weighers. Without keystone set auth_type = none and endpoint_override.',
 )
 
 _POLICIES = [
@@ -33,8 +33,8 @@ def _policy(name: str, default: str, text: str) -> cfg.Opt:
 
 
 _STALE = (
-    'Whether %s passes hosts while the service has not been reached for '
-    'max_age, and a host whose agent does not report.'
+    'Whether %s passes all hosts when the last answer of the service is older '
+    'than max_age, and a host whose agent does not report.'
 )
 
 OPTS: list[cfg.Opt] = [
@@ -43,8 +43,8 @@ OPTS: list[cfg.Opt] = [
         default=2.0,
         min=0.1,
         max=600,
-        help='Seconds between two requests for what has changed. A thread of '
-        'its own sends them; no scheduling request waits for one.',
+        help='Seconds between two requests for changed hosts. A separate '
+        'thread sends them; scheduling requests do not wait for them.',
     ),
     cfg.FloatOpt(
         'max_age',
@@ -70,7 +70,7 @@ OPTS: list[cfg.Opt] = [
         'fail',
         'Whether VschedAllocationErrorFilter passes a host that has no '
         'agent, or has not measured its errors, when the flavor has a '
-        'bound. An agent refuses what it has no measurement for.',
+        'bound. The agent refuses a bound without a measurement.',
     ),
     _policy('io_overhead_stale', 'pass', _STALE % 'VschedIoOverheadFilter'),
     _policy(
@@ -83,26 +83,26 @@ OPTS: list[cfg.Opt] = [
     cfg.FloatOpt(
         'headroom_weight_multiplier',
         default=1.0,
-        help='Weight of the CPU time that a host has left to reserve. Below 0 '
-        'instances are stacked. The metadata '
+        help='Weight of the CPU time of a host that is not reserved. A value '
+        'below 0 stacks instances. The metadata '
         "vsched_headroom_weight_multiplier of a host's aggregate takes "
         'precedence; likewise for the next options.',
     ),
     cfg.FloatOpt(
         'allocation_error_weight_multiplier',
         default=1.0,
-        help='Weight of how exactly a host provides what is reserved.',
+        help='Weight of small allocation errors of the host.',
     ),
     cfg.FloatOpt(
         'io_overhead_weight_multiplier',
         default=1.0,
-        help="Weight of how little CPU time the flavor's I/O costs the host.",
+        help="Weight of a low CPU cost of the flavor's I/O on the host.",
     ),
     cfg.FloatOpt(
         'interference_weight_multiplier',
         default=1.0,
-        help='Weight of how little an instance and its neighbours slow each '
-        'other down, by their workload classes.',
+        help='Weight of a low mutual slowdown of an instance and its '
+        'neighbours, by their workload classes.',
     ),
 ]
 

@@ -20,20 +20,20 @@ standalone_opts = [
     cfg.HostAddressOpt(
         'bind_host',
         default='127.0.0.1',
-        help='Address to serve the API on. Without keystone anyone who '
-        'reaches it is an administrator.',
+        help='Address that the API listens on. Without keystone every client '
+        'has the rights of an administrator.',
     ),
     cfg.PortOpt(
         'bind_port',
         default=8790,
-        help='Port to serve the API on; 0 for any that is free.',
+        help='Port that the API listens on; 0 for any free port.',
     ),
     cfg.IntOpt(
         'threads',
         default=8,
         min=1,
         max=256,
-        help='Requests served at the same time.',
+        help='Number of requests that are served at the same time.',
     ),
 ]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every option of the agent, one module a group."""
+"""Options of the agent, one module for each group."""
 
 from oslo_config import cfg
 
@@ -26,11 +26,11 @@ _MODULES = (
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Make the agent's options known to one set of options."""
+    """Register the agent's options."""
     for module in _MODULES:
         module.register_opts(conf)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """Every group and its options, for the generated sample."""
+    """Return the groups with their options, for oslo-config-generator."""
     return [entry for module in _MODULES for entry in module.list_opts()]

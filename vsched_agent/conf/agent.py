@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of the agent itself."""
+"""Options of [agent]."""
 
 import copy
 import socket
@@ -10,7 +10,7 @@ from oslo_config import cfg
 from vsched_lib.model import admission
 
 agent_group = cfg.OptGroup(
-    'agent', title='Agent', help='How the agent of this compute node behaves.'
+    'agent', title='Agent', help='The agent of this compute node.'
 )
 
 agent_opts = [
@@ -18,55 +18,57 @@ agent_opts = [
         'host',
         default=socket.gethostname(),
         sample_default='<current host name>',
-        help='Name of this compute node. Use what nova-compute uses.',
+        help='Name of this compute node. Must be the name that nova-compute '
+        'uses.',
     ),
     cfg.StrOpt(
         'state_path',
         default='/var/lib/vsched',
-        help="Folder of the agent's journal. It must survive a restart of "
-        'the agent: what vsched found on the host is remembered '
-        'there.',
+        help="Directory of the agent's journal. It must survive restarts of "
+        'the agent: the journal has the original settings of threads '
+        'and cgroups on the host.',
     ),
     cfg.FloatOpt(
         'interval',
         default=1.0,
         min=0.1,
         max=60,
-        help='Seconds between two passes that compare the kernel with the '
-        "plan and read the instances' CPU time. Changes are acted "
-        'on at once and do not wait for a pass.',
+        help="Seconds between two passes that compare the kernel's state "
+        "with the desired reservations and sample the instances' CPU "
+        'time. Changes are applied at once, independent of these passes.',
     ),
     cfg.FloatOpt(
         'full_sync_interval',
         default=30.0,
         min=1,
         max=3600,
-        help='Seconds between two full looks at the hypervisor, which find '
-        'what its events may have missed.',
+        help='Seconds between two full scans of the hypervisor, which find '
+        'changes that its events missed.',
     ),
     cfg.FloatOpt(
         'report_interval',
         default=5.0,
         min=0.1,
         max=300,
-        help='Seconds between two reports when nothing has happened but '
-        'usage. Events and changes are reported at once.',
+        help='Seconds between two reports that carry usage only. Events and '
+        'changes are reported at once.',
     ),
     cfg.IntOpt(
         'outbox_batches',
         default=20_000,
         min=10,
         max=1_000_000,
-        help='Reports kept while the bus is away. Above it the oldest are '
-        'dropped, and an event says how many.',
+        help='Maximum number of reports that are kept while the message bus '
+        'is unavailable. Beyond it the oldest ones are dropped, and an '
+        'event has their number.',
     ),
     cfg.IntOpt(
         'reserve_mcpu',
         default=0,
         min=0,
-        help='Milli-CPU of what the kernel admits that reservations leave '
-        'to the host, besides what [enforcement] budget_check_us '
-        'takes.',
+        help='Part of the bandwidth admitted by the kernel that is not '
+        'available to reservations, in milli-CPU, in addition to the '
+        'reserve of [enforcement] budget_check_us.',
     ),
     cfg.StrOpt(
         'admission_test',
@@ -74,44 +76,45 @@ agent_opts = [
         choices=[
             (
                 str(admission.Test.BANDWIDTH),
-                'what the kernel itself admits; lateness is bounded',
+                'the admission test of the kernel; tardiness is bounded',
             ),
             (
                 str(admission.Test.GFB),
-                'no deadline is missed under global EDF; admits less',
+                'no deadline is missed under global EDF; admits fewer',
             ),
         ],
-        help='Which set of reservations fits on this host.',
+        help='Admission test for the set of reservations on this host.',
     ),
     cfg.StrOpt(
         'on_refusal',
         default='refuse',
         choices=[
-            ('refuse', 'the instance keeps what it had'),
+            ('refuse', 'the instance keeps its previous state'),
             (
                 'degrade',
                 'the instance gets a weaker backend, if its flavor '
-                'names none, and its state says so',
+                'names none, and its state shows that',
             ),
         ],
-        help='What happens to a reservation that can not be held.',
+        help='Action for a reservation that cannot be enforced.',
     ),
     cfg.BoolOpt(
         'restore_on_stop',
         default=False,
-        help='Put every thread and cgroup back as found when the agent is '
-        'told to stop. Without it the kernel keeps the promises while '
-        'the agent restarts, and "vsched-agent restore" undoes them.',
+        help='Restore the original settings of all threads and cgroups when '
+        'the agent is stopped. When false, the kernel keeps enforcing '
+        'the reservations while the agent restarts, and "vsched-agent '
+        'restore" removes them.',
     ),
 ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Make the options known to one set of options."""
+    """Register the options of this group."""
     conf.register_group(copy.deepcopy(agent_group))
     conf.register_opts(agent_opts, group=agent_group.name)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The options, for the generated sample."""
+    """Return the group with its options, for oslo-config-generator."""
     return [(agent_group, agent_opts)]

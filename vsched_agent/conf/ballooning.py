@@ -9,9 +9,10 @@ from oslo_config import cfg
 ballooning_group = cfg.OptGroup(
     'ballooning',
     title='vCPU ballooning',
-    help='How vCPUs are taken from instances that lose more by waiting for '
-    'each other than they gain by running in parallel. Only from '
-    'instances whose flavor says vsched:balloon=auto.',
+    help='vCPU ballooning takes vCPUs offline in instances that lose more '
+    'time waiting for their other vCPUs than they gain from '
+    'parallelism. It applies to instances whose flavor has '
+    'vsched:balloon=auto.',
 )
 
 ballooning_opts = [
@@ -19,155 +20,159 @@ ballooning_opts = [
         'mode',
         default='on',
         choices=[
-            ('on', 'vCPUs are taken and given back'),
-            ('dry_run', 'events say what would be done'),
-            ('off', 'nothing is looked at'),
+            ('on', 'vCPUs are taken offline and brought back online'),
+            ('dry_run', 'events list the changes that would be made'),
+            ('off', 'nothing is sampled or changed'),
         ],
-        help='Whether to act.',
+        help='Whether ballooning is active.',
     ),
     cfg.FloatOpt(
         'wait_share',
         default=0.3,
         min=0.01,
         max=1,
-        help='A vCPU is contended when it waits for more than this part of '
-        'the time that it is runnable. Two instances that each have '
-        'as many vCPUs as there are CPUs show 0.5 and more, an '
-        'instance that has the CPUs for itself less than 0.1.',
+        help='A vCPU is contended when it waits for more than this fraction '
+        'of the time in which it is runnable. Two instances that each '
+        'have as many vCPUs as there are CPUs reach 0.5 and more. An '
+        'instance alone on the CPUs stays below 0.1.',
     ),
     cfg.FloatOpt(
         'yields_per_timeslice',
         default=10.0,
         min=0.1,
-        help='It is also contended when KVM tried to yield its CPU more '
-        'often than this each time that it ran. Only where KVM tells.',
+        help='A vCPU is also contended when KVM attempts more directed '
+        'yields than this per time slice of the vCPU. Used only where '
+        'KVM exports these counters.',
     ),
     cfg.IntOpt(
         'samples',
         default=3,
         min=1,
         max=60,
-        help='An instance is contended when more than half of its vCPUs '
-        'are, over so many samples; see interval in [agent].',
+        help='Number of consecutive samples in which more than half of an '
+        "instance's vCPUs must be contended for the instance to count "
+        'as contended. [agent] interval sets the time between samples.',
     ),
     cfg.FloatOpt(
         'active_cpus',
         default=0.5,
         min=0.01,
-        help='An instance that could use fewer CPUs than this takes no part '
-        'when CPUs are divided.',
+        help='An instance whose vCPUs are runnable on fewer CPUs than this '
+        'is ignored when CPUs are divided among instances.',
     ),
     cfg.FloatOpt(
         'settle',
         default=2.0,
         min=0,
         max=600,
-        help='Seconds after vCPUs were taken before the effect is looked at.',
+        help='Seconds between taking vCPUs offline and measuring the effect.',
     ),
     cfg.FloatOpt(
         'trial',
         default=8.0,
         min=1,
         max=3600,
-        help='Seconds for which it is looked at; then it is kept or reverted.',
+        help='Seconds for which the effect is measured. Then the change is '
+        'kept or reverted.',
     ),
     cfg.FloatOpt(
         'calm',
         default=10.0,
         min=1,
         max=3600,
-        help='Seconds without a need for fewer vCPUs before they are given '
-        'back.',
+        help='Seconds without contention before vCPUs are brought back '
+        'online.',
     ),
     cfg.FloatOpt(
         'cooldown',
         default=30.0,
         min=1,
         max=86400,
-        help='Seconds after vCPUs were taken or given back before any are '
-        'taken from the same instance.',
+        help='Seconds after a change before vCPUs of the same instance are '
+        'taken offline again.',
     ),
     cfg.FloatOpt(
         'backoff',
         default=300.0,
         min=1,
         max=604800,
-        help='The same after taking vCPUs did not pay or failed; doubled '
-        'each time in a row.',
+        help='Like cooldown, after a trial that failed or was reverted. '
+        'Doubled after each further one in a row.',
     ),
     cfg.FloatOpt(
         'backoff_max',
         default=14400.0,
         min=1,
         max=604800,
-        help='Longest of these waits, in seconds.',
+        help='Upper limit of backoff after all doublings, in seconds.',
     ),
     cfg.FloatOpt(
         'progress_gain',
         default=0.05,
         min=-1,
         max=10,
-        help="By what part the instance's own progress counter must grow "
-        'faster for fewer vCPUs to be kept.',
+        help="Minimum relative increase of the rate of the instance's "
+        'progress counter for a trial to be kept.',
     ),
     cfg.FloatOpt(
         'run_kept',
         default=0.8,
         min=0,
         max=1,
-        help='An instance that gets less than this part of the CPU time '
-        'that it had before, though nobody keeps it waiting, loses.',
+        help='A trial is reverted when the instance gets less than this '
+        'fraction of its previous CPU time, although its vCPUs do not '
+        'wait for CPUs.',
     ),
     cfg.StrOpt(
         'unknown',
         default='revert',
         choices=[
-            ('revert', 'give the vCPUs back'),
-            ('keep', 'leave the instance with fewer'),
+            ('revert', 'bring the vCPUs back online'),
+            ('keep', 'keep the vCPUs offline'),
         ],
-        help='What to do when a trial does not tell whether fewer vCPUs '
-        'pay: without a progress counter the host cannot tell work '
-        'from a loop that waits.',
+        help='Action after a trial without a clear result. Without a '
+        'progress counter the host cannot distinguish work from busy '
+        'waiting.',
     ),
     cfg.StrOpt(
         'progress_path',
         default='/run/vsched.progress',
-        help='A file in the guest with a number that grows with the work '
-        'done, read through the guest agent. Nobody has to have one; '
-        'empty: no file is looked for.',
+        help='Path of an optional file in the guest with a number that grows '
+        'with the completed work. It is read through the guest agent. '
+        'Empty disables the read.',
     ),
     cfg.FloatOpt(
         'guest_timeout',
         default=10.0,
         min=1,
         max=120,
-        help='Longest time, in seconds, that a guest may take to do what it '
-        'is told.',
+        help='Maximum time, in seconds, for a guest to execute a command.',
     ),
     cfg.IntOpt(
         'turn_us',
         default=500,
         min=0,
         max=100000,
-        help='While a guest takes vCPUs offline, the threads on the CPUs of '
-        'its vCPUs take turns so often, in microseconds; its kernel '
-        'has all vCPUs run a few steps together meanwhile. 0 leaves '
-        'that to the tick.',
+        help='Interval of forced preemption, in microseconds. While a guest '
+        'takes vCPUs offline, its kernel runs several steps that need '
+        'all vCPUs at the same time. Threads on the CPUs of its vCPUs '
+        'are preempted at this interval meanwhile. 0 leaves preemption '
+        "to the kernel's tick.",
     ),
     cfg.BoolOpt(
         'bind',
         default=True,
-        help='Whether the vCPUs that are left are bound to one CPU each.',
+        help='Whether each remaining online vCPU is pinned to one CPU.',
     ),
 ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Make the options known to one set of options."""
+    """Register the options of this group."""
     conf.register_group(copy.deepcopy(ballooning_group))
     conf.register_opts(ballooning_opts, group=ballooning_group.name)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The options, for the generated sample."""
+    """Return the group with its options, for oslo-config-generator."""
     return [(ballooning_group, ballooning_opts)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of how this host shows who it is on the bus."""
+"""Options of [bus] for the agent: its key and the collector's version."""
 
 from collections.abc import Callable
 import copy
@@ -14,42 +14,43 @@ from vsched_lib.contract import signing
 bus_opts: list[cfg.Opt] = [
     cfg.StrOpt(
         'key_file',
-        help='File with this host\'s key, as "vsched-manage host-key issue" '
-        'makes it. Only its owner, who runs the agent, may have access '
-        'to it. It is read again when it changes. Without it the agent '
-        'enforces what it knows, and its reports wait.',
+        help='File with the key of this host, as created by "vsched-manage '
+        'host-key issue". It must be accessible to its owner only, the '
+        'user that runs the agent. It is read again when it changes. '
+        'Without it the agent enforces the reservations that it knows, '
+        'and keeps its reports in the outbox.',
     ),
     cfg.StrOpt(
         'collector_version',
         default='auto',
         choices=[
-            ('auto', 'the newest that the collectors answer to'),
+            ('auto', 'the newest version that the collectors support'),
             *((one, '') for one in rpc.COLLECTOR_VERSIONS),
         ],
-        help="Version of the collector's interface that the agent uses. "
-        'Nothing needs to be set for an upgrade.',
+        help="Version of the collector's RPC interface that the agent uses. "
+        'Upgrades do not need this option.',
     ),
 ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Make the options known to one set of options."""
+    """Register the options of this group."""
     conf.register_group(copy.deepcopy(bus.GROUP))
     conf.register_opts([bus.AUTHENTICATION, *bus_opts], group=bus.GROUP.name)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The options, for the generated sample."""
+    """Return the group with its options, for oslo-config-generator."""
     return [(bus.GROUP, [bus.AUTHENTICATION, *bus_opts])]
 
 
 def signer(
     conf: cfg.ConfigOpts, in_memory: bool, epoch: Callable[[], str]
 ) -> signing.Signer:
-    """What signs this host's requests.
+    """Return the signer of this host's messages.
 
-    :param in_memory: the bus does not leave this process.
-    :param epoch: the name of this run of the agent.
+    :param in_memory: whether the bus does not leave this process.
+    :param epoch: returns the name of this run of the agent.
     :raises bus.UnsafeBus: when nothing would be signed, on a broker.
     """
     path = conf.bus.key_file
@@ -65,10 +66,10 @@ def signer(
 def collector_client(
     conf: cfg.ConfigOpts, transport: object, epoch: Callable[[], str]
 ) -> rpc.CollectorClient:
-    """The way to the collector, as the options say.
+    """Return the RPC client of the collector.
 
     :param transport: the bus.
-    :param epoch: the name of this run of the agent.
+    :param epoch: returns the name of this run of the agent.
     :raises bus.UnsafeBus: when nothing would be signed, on a broker.
     """
     version = conf.bus.collector_version

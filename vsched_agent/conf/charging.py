@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of what the host does for instances' I/O, and who pays."""
+"""Options of [charging]."""
 
 import copy
 
@@ -9,62 +9,62 @@ from oslo_config import cfg
 charging_group = cfg.OptGroup(
     'charging',
     title='Charging',
-    help="How the threads of this compute node that serve instances' I/O "
-    'are held, and charged to the instances. Concerns instances whose '
-    'flavor says vsched:io_charging.',
+    help='Reservations of the threads of this compute node that serve '
+    "instances' I/O, and their charging to the instances. Applies to "
+    'instances whose flavor has vsched:io_charging.',
 )
 
 charging_opts = [
     cfg.BoolOpt(
         'enabled',
         default=True,
-        help='Give the I/O threads of instances that are charged or '
-        'overprovisioned reservations of their own, and charge those '
-        'that are charged. Without it every instance is treated as if '
-        'its flavor said vsched:io_charging=none.',
+        help='Reserve CPU time for the I/O threads of instances with '
+        'vsched:io_charging=charge or overprovision, and charge it to '
+        'the instances with charge. When false, every instance is '
+        'treated as with vsched:io_charging=none.',
     ),
     cfg.FloatOpt(
         'headroom',
         default=1.5,
         min=1,
         max=10,
-        help='What an I/O thread is given for each microsecond that it needs.',
+        help='Ratio of the reservation of an I/O thread to its measured need.',
     ),
     cfg.FloatOpt(
         'window',
         default=30.0,
         min=1,
         max=3600,
-        help='Seconds of which the busiest one says what an I/O thread '
-        'needs. Its reservation grows at once and shrinks no sooner '
-        'than this after its last change.',
+        help='Length of the window, in seconds, whose busiest second '
+        'determines the need of an I/O thread. Its reservation grows at '
+        'once. It shrinks when it has not changed for this time.',
     ),
     cfg.IntOpt(
         'floor_mcpu',
         default=20,
         min=1,
         max=1000,
-        help='The least an I/O thread is given, in milli-CPU. The more, the '
-        'quicker it serves a load that begins.',
+        help='Minimum reservation of an I/O thread, in milli-CPU. A larger '
+        'value reduces the latency when load starts.',
     ),
     cfg.IntOpt(
         'period_us',
         default=20_000,
         min=1000,
         max=1_000_000,
-        help="The longest period of an I/O thread's reservation, in "
-        "microseconds. It is that of the instance's vCPUs when that "
+        help='Maximum period of the reservation of an I/O thread, in '
+        "microseconds. The period of the instance's vCPUs is used if it "
         'is shorter.',
     ),
 ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Make the options known to one set of options."""
+    """Register the options of this group."""
     conf.register_group(copy.deepcopy(charging_group))
     conf.register_opts(charging_opts, group=charging_group.name)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The options, for the generated sample."""
+    """Return the group with its options, for oslo-config-generator."""
     return [(charging_group, charging_opts)]

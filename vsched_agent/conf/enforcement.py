@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of enforcement."""
+"""Options of [enforcement]."""
 
 import copy
 
@@ -9,19 +9,19 @@ from oslo_config import types
 
 from vsched_lib.model import reservation
 
-#: The kernel's least period (kernel.sched_deadline_period_min_us), and one
-#: that no tick is longer than.
+#: The kernel's minimum period (kernel.sched_deadline_period_min_us), and an
+#: upper limit that is no shorter than any kernel's tick.
 LEAST_CHECK_US, MOST_CHECK_US = 100, 10_000
 
 
 class CheckInterval(types.Integer):
-    """Microseconds until a budget is looked at, or 0 for never."""
+    """Microseconds between two checks of a budget, or 0 for none."""
 
     def __init__(self) -> None:
         super().__init__(0, MOST_CHECK_US)
 
     def __call__(self, value: object) -> int | float | None:
-        """Read the option's value.
+        """Parse the value.
 
         :raises ValueError: when it is out of range.
         """
@@ -38,7 +38,7 @@ class CheckInterval(types.Integer):
 enforcement_group = cfg.OptGroup(
     'enforcement',
     title='Enforcement',
-    help='How reservations are put in force on this compute node.',
+    help='Enforcement of reservations on this compute node.',
 )
 
 enforcement_opts: list[cfg.Opt] = [
@@ -53,8 +53,7 @@ enforcement_opts: list[cfg.Opt] = [
                 (
                     str(reservation.Backend.DEADLINE),
                     'SCHED_DEADLINE: a guarantee, and a cap unless the mode '
-                    'is '
-                    'work_conserving',
+                    'is work_conserving',
                 ),
                 (
                     str(reservation.Backend.CFS),
@@ -62,69 +61,68 @@ enforcement_opts: list[cfg.Opt] = [
                 ),
             ]
         ),
-        help='The backends this compute node may use, the preferred one '
-        'first. A reservation that names no backend gets the first.',
+        help='Backends that this compute node may use, in the order of '
+        'preference. A reservation that names no backend gets the first.',
     ),
     cfg.Opt(
         'budget_check_us',
         type=CheckInterval(),
         default=0,
-        help='Has a helper look at the budgets of backend deadline when '
-        "they are used up, rather than leave them to the kernel's "
-        'tick. It makes small shares exact where the kernel has no '
-        'HRTICK_DL. So many microseconds, 100 to 10000, may go by until '
-        'a budget that is used up is looked at where the kernel does '
-        "not tell when that is; it is half the period of the helper's "
-        'own reservation. 0 leaves all budgets to the tick. It costs 50 '
-        'mcpu for each CPU at the most, but 100 at least and never more '
-        'than 500, whatever the interval, which is reported as part of '
-        "the host's reserve and promised to nobody. Error profiles "
-        'made with another value do not count any more. Pinned vCPUs '
-        'are left to the tick.',
+        help='Interval, in microseconds, at which a helper checks exhausted '
+        'budgets of backend deadline, 100 to 10000; 0 leaves them to '
+        "the kernel's tick. The helper makes small shares exact on "
+        'kernels without HRTICK_DL. The interval applies where the '
+        'kernel does not report the time at which a budget is '
+        "exhausted; it is half the period of the helper's own "
+        'reservation. The helper reserves up to 50 mcpu for each CPU, '
+        'at least 100 and at most 500 mcpu in total, whatever the '
+        "interval. This is reported as part of the host's reserve and "
+        'is not available to reservations. Error profiles that were '
+        'measured with another value become invalid. The budgets of '
+        'pinned vCPUs are always left to the tick.',
     ),
     cfg.BoolOpt(
         'use_idle_time',
         default=True,
-        help='Gives CPU time that nobody wants to instances of mode '
-        'work_conserving, beyond what they reserve. A helper samples '
-        'the number of runnable threads of the host every 10 to 20 ms, '
-        'lets these instances reclaim bandwidth after CPUs have been '
-        'idle for 0.3 s, and stops that when ordinary threads wait. It '
-        'reserves 20 mcpu for its own thread, which are part of the '
-        "host's reserve. Without it, or where that reservation is "
-        'refused, the mode work_conserving is enforced like capped. '
-        'Pinned vCPUs get no idle time.',
+        help='Give idle CPU time to instances of mode work_conserving, '
+        'beyond their reservations. A helper samples the number of '
+        'runnable threads of the host every 10 to 20 ms. It lets these '
+        'instances reclaim bandwidth after CPUs have been idle for 0.3 '
+        's, and stops that when ordinary threads wait. Its own thread '
+        "reserves 20 mcpu, which are part of the host's reserve. When "
+        'this is false, or the kernel refuses that reservation, the '
+        'mode work_conserving is enforced like capped. Pinned vCPUs get '
+        'no idle time.',
     ),
     cfg.FloatOpt(
         'max_overhead_pct',
         default=50.0,
         min=0,
         max=100,
-        help="The largest part of a reservation that may go to this host's "
-        'work on its I/O, in percent, where io_charging is charge. At '
-        'the rates that its flavor announces; what would take more is '
-        'refused, and placed elsewhere.',
+        help="Maximum percentage of a reservation that the host's work for "
+        'its I/O may use with io_charging=charge, at the I/O rates that '
+        'the flavor announces. An instance that would need more is '
+        'refused and must be placed on another host.',
     ),
     cfg.StrOpt(
         'unpriced_io',
         default='ignore',
         choices=[
-            ('ignore', 'taken to cost nothing, with an event'),
+            ('ignore', 'no cost, with an event'),
             ('refuse', 'the reservation is refused'),
         ],
-        help='What is made of the packets and requests a second that a '
-        'flavor announces while this host has no overhead profile '
-        'that can be used.',
+        help='Cost of the packets and requests per second that a flavor '
+        'announces while this host has no valid overhead profile.',
     ),
 ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Make the options known to one set of options."""
+    """Register the options of this group."""
     conf.register_group(copy.deepcopy(enforcement_group))
     conf.register_opts(enforcement_opts, group=enforcement_group.name)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The options, for the generated sample."""
+    """Return the group with its options, for oslo-config-generator."""
     return [(enforcement_group, enforcement_opts)]

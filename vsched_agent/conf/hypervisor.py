@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of the connection to the hypervisor."""
+"""Options of [hypervisor]."""
 
 import copy
 
@@ -9,75 +9,77 @@ from oslo_config import cfg
 hypervisor_group = cfg.OptGroup(
     'hypervisor',
     title='Hypervisor',
-    help='How the agent sees the instances of this compute node.',
+    help='Connection to the hypervisor of this compute node.',
 )
 
 hypervisor_opts = [
     cfg.StrOpt(
         'uri',
         default='qemu:///system',
-        help="libvirt's URI. It must allow writing: QEMU is asked through "
-        'it for the threads of its vCPUs.',
+        help="libvirt's URI. The connection must be read-write, because QEMU "
+        'monitor commands that list the threads of vCPUs need it.',
     ),
     cfg.StrOpt(
         'run_dir',
         default='/run/libvirt/qemu',
-        help="Where libvirt's QEMU driver keeps the pid files of its "
-        'domains. When they can not be read there the processes of '
-        'this host are searched.',
+        help="Directory in which libvirt's QEMU driver keeps the pid files "
+        'of its domains. If they cannot be read, the processes of this '
+        'host are searched.',
     ),
     cfg.FloatOpt(
         'reconnect_max',
         default=30.0,
         min=0.5,
         max=600,
-        help='Longest wait, in seconds, between two attempts to connect. '
-        'The first ones come sooner.',
+        help='Maximum time, in seconds, between two attempts to connect. The '
+        'first attempts follow at shorter intervals.',
     ),
     cfg.IntOpt(
         'keepalive_interval',
         default=5,
         min=1,
         max=300,
-        help='A third of the time, in seconds, after which the connection '
-        'to a libvirt that gives no sign of life is made anew. It is '
-        'asked for one after each second of silence.',
+        help='A third of the time, in seconds, without an answer to '
+        'keepalive probes after which a connection to libvirt is closed '
+        "and opened again. The agent's main connection sends a probe "
+        'after each second of silence.',
     ),
     cfg.FloatOpt(
         'call_timeout',
         default=10.0,
         min=0.5,
         max=300,
-        help='Longest wait, in seconds, for an answer of libvirt.',
+        help='Maximum time, in seconds, for an answer of libvirt.',
     ),
     cfg.FloatOpt(
         'monitor_timeout',
         default=3.0,
         min=0,
         max=60,
-        help="Longest wait, in seconds, for an answer of one domain's "
-        'QEMU. Without one, and with 0, threads are known by the names '
-        'that QEMU gives them. libvirt marks a domain whose QEMU was '
-        'asked as tainted (custom-monitor); 0 avoids that.',
+        help='Maximum time, in seconds, for an answer of the QEMU monitor of '
+        'one domain. Without an answer, or with 0, vCPU threads are '
+        'identified by the thread names that QEMU sets. Because libvirt '
+        'marks a domain as tainted (custom-monitor) after a monitor '
+        'command, 0 avoids that.',
     ),
     cfg.FloatOpt(
         'watch_interval',
         default=0.5,
         min=0.1,
         max=60,
-        help='Seconds between two looks for vCPUs that were plugged into a '
-        'running domain: libvirt has no event for them. Costs a few '
-        'microseconds for each domain.',
+        help='Seconds between two scans for vCPUs that were hot-plugged into '
+        'a running domain, because libvirt has no event for that. A '
+        'scan takes a few microseconds for each domain.',
     ),
 ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Make the options known to one set of options."""
+    """Register the options of this group."""
     conf.register_group(copy.deepcopy(hypervisor_group))
     conf.register_opts(hypervisor_opts, group=hypervisor_group.name)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The options, for the generated sample."""
+    """Return the group with its options, for oslo-config-generator."""
     return [(hypervisor_group, hypervisor_opts)]

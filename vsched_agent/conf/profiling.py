@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of the measurements that this host makes of itself."""
+"""Options of [profiling]."""
 
 import copy
 
@@ -9,7 +9,7 @@ from oslo_config import cfg
 profiling_group = cfg.OptGroup(
     'profiling',
     title='Profiling',
-    help='How this compute node measures itself, and what it concludes.',
+    help='Measurements of this compute node, and their evaluation.',
 )
 
 profiling_opts = [
@@ -18,94 +18,96 @@ profiling_opts = [
         default=0.8,
         min=0.5,
         max=0.999,
-        help='How sure the host must be that the errors to come keep within '
-        "those it has measured, before it promises a flavor's "
-        'max_alloc_error_pct. 0.8 takes 161 samples at a share, 0.95 '
-        'takes 299; a full run makes 180.',
+        help='Confidence with which future allocation errors must stay '
+        'within the measured ones, before the host guarantees the '
+        'max_alloc_error_pct of a flavor. 0.8 needs 161 samples at a '
+        'share, 0.95 needs 299. A full run makes 180.',
     ),
     cfg.FloatOpt(
         'max_margin_pct',
         default=25.0,
         min=0,
         max=1000,
-        help='The largest part by which the runtime of a reservation is '
-        'raised to make up for measured errors, in percent. One that '
-        'would need more is refused.',
+        help='Maximum percentage by which the runtime of a reservation is '
+        'raised to compensate measured errors. A reservation that needs '
+        'more is refused.',
     ),
     cfg.IntOpt(
         'reserved_threads',
         default=5,
         min=1,
         max=256,
-        help='vCPU and I/O threads of the host under backend deadline that '
-        'its error profile is measured with. With [enforcement] '
-        'budget_check_us, the certificates of the profile are withdrawn '
-        'while the host has more. Set it to the most that the host is '
-        'to hold; the helper that looks at budgets may be too slow for '
-        'many, and the measured errors say so. A run of the benchmark '
-        'reserves 10 mcpu for each.',
+        help='Number of vCPU and I/O threads under backend deadline on the '
+        'host during the measurement of its error profile. With '
+        '[enforcement] budget_check_us, the certificates of the profile '
+        'are not valid while the host has more. Set it to the maximum '
+        'that the host will have. If the helper that checks budgets is '
+        'too slow for that many, the measured errors show it. A run of '
+        'the benchmark reserves 10 mcpu for each.',
     ),
     cfg.IntOpt(
         'keep_profiles',
         default=20,
         min=2,
         max=1000,
-        help='Profiles of each source that are kept in state_path.',
+        help='Number of profiles of each source that are kept in state_path.',
     ),
     cfg.IntOpt(
         'live_vcpus',
         default=8,
         min=0,
         max=256,
-        help='vCPUs under a reservation whose switches are watched at the '
-        'same time for samples of the error in production; after twenty '
-        'passes come the next ones. Each takes 36 KiB of memory. 0 '
-        'takes none.',
+        help='Number of vCPUs with a reservation whose context switches are '
+        'recorded at the same time to sample allocation errors in '
+        'production. The selection changes after twenty passes. Each '
+        'takes 36 KiB of memory. 0 disables the samples.',
     ),
     cfg.FloatOpt(
         'live_interval',
         default=3600.0,
         min=10,
         max=86_400,
-        help='Seconds between two profiles made of samples in production.',
+        help='Seconds between two profiles of samples in production.',
     ),
     cfg.StrOpt(
         'guest_kernel',
         default='/var/cache/vsched/guest/vmlinux',
-        help='Kernel of the calibration VM, which tools/guest/build.sh makes.',
+        help='Kernel of the calibration VM, built by tools/guest/build.sh.',
     ),
     cfg.StrOpt(
         'guest_initrd',
         default='/var/cache/vsched/guest/initramfs.cpio',
-        help='Its initial RAM file system; it burns the CPU when its kernel '
-        'is told vsched.load=burn, and has /bin/vsched-load.',
+        help='Initial RAM file system of the calibration VM. It must burn '
+        "CPU time with vsched.load=burn on the kernel's command line, "
+        'and contain /bin/vsched-load.',
     ),
     cfg.StrOpt(
         'guest_virt_type',
         default='auto',
         choices=[
-            ('auto', 'kvm where it runs the guest, else qemu'),
-            ('kvm', 'as instances are run'),
+            ('auto', 'kvm if the host can run the VM with it, else qemu'),
+            ('kvm', 'the type of instances'),
             ('qemu', 'emulation'),
         ],
-        help='What runs the calibration VM, with which overhead profiles '
-        'are made, and error profiles with --in-guest.',
+        help='Virtualization type of the calibration VM, which measures '
+        'overhead profiles, and error profiles with --in-guest.',
     ),
     cfg.StrOpt(
         'disk_folder',
-        help='Where the disk of that VM is put, 64 MiB. It should be on the '
-        'storage that instances use, and QEMU must be able to open '
-        'files there. Without it, the folder profiling in state_path.',
+        help='Directory of the disk of the calibration VM, 64 MiB. It should '
+        'be on the storage that instances use, and QEMU must be able to '
+        'open files there. Defaults to the directory profiling in '
+        'state_path.',
     ),
 ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Make the options known to one set of options."""
+    """Register the options of this group."""
     conf.register_group(copy.deepcopy(profiling_group))
     conf.register_opts(profiling_opts, group=profiling_group.name)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The options, for the generated sample."""
+    """Return the group with its options, for oslo-config-generator."""
     return [(profiling_group, profiling_opts)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of the REST service."""
+"""Options of [api]."""
 
 import copy
 
@@ -13,29 +13,29 @@ OPTS: list[cfg.Opt] = [
         'auth_strategy',
         default='keystone',
         choices=[
-            ('keystone', 'Requests carry a token that keystone confirms.'),
+            ('keystone', 'Requests carry a token that keystone validates.'),
             (
                 'noauth',
-                'Every request counts as one of an administrator. '
+                'Every request has the rights of an administrator. '
                 'For a single host and for tests only.',
             ),
         ],
-        help='How a request proves who it is from.',
+        help='Authentication of requests.',
     ),
     cfg.IntOpt(
         'max_limit',
         mutable=True,
         default=1000,
         min=1,
-        help='The most items that one page of a list holds, and how many it '
-        'holds when the request names no limit.',
+        help='Maximum number of items on one page of a list. Also the '
+        'default for requests without a limit.',
     ),
     cfg.IntOpt(
         'max_request_body_size',
         default=65536,
         min=1024,
-        help='The longest request body that is read, in bytes. Under uWSGI, '
-        'http-manage-expect should say the same.',
+        help='Maximum size of a request body, in bytes. Under uWSGI, '
+        'http-manage-expect should have the same value.',
     ),
     cfg.FloatOpt(
         'body_timeout_s',
@@ -43,23 +43,24 @@ OPTS: list[cfg.Opt] = [
         default=10.0,
         min=1.0,
         max=300.0,
-        help='How long the body of a request may take to arrive, in seconds.',
+        help='Maximum time for the body of a request to arrive, in seconds.',
     ),
     cfg.IntOpt(
         'max_waiting_bodies',
         default=4,
         min=1,
-        help='How many requests of one process may wait for the rest of '
-        'their body at the same time; others that carry a body are '
-        'answered 503 meanwhile. Fewer than the threads of the process, '
-        'so that requests without a body find one.',
+        help='Maximum number of requests of one process that wait for the '
+        'rest of their body at the same time. Further requests with a '
+        'body are answered with 503 meanwhile. Must be less than the '
+        'number of threads of the process, so that threads remain for '
+        'requests without a body.',
     ),
     cfg.FloatOpt(
         'host_down_after_s',
         mutable=True,
         default=30.0,
         min=1.0,
-        help='A host whose last report is older than this counts as down, '
+        help='A host counts as down when its last report is older than this, '
         'in seconds.',
     ),
     cfg.IntOpt(
@@ -67,36 +68,35 @@ OPTS: list[cfg.Opt] = [
         mutable=True,
         default=5,
         min=1,
-        help='What the Retry-After header says while the database or '
-        'keystone is away, in seconds. For as long, keystone is not '
-        'asked again after it did not answer.',
+        help='Value of the Retry-After header while the database or keystone '
+        'is unavailable, in seconds. After a request to keystone has '
+        'failed, no further one is sent for this time.',
     ),
     cfg.URIOpt(
         'public_endpoint',
         mutable=True,
         schemes=['http', 'https'],
-        help='Start of the links in answers. Without it they are paths, '
-        'unless the request was for one of trusted_hosts or came '
-        'through a proxy whose headers are read '
-        '([oslo_middleware] enable_proxy_headers_parsing).',
+        help='Base URL of the links in responses. Without it the links are '
+        'paths, except for requests whose Host header is in '
+        'trusted_hosts or that come through a proxy whose headers are '
+        'parsed ([oslo_middleware] enable_proxy_headers_parsing).',
     ),
     cfg.ListOpt(
         'trusted_hosts',
         mutable=True,
         default=['localhost', '127.0.0.1', '::1'],
-        help='Names and addresses that may appear in links when a request '
-        'names them in its Host header; .example.org means all names '
-        'below it.',
+        help='Names and addresses that links may contain when a request has '
+        'them in its Host header; .example.org means all names below it.',
     ),
 ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Add the group and its options to ``conf``."""
+    """Register the options of this group."""
     conf.register_group(copy.deepcopy(GROUP))
     conf.register_opts(OPTS, group=GROUP)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The group with its options."""
+    """Return the group with its options, for oslo-config-generator."""
     return [(GROUP, OPTS)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of who may speak on the bus, as collectors check it."""
+"""Options of [bus] for collectors: their keys."""
 
 import copy
 
@@ -12,35 +12,36 @@ from vsched_lib.contract import signing
 OPTS: list[cfg.Opt] = [
     cfg.StrOpt(
         'master_key_file',
-        help='File with the master keys that the keys of all hosts are made '
-        'of, one a line, the newest first. "vsched-manage master-key '
-        'create" makes it. Only its owner, who runs the collector, may '
-        'have access to it. It is read again when it changes.',
+        help='File with the master keys from which the keys of all hosts are '
+        'derived, one key in a line, the newest first. It is created by '
+        '"vsched-manage master-key create". It must be accessible to '
+        'its owner only, the user that runs the collector. It is read '
+        'again when it changes.',
     ),
     cfg.IntOpt(
         'key_overlap_s',
         default=604_800,
         min=0,
-        help='How long the key that a host had before its newest one is '
-        'accepted, in seconds. Once the host has used its newest one '
-        'the one before is refused.',
+        help='For how long the previous key of a host stays valid after a '
+        'new one was issued, in seconds. It is refused as soon as the '
+        'host has used the new one.',
     ),
 ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Add the group and its options to ``conf``."""
+    """Register the options of this group."""
     conf.register_group(copy.deepcopy(bus.GROUP))
     conf.register_opts([bus.AUTHENTICATION, *OPTS], group=bus.GROUP.name)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The group with its options."""
+    """Return the group with its options, for oslo-config-generator."""
     return [(bus.GROUP, [bus.AUTHENTICATION, *OPTS])]
 
 
 def master_keys(conf: cfg.ConfigOpts) -> signing.KeyFile:
-    """The file of master keys.
+    """Return the file of master keys.
 
     :raises signing.KeyFileError: when it is not set.
     """

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of the database: those of oslo.db, with defaults of our own.
+"""Options of [database]: those of oslo.db with other defaults, and timeouts.
 
-oslo.db waits a hundred seconds for a database that is away when it starts.
-A request must not: it answers 503 and the next one tries again, and an agent
-keeps its batch.
+oslo.db retries the first connection for a hundred seconds. API requests must
+not wait that long: they are answered with 503, and agents keep their batches.
 """
 
 import copy
@@ -14,8 +13,8 @@ from oslo_db import options
 
 GROUP = cfg.OptGroup('database', title='The database')
 
-# Copies: changing the defaults in place would change them for every other
-# user of oslo.db in the process.
+# Copies: changing the defaults in place would change them for every other user
+# of oslo.db in the process.
 OPTS = copy.deepcopy(options.database_opts)
 cfg.set_defaults(OPTS, max_retries=0, pool_timeout=5, max_overflow=20)
 
@@ -25,28 +24,28 @@ TIMEOUT_OPTS: list[cfg.Opt] = [
         default=5.0,
         min=0.1,
         max=3600.0,
-        help='How long a transaction waits for a lock that another one '
-        'holds, in seconds. After that the service answers that the '
-        'database is too busy: an agent keeps its batch and sends it '
-        'again, a REST client gets 503 with Retry-After. It should be '
-        'well below the 10 seconds for which an agent waits.',
+        help='Maximum time for a transaction to wait for a lock, in seconds. '
+        'After that the service answers that the database is too busy: '
+        'an agent sends its batch again later, a REST client gets 503 '
+        'with Retry-After. Should be well below the 10 seconds for '
+        'which an agent waits.',
     ),
     cfg.FloatOpt(
         'statement_timeout_s',
         default=8.0,
         min=0.1,
         max=86400.0,
-        help='How long one statement may take, the wait for locks included, '
-        'in seconds. It should be below the 10 seconds for which an '
-        'agent waits.',
+        help='Maximum time of one statement including its waits for locks, '
+        'in seconds. Should be below the 10 seconds for which an agent '
+        'waits.',
     ),
     cfg.FloatOpt(
         'idle_transaction_timeout_s',
         default=60.0,
         min=1.0,
         max=86400.0,
-        help='After which time PostgreSQL and MariaDB end a transaction that '
-        'does nothing, in seconds: one of a process that hangs must not '
+        help='Time after which PostgreSQL and MariaDB abort an idle '
+        'transaction, in seconds, so that a process that hangs does not '
         'keep its locks.',
     ),
     cfg.FloatOpt(
@@ -54,13 +53,13 @@ TIMEOUT_OPTS: list[cfg.Opt] = [
         default=3600.0,
         min=1.0,
         max=604800.0,
-        help='How long one statement of a migration, of the sums of usage or '
-        'of the deletion of old rows may take, in seconds. A migration '
-        'waits as long for locks.',
+        help='Maximum time of one statement of a migration, of the summation '
+        'of usage or of the deletion of old rows, in seconds. Also the '
+        'maximum time for which a migration waits for locks.',
     ),
 ]
 
-#: Arguments of the engine that options of the same name set.
+#: Options that are passed to the engine as arguments of the same name.
 ENGINE_OPTIONS = (
     'connection',
     'slave_connection',
@@ -81,11 +80,11 @@ ENGINE_OPTIONS = (
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Add the group and its options to ``conf``."""
+    """Register the options of this group."""
     conf.register_group(copy.deepcopy(GROUP))
     conf.register_opts(OPTS + TIMEOUT_OPTS, group=GROUP)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The group with its options."""
+    """Return the group with its options, for oslo-config-generator."""
     return [(GROUP, OPTS + TIMEOUT_OPTS)]

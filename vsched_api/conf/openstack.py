@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of the ways to Nova and placement."""
+"""Options of [nova] and [placement]: connections of the commands."""
 
 from oslo_config import cfg
 
 from vsched_lib.openstack import session
 
-#: Groups, and the types of their services.
+#: Names of the groups, and the types of their services.
 NOVA = 'nova'
 PLACEMENT = 'placement'
 _SERVICES = {NOVA: 'compute', PLACEMENT: 'placement'}
@@ -14,28 +14,30 @@ _SERVICES = {NOVA: 'compute', PLACEMENT: 'placement'}
 nova_group = cfg.OptGroup(
     NOVA,
     title='Nova',
-    help='Where flavors are, for "vsched-manage flavor" and "vsched-status". '
-    'The user must be allowed to change extra specs of flavors.',
+    help='Connection to Nova, for the flavors of "vsched-manage flavor" and '
+    '"vsched-status". The user must be allowed to change extra specs of '
+    'flavors.',
 )
 
 placement_group = cfg.OptGroup(
     PLACEMENT,
     title='Placement',
-    help="Where hosts' capacity is kept for schedulers to claim, for audits. "
-    "The options are those of nova.conf's own [placement].",
+    help='Connection to placement, for audits of the capacity and the '
+    'allocations of hosts. The options are those of [placement] in '
+    'nova.conf.',
 )
 
 _GROUPS = (nova_group, placement_group)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Make the options known to one set of options."""
+    """Register the options of both groups."""
     for group, service_type in _SERVICES.items():
         session.register_opts(conf, group, service_type)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The options, for the generated sample."""
+    """Return the groups with their options, for oslo-config-generator."""
     return [
         (group, session.sample_opts(_SERVICES[group.name]))
         for group in _GROUPS

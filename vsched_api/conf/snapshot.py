@@ -1,44 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of what schedulers are told of hosts."""
+"""Options of [snapshot]."""
 
 import copy
 
 from oslo_config import cfg
 
-GROUP = cfg.OptGroup('snapshot', title='What schedulers are told of hosts')
+GROUP = cfg.OptGroup('snapshot', title='The snapshot of hosts for schedulers')
 
 OPTS: list[cfg.Opt] = [
     cfg.IntOpt(
         'delta_hosts',
         default=1000,
         min=1,
-        help='How many changed hosts one answer holds at most; the next '
-        'one continues.',
+        help='Maximum number of changed hosts in one answer. The next answer '
+        'continues.',
     ),
     cfg.IntOpt(
         'silent_days',
         default=7,
         min=1,
-        help='A host whose agent has not reported for longer leaves the '
-        'snapshot, in days. It is back with its next report.',
+        help='Number of days without a report after which a host is removed '
+        'from the snapshot. Its next report adds it again.',
     ),
     cfg.IntOpt(
         'tend_interval_s',
         default=60,
         min=1,
-        help='How often hosts that are missing are added, as after an '
-        'upgrade, and silent ones are removed, in seconds.',
+        help='Seconds between two runs that add missing hosts, as after an '
+        'upgrade, and remove silent ones.',
     ),
 ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Add the group and its options to ``conf``."""
+    """Register the options of this group."""
     conf.register_group(copy.deepcopy(GROUP))
     conf.register_opts(OPTS, group=GROUP)
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The group with its options."""
+    """Return the group with its options, for oslo-config-generator."""
     return [(GROUP, OPTS)]

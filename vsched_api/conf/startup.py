@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the options of a command or a service, and start its log."""
+"""Read the options of a command or a service, and set up its log."""
 
 from collections.abc import Sequence
 
@@ -14,8 +14,8 @@ LOG = logging.getLogger(__name__)
 
 PROJECT = 'vsched'
 
-#: Libraries whose word for word account of the bus and the database nobody
-#: needs, and which might tell what is in a connection string.
+#: Libraries whose debug output is not useful, or may contain the password of a
+#: connection string.
 _LOG_LEVELS = [
     'amqp=WARN',
     'amqplib=WARN',
@@ -30,12 +30,12 @@ _LOG_LEVELS = [
 
 
 def reload(conf: cfg.ConfigOpts) -> bool:
-    """Read the files again, and take over options that may change.
+    """Read the configuration files again; apply changes of mutable options.
 
-    Those are marked as mutable; the log says which others differ. A file
-    with an error changes nothing.
+    The log lists the changes of other options. A file with an error changes
+    nothing.
 
-    :returns: whether that worked.
+    :returns: whether the files were read without an error.
     """
     try:
         _check(conf.config_file)
@@ -48,7 +48,7 @@ def reload(conf: cfg.ConfigOpts) -> bool:
 
 
 def _check(files: Sequence[str]) -> None:
-    # A value out of range would be found when it is next used.
+    # Otherwise a value out of range is found at its next use only.
     fresh = cfg.ConfigOpts()
     vsched_api.conf.register_opts(fresh)
     fresh(args=[], project=PROJECT, default_config_files=list(files))
@@ -64,21 +64,21 @@ def read(
     more: Sequence[cfg.Opt] = (),
     files: Sequence[str] | None = None,
 ) -> cfg.ConfigOpts:
-    """The options of a command.
+    """Read the options of a command.
 
     They are read from ``vsched.conf`` and ``<prog>.conf`` in the usual
     folders, unless ``--config-file`` or ``files`` names others.
 
     :param prog: the command's name.
     :param args: the command line without it.
-    :param more: further options that the command line knows.
-    :raises SystemExit: with what is wrong in a file, for standard error.
+    :param more: further options of the command line.
+    :raises SystemExit: with an error message about a file.
     """
     conf = command_line.Options()
     logging.register_options(conf)
     logging.set_defaults(default_log_levels=_LOG_LEVELS)
-    # oslo.log writes to standard output otherwise, between the lines that
-    # a command prints there.
+    # By default oslo.log writes to standard output, where it mixes with the
+    # output of a command.
     conf.set_default('use_stderr', True)
     vsched_api.conf.register_opts(conf)
     conf.register_cli_opts(more)

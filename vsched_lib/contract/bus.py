@@ -27,8 +27,8 @@ AUTHENTICATION = cfg.StrOpt(
         ),
         (
             signing.Mode.NONE.value,
-            'nothing is signed; with a bus in memory only, and the default '
-            'there',
+            'messages are not signed; for a bus in memory only, where it is '
+            'the default',
         ),
     ],
     help='Whether agents and collectors must sign their messages. Without '
@@ -37,13 +37,13 @@ AUTHENTICATION = cfg.StrOpt(
 
 
 class UnsafeBus(errors.VschedError):
-    """Options that would let any node send as any host."""
+    """Options that allow any node to send as any host."""
 
     code = errors.Code.BUS_UNAUTHENTICATED
 
 
 def mode(conf: cfg.ConfigOpts, in_memory: bool) -> signing.Mode:
-    """Return what is required of the other side.
+    """Return whether messages of the other side must be signed.
 
     :param in_memory: whether the bus does not leave this process.
     :raises UnsafeBus: when nothing is required on a broker.
