@@ -108,6 +108,7 @@ ABOUT = frame.About(
         'vsched_agent/reporting/collector_session.py',
         'vsched_agent/reporting/report_builder.py',
         'vsched_agent/reservations/enforcer.py',
+        'vsched_agent/reservations/vcpu_threads.py',
         'vsched_agent/service.py',
     ),
 )

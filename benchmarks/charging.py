@@ -115,6 +115,7 @@ ABOUT = frame.About(
         'vsched_agent/reservations/enforcer.py',
         'vsched_agent/reservations/io_charging.py',
         'vsched_agent/reservations/io_threads.py',
+        'vsched_agent/reservations/vcpu_threads.py',
         'vsched_agent/service.py',
         'vsched_agent/tests/functional/agent_guests.py',
     ),

@@ -62,6 +62,7 @@ ABOUT = frame.About(
         'vsched_agent/reconciliation/reconciler.py',
         'vsched_agent/reporting/report_builder.py',
         'vsched_agent/reservations/enforcer.py',
+        'vsched_agent/reservations/vcpu_threads.py',
         'vsched_agent/service.py',
         'vsched_agent/tests/functional/agent_cycles.py',
     ),

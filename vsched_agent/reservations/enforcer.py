@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Enforces reservations: admits, applies, attests, repairs, restores."""
+"""Keeps reservations in force: admits, applies, charges, attests, releases.
+
+Threads are enforced by :mod:`vsched_agent.reservations.vcpu_threads` and
+:mod:`vsched_agent.reservations.io_threads`. This module decides what they
+get, as the capacity of the host allows.
+"""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -10,22 +15,18 @@ from fractions import Fraction
 import math
 import typing as ty
 
-from oslo_log import log as logging
-
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent.reservations import admission
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import io_threads
-from vsched_agent.reservations import thread_release
+from vsched_agent.reservations import vcpu_threads
 from vsched_agent.state import store as journals
 from vsched_lib.contract import errors
 from vsched_lib.model import admission as schedulability
 from vsched_lib.model import fit
 from vsched_lib.model import reservation
-
-LOG = logging.getLogger(__name__)
 
 _NO_MORE = fit.Ask(0)
 
@@ -61,18 +62,17 @@ class Enforcer:
         pinning: affinity.Affinity | None = None,
     ) -> None:
         self._backends = backends
-        self.capacity = capacity
         self._journal = journal
         self._degrade = degrade
-        self._pinning = pinning
-        self._holdings: dict[str, applied.Holding] = {}
+        self._vcpus = vcpu_threads.VcpuThreads(
+            backends, capacity, journal, pinning
+        )
         #: Enforces the reservations of instances' I/O threads.
         self.io = io_threads.IoThreads(
             backends.get(reservation.Backend.DEADLINE), journal
         )
-        self._thread_release = thread_release.ThreadRelease(backends, journal)
         self._ledger = admission.CapacityLedger(
-            capacity, self._holdings, self.io
+            capacity, self._vcpus.holdings, self.io
         )
         self._admission = admission.AdmissionChecker(
             backends,
@@ -86,7 +86,7 @@ class Enforcer:
 
     def holding(self, uuid: str) -> applied.Holding | None:
         """Return what is in force for an instance."""
-        return self._holdings.get(uuid)
+        return self._vcpus.holdings.get(uuid)
 
     def claims(self, without: str | None = None) -> list[schedulability.Claim]:
         """Return every claim on the host's real-time capacity."""
@@ -104,57 +104,25 @@ class Enforcer:
         """Return the CPUs reserved for each instance, without margins."""
         return {
             uuid: (held.asked or held.reserved).bandwidth(len(held.targets))
-            for uuid, held in self._holdings.items()
+            for uuid, held in self._vcpus.holdings.items()
         }
 
     def holdings(self) -> Iterable[tuple[str, applied.Holding]]:
         """Return everything that is in force, by instance."""
-        return self._holdings.items()
+        return self._vcpus.holdings.items()
 
     def take_over(self, domain: hypervisor.Domain, damaged: bool) -> bool:
         """Record reservations in the kernel that the journal does not know.
 
         For an agent that has lost its journal. Only an agent puts QEMU
-        threads under SCHED_DEADLINE. If there was a journal, an agent also
-        set each quota that the definition does not set, and each
-        confinement to fewer CPUs. The prior state of such threads is
-        unknown: releasing them gives them the kernel's defaults, or what
-        the definition sets. Confined threads are unpinned at once.
+        threads under SCHED_DEADLINE, so they are always its reservations.
+        The prior state of such threads is unknown.
 
         :param damaged: whether there was a journal.
         :returns: whether there was anything to record.
         """
-        found = self.io.take_over(domain)
-        targets = applied.targets_of(domain)
-        if damaged and self._pinning is not None:
-            unpinned = [one for one in targets if one.pinned_cpus is None]
-            found = bool(self._pinning.release(unpinned)) or found
-        for name, backend in self._backends.items():
-            if name not in reservation.GUARANTEES and not damaged:
-                continue
-            known = self._journal.priors(domain.uuid, name)
-            unknown = [
-                one
-                for one in targets
-                if one.tid not in known or known[one.tid].pid != domain.pid
-            ]
-            priors = {
-                tid: _defaults(name, domain)
-                for tid, held in (
-                    backend.read(unknown) if unknown else {}
-                ).items()
-                if held is not None
-                and (held.runtime_us, held.period_us)
-                != (
-                    domain.vcpu_quota
-                    if name is reservation.Backend.CFS
-                    else None
-                )
-            }
-            if priors:
-                self._journal.remember(domain.uuid, name, domain.pid, priors)
-                found = True
-        return found
+        io = self.io.take_over(domain)
+        return self._vcpus.take_over(domain, damaged) or io
 
     def adopt(self, domain: hypervisor.Domain, io_on_top: bool = True) -> bool:
         """Take over what an earlier agent left in force.
@@ -166,41 +134,9 @@ class Enforcer:
         :returns: whether there was anything to adopt.
         """
         self.io.adopt(domain, io_on_top)
-        adopted = self._adopt_vcpus(domain)
+        adopted = self._vcpus.adopt(domain)
         self._ledger.update(domain.uuid)
         return adopted
-
-    def _adopt_vcpus(self, domain: hypervisor.Domain) -> bool:
-        for name, backend in self._backends.items():
-            priors = self._journal.priors(domain.uuid, name)
-            mine = [
-                target
-                for target in applied.targets_of(domain)
-                if target.tid in priors
-                and priors[target.tid].pid == domain.pid
-            ]
-            held = backend.read(mine) if mine else {}
-            known = {enforced for enforced in held.values() if enforced}
-            try:
-                # Threads that differ do not form one reservation.
-                (enforced,) = known
-                reserved = reservation.Reservation(*applied.figures(enforced))
-            except ValueError:
-                continue
-            self._holdings[domain.uuid] = applied.Holding(
-                name,
-                reserved,
-                domain.pid,
-                tuple(target for target in mine if held.get(target.tid)),
-            )
-            backend.resume(
-                [
-                    (target, reserved)
-                    for target in self._holdings[domain.uuid].targets
-                ]
-            )
-            return True
-        return False
 
     def hold(
         self,
@@ -242,16 +178,16 @@ class Enforcer:
                     holding = holding.as_before(current)
                 if current is not None and holding.same_as(current):
                     # A new price or less capacity does not revoke it.
-                    self._set_holding(domain.uuid, holding)
+                    self._vcpus.set_holding(domain.uuid, holding)
+                    self._ledger.update(domain.uuid)
                     return cause
                 self._admission.check(name, need, ask)
                 self._apply(domain, holding, need)
             except errors.Refused as refusal:
                 cause = cause or refusal
                 continue
-            self._set_holding(domain.uuid, holding)
             # After the new backend, so that the guarantee has no gap.
-            self._release_other_backends(domain, name)
+            self._vcpus.release_other_backends(domain, name)
             return cause
         raise cause or errors.Refused(
             'no backend of this host guarantees CPU time; a reservation may '
@@ -271,7 +207,7 @@ class Enforcer:
             the reservation.
         :raises errors.Refused: when the I/O threads keep what they had.
         """
-        held = self._holdings[uuid]
+        held = self._vcpus.holdings[uuid]
         after = held.lowered(runtime_us)
         if after.now == held.now and self.io.holding(uuid) == io:
             return
@@ -298,7 +234,8 @@ class Enforcer:
         self, uuid: str, after: applied.Holding, io: applied.IoHolding
     ) -> None:
         try:
-            if after.now.runtime_us < self._holdings[uuid].now.runtime_us:
+            before = self._vcpus.holdings[uuid]
+            if after.now.runtime_us < before.now.runtime_us:
                 self._lower(uuid, after)
                 self.io.apply(uuid, io)
             else:
@@ -313,9 +250,10 @@ class Enforcer:
         :returns: whether there was anything to restore.
         """
         io = self.release_io(domain)
-        self._holdings.pop(domain.uuid, None)
-        self._ledger.update(domain.uuid)
-        return self._release_other_backends(domain, None) or io
+        try:
+            return self._vcpus.release(domain) or io
+        finally:
+            self._ledger.update(domain.uuid)
 
     def release_io(self, domain: hypervisor.Domain) -> bool:
         """Restore what the instance's I/O threads had.
@@ -329,7 +267,7 @@ class Enforcer:
     def drop(self, uuid: str) -> None:
         """Forget an instance whose process has ended."""
         self.io.drop(uuid)
-        self._holdings.pop(uuid, None)
+        self._vcpus.drop(uuid)
         self._ledger.update(uuid)
         self._journal.forget(uuid)
 
@@ -339,60 +277,13 @@ class Enforcer:
         :returns: what had drifted (and was repaired or is being dropped),
             and the instances whose threads have ended.
         """
-        drifts: list[applied.Drift] = []
-        stale: set[str] = set()
-        for name, backend in self._backends.items():
-            backend.refresh()
-            mine = {
-                uuid: held
-                for uuid, held in self._holdings.items()
-                if held.backend == name
-            }
-            found = backend.read(
-                [target for held in mine.values() for target in held.targets]
-            )
-            for uuid, held in mine.items():
-                if any(target.tid not in found for target in held.targets):
-                    # The next plan applies it to the threads of that time.
-                    del self._holdings[uuid]
-                    stale.add(uuid)
-                    continue
-                wrong = [
-                    target.tid
-                    for target in held.targets
-                    if not applied.same(found[target.tid], held.now)
-                ]
-                if wrong:
-                    drifts.append(
-                        applied.Drift(
-                            uuid,
-                            tuple(wrong),
-                            '; '.join(
-                                'thread %d held %s'
-                                % (tid, applied.describe(found[tid]))
-                                for tid in wrong
-                            ),
-                        )
-                    )
-        for drift in drifts:
-            held = self._holdings[drift.instance_uuid]
-            try:
-                self._backends[held.backend].apply(held.targets, held.now)
-            except errors.Refused as refusal:
-                LOG.warning(
-                    'instance %s: repairing drift failed: %s',
-                    drift.instance_uuid,
-                    refusal.detail,
-                )
-                self._holdings.pop(drift.instance_uuid)
-                self.capacity.invalidate()
-                stale.add(drift.instance_uuid)
+        drifts, stale = self._vcpus.attest()
         drifts += self.io.attest()
         self._ledger.recompute()
         return drifts, stale
 
     def _current(self, domain: hypervisor.Domain) -> applied.Holding | None:
-        held = self._holdings.get(domain.uuid)
+        held = self._vcpus.holdings.get(domain.uuid)
         if held is not None and held.pid != domain.pid:
             # Restarted: everything ended with its old threads.
             self.drop(domain.uuid)
@@ -416,34 +307,16 @@ class Enforcer:
         holding: applied.Holding,
         need: fit.Need,
     ) -> None:
-        name, targets = holding.backend, holding.targets
-        backend = self._backends[name]
-        if not targets:
+        if not holding.targets:
             raise errors.Refused(
                 'the instance has no vCPU threads', errors.Code.THREADS_GONE
             )
-        if name in reservation.GUARANTEES:
+        if holding.guaranteed:
             io = self.io.holding(domain.uuid)
             kept = io.claims if io is not None and io.on_top else []
             self._admit(domain.uuid, kept, [holding.claim], need)
-        priors = self._journal.priors(domain.uuid, name)
-        unseen = [target for target in targets if target.tid not in priors]
-        if unseen:
-            self._journal.remember(
-                domain.uuid, name, domain.pid, backend.prior(unseen)
-            )
-        held = self._holdings.get(domain.uuid)
-        left = self._thread_release.release_threads(domain.uuid, held, holding)
-        try:
-            backend.apply(targets, holding.now)
-        except errors.Refused as refusal:
-            if refusal.code == errors.Code.KERNEL_REFUSED:
-                self.capacity.invalidate()
-            if not priors:
-                self._journal.forget(domain.uuid, name)
-            if held is not None and left:
-                self._thread_release.reacquire(domain.uuid, held, left)
-            raise
+        self._vcpus.apply(domain, holding)
+        self._ledger.update(domain.uuid)
 
     def _admit(
         self,
@@ -457,53 +330,8 @@ class Enforcer:
         for other in self._ledger.reclaimable(uuid, [*kept, *asked]):
             io = self.io.holding(other)
             if io is not None:
-                self._lower(other, self._holdings[other].inside(io))
+                self._lower(other, self._vcpus.holdings[other].inside(io))
 
     def _lower(self, uuid: str, after: applied.Holding) -> None:
-        held = self._holdings[uuid]
-        if after.now != held.now:
-            self._backends[held.backend].apply(held.targets, after.now)
-        self._set_holding(uuid, after)
-
-    def _set_holding(self, uuid: str, holding: applied.Holding) -> None:
-        self._holdings[uuid] = holding
+        self._vcpus.lower(uuid, after)
         self._ledger.update(uuid)
-
-    def _release_other_backends(
-        self, domain: hypervisor.Domain, keep: reservation.Backend | None
-    ) -> bool:
-        targets = applied.targets_of(domain)
-        left = False
-        for name, backend in self._backends.items():
-            if name == keep:
-                continue
-            priors = self._journal.priors(domain.uuid, name)
-            if priors:
-                # Threads of vCPUs that were taken offline among them.
-                others = [
-                    base.Target(0, tid)
-                    for tid in sorted(
-                        priors.keys() - {target.tid for target in targets}
-                    )
-                ]
-                backend.restore(
-                    [*targets, *others],
-                    {
-                        tid: prior.found
-                        for tid, prior in priors.items()
-                        if prior.pid == domain.pid
-                    },
-                )
-                self._journal.forget(domain.uuid, name)
-                left = True
-        return left
-
-
-def _defaults(
-    name: reservation.Backend, domain: hypervisor.Domain
-) -> base.Prior:
-    """Return the prior state to assume for a thread without a record."""
-    if name is not reservation.Backend.CFS or domain.vcpu_quota is None:
-        return {}
-    quota_us, period_us = domain.vcpu_quota
-    return {'quota_us': quota_us, 'period_us': period_us}
