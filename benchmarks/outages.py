@@ -57,6 +57,8 @@ ABOUT = frame.About(
         'vsched_agent/reservations/enforcer.py',
         'vsched_agent/reservations/vcpu_threads.py',
         'vsched_agent/service.py',
+        'vsched_agent/state/outbox.py',
+        'vsched_agent/state/records.py',
         'vsched_agent/state/store.py',
         'vsched_api/collector',
         'vsched_api/db',

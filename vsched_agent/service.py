@@ -156,7 +156,7 @@ class Agent(service_base.ServiceBase):
             conf.host,
             self._state.journal,
             bus_conf.collector_client(
-                self._conf, transport, lambda: self._state.journal.epoch
+                self._conf, transport, lambda: self._state.journal.outbox.epoch
             ),
             self._set_overrides,
             self._reconciler.resync,

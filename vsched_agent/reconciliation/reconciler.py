@@ -275,7 +275,7 @@ class Reconciler:
                 # and lose their time since the last agent.
                 return
             self._metering = True
-            checkpoint = self._journal.usage_checkpoint()
+            checkpoint = self._journal.outbox.usage_checkpoint()
             if checkpoint is not None:
                 self._meter.resume(checkpoint)
         domains = list(self._domains.values())

@@ -85,6 +85,7 @@ class Reporter:
         self._host = host
         self._now = now
         self._journal = journal
+        self._outbox = journal.outbox
         self._collector = collector
         self._on_overrides = on_overrides
         self._on_resync = on_resync
@@ -132,7 +133,7 @@ class Reporter:
 
     def _pull_wait_s(self) -> float | None:
         """Return the time until a requested pull is due; None without one."""
-        if self._confirmed_epoch != self._journal.epoch or not (
+        if self._confirmed_epoch != self._outbox.epoch or not (
             self._fetch.is_set() or self._fetch_jobs.is_set()
         ):
             return None
@@ -180,7 +181,7 @@ class Reporter:
             LOG.warning(
                 '%s; %d batches wait, next try in %.1f s',
                 error,
-                self._journal.waiting(),
+                self._outbox.waiting(),
                 wait_s,
             )
             return
@@ -193,7 +194,7 @@ class Reporter:
                 '%s; reservations are enforced as known, %d reports wait and '
                 'are delivered once the keys are right (%s)',
                 error,
-                self._journal.waiting(),
+                self._outbox.waiting(),
                 error.code,
             )
 
@@ -205,17 +206,17 @@ class Reporter:
         """
         while not self._stopping.is_set():
             self._pull()
-            report = self._journal.oldest()
+            report = self._outbox.oldest()
             if report is None:
                 return
             reply = self._send(report)
             if reply is None:
                 continue
-            self._journal.confirm(report.batch)
+            self._outbox.confirm(report.batch)
             self._confirmed_epoch = report.epoch
             if reply.resync:
                 self._on_resync()
-            if self._confirmed_epoch != self._journal.epoch:
+            if self._confirmed_epoch != self._outbox.epoch:
                 # The batch is of an earlier run.
                 continue
             if (
@@ -243,7 +244,7 @@ class Reporter:
             if reply.epoch_state is messages.EpochState.CURRENT:
                 return reply
             if reply.epoch_state is messages.EpochState.REPLACED:
-                dropped = self._journal.replace_epoch(
+                dropped = self._outbox.replace_epoch(
                     str(report.epoch), reply.epoch_batch
                 )
                 LOG.warning(
@@ -254,7 +255,7 @@ class Reporter:
                     report.epoch,
                     self._host,
                     dropped,
-                    self._journal.epoch,
+                    self._outbox.epoch,
                 )
                 return None
         raise errors.Unreachable(

@@ -98,7 +98,7 @@ class ReportBuilder:
         self._overheads: list[contract.OverheadProfile] = []
         # Version of the newest error profile that has an event, of all and
         # of those in the journal.
-        self._measured = self._measured_before = journal.measured()
+        self._measured = self._measured_before = journal.outbox.measured()
         self._full = True
         self._sent_info: messages.HostInfo | None = None
         self._sent_instances: tuple[messages.InstanceInfo, ...] | None = None
@@ -440,7 +440,7 @@ class ReportBuilder:
             }
         try:
             self._journal.note_reservations(self._changed.values())
-            self._journal.post(
+            self._journal.outbox.post(
                 lambda batch: self._batch(
                     batch,
                     info,
@@ -540,7 +540,7 @@ class ReportBuilder:
         return True
 
     def _trim(self) -> None:
-        dropped = self._journal.trim(self._outbox_batches)
+        dropped = self._journal.outbox.trim(self._outbox_batches)
         if dropped:
             self._full = True
             samples = sum(len(report.usage) for report in dropped)

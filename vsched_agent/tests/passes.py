@@ -137,8 +137,8 @@ class TestCase(base.BaseTestCase):
             self.reconciler.changed(one.uuid)
         self.reconciler.run_pass(due)
         merged = []
-        while (report := self.journal.oldest()) is not None:
-            self.journal.confirm(report.batch)
+        while (report := self.journal.outbox.oldest()) is not None:
+            self.journal.outbox.confirm(report.batch)
             merged.append(report)
         return merged
 

@@ -109,7 +109,7 @@ class TestDamaged(JournalCase):
     def test_a_batch_that_cannot_be_read(self):
         self.agent.stop()
         with contextlib.closing(store.Journal(self.path)) as book:
-            book._run(
+            book._storage.run(
                 lambda db: db.execute(
                     'INSERT OR REPLACE INTO outbox VALUES (1, \'{"host": '
                     "1e999')"
@@ -233,8 +233,10 @@ class TestDisk(JournalCase):
         )
         with contextlib.closing(store.Journal(name)) as book:
             self.assertIn((self.plain.uuid, 'deadline'), book.touched())
-            self.assertGreater(book.waiting(), 3)
-            self.assertEqual([], book._rows('SELECT * FROM quarantine'))
+            self.assertGreater(book.outbox.waiting(), 3)
+            self.assertEqual(
+                [], book._storage.rows('SELECT * FROM quarantine')
+            )
 
     def test_read_only_from_the_start(self):
         process = self.run_mounted(self.state_path, '-o bind,ro')

@@ -43,15 +43,15 @@ def batch(number):
 
 def drain(book, most=10 ** 6):
     found = []
-    while len(found) < most and (report := book.oldest()) is not None:
+    while len(found) < most and (report := book.outbox.oldest()) is not None:
         found.append(report.batch)
-        book.confirm(report.batch)
+        book.outbox.confirm(report.batch)
     return found
 
 
 book = open_journal()
 book.remember(U % 1, 'deadline', 10, {11: {'nice': 1}})
-posted = [book.post(batch) for _ in range(3)]
+posted = [book.outbox.post(batch) for _ in range(3)]
 told = []
 """
 
@@ -63,18 +63,18 @@ with contextlib.suppress(OSError), open(folder + '/filler', 'wb') as filler:
         filler.write(bytes(4096))
         filler.flush()
 while not book.degraded:
-    posted.append(book.post(batch))
+    posted.append(book.outbox.post(batch))
 told += [one.code for one in book.notices()]
 book.remember(U % 2, 'deadline', 20, {21: {'nice': 2}})
-posted += [book.post(batch) for _ in range(5)]
+posted += [book.outbox.post(batch) for _ in range(5)]
 delivered = drain(book, 4)
 # Still full.
 now_s += storage.RETRY_S
-posted.append(book.post(batch))
+posted.append(book.outbox.post(batch))
 still = book.degraded
 os.unlink(folder + '/filler')
 now_s += storage.RETRY_S
-posted.append(book.post(batch))
+posted.append(book.outbox.post(batch))
 told += [one.code for one in book.notices()]
 back = not book.degraded
 book.close()
@@ -100,12 +100,12 @@ book = open_journal()
 still = book.degraded
 told += [one.code for one in book.notices()]
 book.remember(U % 2, 'deadline', 20, {21: {'nice': 2}})
-posted += [book.post(batch) for _ in range(5)]
+posted += [book.outbox.post(batch) for _ in range(5)]
 delivered = drain(book, 4)
 remount('rw')
 # It was opened by the real clock.
 now_s += 1e9
-posted.append(book.post(batch))
+posted.append(book.outbox.post(batch))
 told += [one.code for one in book.notices()]
 back = not book.degraded
 book.close()

@@ -43,7 +43,7 @@ class Agent:
                     signing.Mode.REQUIRED,
                     base.HOST,
                     lambda: bus_keys.key(base.HOST),
-                    lambda: self.journal.epoch,
+                    lambda: self.journal.outbox.epoch,
                 ),
             ),
             self.journal.replace_overrides,
@@ -53,7 +53,7 @@ class Agent:
 
     def post(self, at, **parts):
         """Keep a report with one sample until it is delivered."""
-        self.journal.post(
+        self.journal.outbox.post(
             lambda number: messages.Report(
                 base.HOST,
                 number,

@@ -129,7 +129,7 @@ class Upgrades:
                     mode,
                     base.HOST,
                     lambda: bus_keys.key(base.HOST),
-                    lambda: kept.epoch,
+                    lambda: kept.outbox.epoch,
                 ),
             ),
             kept.replace_overrides,
@@ -141,7 +141,7 @@ class Upgrades:
         for _ in range(count):
             at = self.began_at + self.taken
             self.taken += 1
-            kept.post(
+            kept.outbox.post(
                 lambda batch, at=at: messages.Report(
                     base.HOST,
                     batch,
@@ -200,7 +200,7 @@ class Upgrades:
         kept, agent = self.new_agent(signing.Mode.REQUIRED)
         self.post(kept)
         self.assertRaises(errors.Unauthenticated, agent.deliver)
-        self.assertEqual(3, kept.waiting())
+        self.assertEqual(3, kept.outbox.waiting())
 
     def test_collectors_and_agent_one_by_one(self):
         self.old_collector()

@@ -154,18 +154,18 @@ class TestReconciler(passes.TestCase):
     def test_metering_continues_from_the_last_agents_checkpoint(self):
         self.hypervisor.away = True
         self.run_()
-        self.assertIsNone(self.journal.usage_checkpoint())
+        self.assertIsNone(self.journal.outbox.usage_checkpoint())
         self.hypervisor.away = False
         self.run_(fakes.domain(1))
         self.assertIsNone(self.meter.resumed)
-        self.assertEqual({'fake': 1}, self.journal.usage_checkpoint())
+        self.assertEqual({'fake': 1}, self.journal.outbox.usage_checkpoint())
         self.make()
         self.hypervisor.away = True
         self.run_()
         # The running instances are not known yet; metering none of them
         # would lose the time since.
         self.assertIsNone(self.meter.resumed)
-        self.assertEqual({'fake': 1}, self.journal.usage_checkpoint())
+        self.assertEqual({'fake': 1}, self.journal.outbox.usage_checkpoint())
         self.hypervisor.away = False
         self.reconciler.changed(None)
         self.run_()

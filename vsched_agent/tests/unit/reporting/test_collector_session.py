@@ -39,7 +39,7 @@ class TestReporter(base.BaseTestCase):
         self.journal.replace_overrides(overrides)
 
     def post(self):
-        return self.journal.post(
+        return self.journal.outbox.post(
             lambda number: messages.Report('here', number, 1.0)
         )
 
@@ -60,7 +60,7 @@ class TestReporter(base.BaseTestCase):
         self.assertEqual(
             numbers, [one.batch for one in self.collector.reports]
         )
-        self.assertEqual(0, self.journal.waiting())
+        self.assertEqual(0, self.journal.outbox.waiting())
         self.assertEqual([], self.overrides)
 
     def test_nothing_is_lost_while_the_bus_is_away(self):
@@ -68,7 +68,7 @@ class TestReporter(base.BaseTestCase):
         number = self.post()
         self.assertRaises(errors.Unreachable, self.reporter.deliver)
         self.assertRaises(errors.Unreachable, self.reporter.deliver)
-        self.assertEqual(1, self.journal.waiting())
+        self.assertEqual(1, self.journal.outbox.waiting())
         self.collector.away = False
         self.reporter.deliver()
         self.assertEqual(
@@ -132,7 +132,7 @@ class TestReporter(base.BaseTestCase):
         self.assertEqual(
             [number] * 2, [one.batch for one in self.collector.asked]
         )
-        self.assertEqual(0, self.journal.waiting())
+        self.assertEqual(0, self.journal.outbox.waiting())
         self.post()
         self.reporter.deliver()
         self.assertEqual(42, self.collector.asked[-1].after)
@@ -144,10 +144,10 @@ class TestReporter(base.BaseTestCase):
         self.post()
         self.assertRaises(errors.Unreachable, self.reporter.deliver)
         self.assertEqual(4, len(self.collector.asked))
-        self.assertEqual(1, self.journal.waiting())
+        self.assertEqual(1, self.journal.outbox.waiting())
 
     def test_a_replaced_epoch_goes_on_under_another(self):
-        old = self.journal.epoch
+        old = self.journal.outbox.epoch
         first, second = self.post(), self.post()
         self.collector.answers = [
             messages.ReportReply(
@@ -160,11 +160,11 @@ class TestReporter(base.BaseTestCase):
         ]
         self.reporter.deliver()
         self.assertEqual(
-            [(first, old), (second, self.journal.epoch)],
+            [(first, old), (second, self.journal.outbox.epoch)],
             [(one.batch, one.epoch) for one in self.collector.asked],
         )
         self.assertEqual(7, self.collector.asked[1].after)
-        self.assertNotEqual(old, self.journal.epoch)
+        self.assertNotEqual(old, self.journal.outbox.epoch)
 
     def unopened(self, last_batch):
         return messages.ReportReply(
@@ -188,4 +188,4 @@ class TestReporter(base.BaseTestCase):
         self.post()
         self.reporter.wake()
         self.reporter.stop()
-        self.assertGreaterEqual(1, self.journal.waiting())
+        self.assertGreaterEqual(1, self.journal.outbox.waiting())

@@ -59,8 +59,8 @@ class TestReportBuilder(base.BaseTestCase):
 
     def post(self, domains=(), info=INFO):
         self.reports.post(info, domains)
-        while (report := self.journal.oldest()) is not None:
-            self.journal.confirm(report.batch)
+        while (report := self.journal.outbox.oldest()) is not None:
+            self.journal.outbox.confirm(report.batch)
             last = report
         return last
 
@@ -103,7 +103,7 @@ class TestReportBuilder(base.BaseTestCase):
         self.assertIsNone(self.reports.measured_version)
         self.reports.measured(one)
         # An agent that is killed now has told nobody.
-        self.assertIsNone(self.journal.measured())
+        self.assertIsNone(self.journal.outbox.measured())
         self.assertEqual(one.version, self.reports.measured_version)
         (event,) = self.post().events
         self.assertEqual(errors.Code.PROFILE_MEASURED, event.code)
@@ -125,10 +125,12 @@ class TestReportBuilder(base.BaseTestCase):
             messages, 'Report', autospec=True, side_effect=MemoryError
         ):
             self.assertRaises(MemoryError, self.post)
-        self.assertIsNone(self.journal.measured())
+        self.assertIsNone(self.journal.outbox.measured())
         (event,) = self.post().events
         self.assertEqual(errors.Code.PROFILE_MEASURED, event.code)
-        self.assertEqual(event.figures['version'], self.journal.measured())
+        self.assertEqual(
+            event.figures['version'], self.journal.outbox.measured()
+        )
 
     def test_the_first_batch_is_full_and_the_next_has_changes_only(self):
         first = self.post([self.domain])

@@ -12,6 +12,8 @@ import hypothesis
 from hypothesis import strategies
 from oslotest import base
 
+from vsched_agent.state import outbox
+from vsched_agent.state import records
 from vsched_agent.state import schema
 from vsched_agent.state import storage
 from vsched_agent.state import store
@@ -55,8 +57,8 @@ def _fill(book):
             )
         ]
     )
-    book.post(_batch)
-    return book.post(_batch)
+    book.outbox.post(_batch)
+    return book.outbox.post(_batch)
 
 
 def _read_all(book):
@@ -65,14 +67,15 @@ def _read_all(book):
     book.balloons()
     book.overrides()
     book.reservations()
-    book.waiting()
-    while (report := book.oldest()) is not None:
-        book.confirm(report.batch)
+    book.outbox.waiting()
+    while (report := book.outbox.oldest()) is not None:
+        book.outbox.confirm(report.batch)
 
 
 def _quarantined(book):
     return [
-        source for (source,) in book._rows('SELECT source FROM quarantine')
+        source
+        for (source,) in book._storage.rows('SELECT source FROM quarantine')
     ]
 
 
@@ -115,13 +118,13 @@ class TestDamagedFile(JournalCase):
         self.assertEqual(Loss.DAMAGED, _take_loss(book))
         self.assertEqual(Loss.NOTHING, _take_loss(book))
         self.assertEqual([], book.touched())
-        book.post(_batch)
+        book.outbox.post(_batch)
         (kept,) = glob.glob(self.path + '.corrupt-*')
         book.close()
         book = self.open()
         self.assertEqual([], self.codes(book))
         self.assertEqual(Loss.NOTHING, _take_loss(book))
-        self.assertEqual(1, book.waiting())
+        self.assertEqual(1, book.outbox.waiting())
         return kept
 
     def test_no_database_at_all(self):
@@ -170,10 +173,10 @@ class TestDamagedFile(JournalCase):
         book = self.open()
         self.damage_outbox()
         book._storage._file.execute('PRAGMA shrink_memory')
-        self.assertIsNone(book.oldest())
+        self.assertIsNone(book.outbox.oldest())
         self.assertEqual([Code.JOURNAL_REBUILT], self.codes(book))
         self.assertEqual(Loss.DAMAGED, _take_loss(book))
-        self.assertEqual(1, len([book.post(_batch)]))
+        self.assertEqual(1, len([book.outbox.post(_batch)]))
 
     def test_few_are_kept(self):
         for _ in range(schema.MOST_KEPT + 3):
@@ -210,8 +213,8 @@ class TestDamagedFile(JournalCase):
                 # Its version number was hit.
                 return
             _read_all(book)
-            batch = book.post(_batch)
-            self.assertEqual(batch, book.oldest().batch)
+            batch = book.outbox.post(_batch)
+            self.assertEqual(batch, book.outbox.oldest().batch)
             book.close()
 
 
@@ -230,7 +233,7 @@ class TestVersions(JournalCase):
         self.change('DROP TABLE quarantine')
         self.change('PRAGMA user_version = 0')
         book = self.open()
-        self.assertEqual(last - 1, book.oldest().batch)
+        self.assertEqual(last - 1, book.outbox.oldest().batch)
         self.assertEqual(3, book.overrides().generation)
         self.assertEqual([(U, 'cfs')], book.touched())
         self.assertEqual([], _quarantined(book))
@@ -276,16 +279,16 @@ class TestUnreadableRecords(JournalCase):
         ):
             self.change(
                 'UPDATE outbox SET body = ? WHERE batch = ?',
-                (body, book.oldest().batch),
+                (body, book.outbox.oldest().batch),
             )
-            self.assertEqual(last, book.oldest().batch)
+            self.assertEqual(last, book.outbox.oldest().batch)
             self.assertEqual(
                 [Code.JOURNAL_RECORD_UNREADABLE], self.codes(book)
             )
-            book.confirm(last)
-            self.assertEqual(0, book.waiting())
-            book.post(_batch)
-            last = book.post(_batch)
+            book.outbox.confirm(last)
+            self.assertEqual(0, book.outbox.waiting())
+            book.outbox.post(_batch)
+            last = book.outbox.post(_batch)
         self.assertEqual(['outbox'] * 5, _quarantined(book))
 
     def test_overrides_are_asked_for_again(self):
@@ -311,9 +314,11 @@ class TestUnreadableRecords(JournalCase):
 
     def test_memory_of_them_is_bounded(self):
         book = self.open()
-        for number in range(store.MOST_QUARANTINED + 5):
-            book._set_aside('outbox', str(number), 'x', ValueError('y'))
-        self.assertEqual(store.MOST_QUARANTINED, len(_quarantined(book)))
+        for number in range(records.MOST_QUARANTINED + 5):
+            book._records.set_aside(
+                'outbox', str(number), 'x', ValueError('y')
+            )
+        self.assertEqual(records.MOST_QUARANTINED, len(_quarantined(book)))
 
 
 class TestDiskFull(JournalCase):
@@ -346,37 +351,39 @@ class TestDiskFull(JournalCase):
     def post_until_full(self):
         posted = []
         while not self.book.degraded:
-            posted.append(self.book.post(lambda number: _batch(number, 40)))
+            posted.append(
+                self.book.outbox.post(lambda number: _batch(number, 40))
+            )
         return posted
 
     def test_nothing_is_lost_or_repeated(self):
         self.fill_disk()
         posted = [self.last - 1, self.last, *self.post_until_full()]
         self.assertEqual([Code.JOURNAL_STORAGE_LOST], self.codes(self.book))
-        posted += [self.book.post(_batch) for _ in range(10)]
+        posted += [self.book.outbox.post(_batch) for _ in range(10)]
         self.now_s += storage.RETRY_S
-        posted.append(self.book.post(_batch))
+        posted.append(self.book.outbox.post(_batch))
         self.assertTrue(self.book.degraded)
         self.assertEqual(sorted(set(posted)), posted)
-        self.assertEqual(len(posted), self.book.waiting())
+        self.assertEqual(len(posted), self.book.outbox.waiting())
         delivered = []
         for _ in range(len(posted) - 5):
-            delivered.append(self.book.oldest().batch)
-            self.book.confirm(delivered[-1])
+            delivered.append(self.book.outbox.oldest().batch)
+            self.book.outbox.confirm(delivered[-1])
         # And everything else works as ever.
         self.book.remember(V, 'deadline', 20, {21: {'nice': 3}})
         self.book.forget(U)
         self.assertEqual([(V, 'deadline')], self.book.touched())
         self.book.note_balloon(V, {'instance_uuid': V})
         self.free_disk()
-        posted.append(self.book.post(_batch))
+        posted.append(self.book.outbox.post(_batch))
         self.assertFalse(self.book.degraded)
         self.assertEqual([Code.JOURNAL_STORAGE_BACK], self.codes(self.book))
         self.book.close()
         book = self.open()
-        while (report := book.oldest()) is not None:
+        while (report := book.outbox.oldest()) is not None:
             delivered.append(report.batch)
-            book.confirm(report.batch)
+            book.outbox.confirm(report.batch)
         self.assertEqual(posted, delivered)
         self.assertEqual([(V, 'deadline')], book.touched())
         self.assertEqual(Loss.NOTHING, _take_loss(book))
@@ -384,32 +391,34 @@ class TestDiskFull(JournalCase):
     def test_memory_is_bounded(self):
         self.fill_disk()
         self.post_until_full()
-        self.useFixture(_Patched(store, 'MEMORY_BATCHES', 10))
-        in_file = self.book.waiting()
+        self.useFixture(_Patched(outbox, 'MEMORY_BATCHES', 10))
+        in_file = self.book.outbox.waiting()
         dropped = []
         for _ in range(50):
-            self.book.post(_batch)
-            dropped += self.book.trim(20_000)
-        self.assertEqual(in_file - 1 + 10, self.book.waiting())
+            self.book.outbox.post(_batch)
+            dropped += self.book.outbox.trim(20_000)
+        self.assertEqual(in_file - 1 + 10, self.book.outbox.waiting())
         self.assertEqual(41, len(dropped))
-        self.useFixture(_Patched(store, 'MEMORY_BYTES', 1))
-        self.book.trim(20_000)
-        self.assertEqual(in_file - 1, self.book.waiting())
+        self.useFixture(_Patched(outbox, 'MEMORY_BYTES', 1))
+        self.book.outbox.trim(20_000)
+        self.assertEqual(in_file - 1, self.book.outbox.waiting())
 
     def test_the_whole_outbox_has_its_bound_as_well(self):
         self.fill_disk()
         posted = [self.last - 1, self.last, *self.post_until_full()]
-        self.assertEqual(posted[:-3], [one.batch for one in self.book.trim(3)])
-        self.assertEqual(posted[-3], self.book.oldest().batch)
+        self.assertEqual(
+            posted[:-3], [one.batch for one in self.book.outbox.trim(3)]
+        )
+        self.assertEqual(posted[-3], self.book.outbox.oldest().batch)
 
     def test_an_end_in_between_repeats_but_loses_nothing_delivered(self):
         self.fill_disk()
         self.post_until_full()
-        self.book.confirm(self.last - 1)
+        self.book.outbox.confirm(self.last - 1)
         # Killed: nothing is written any more.
         other = store.Journal(self.path)
         self.addCleanup(other.close)
-        self.assertEqual(self.last - 1, other.oldest().batch)
+        self.assertEqual(self.last - 1, other.outbox.oldest().batch)
 
 
 _CONNECT = schema.connect
