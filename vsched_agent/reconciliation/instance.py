@@ -65,7 +65,10 @@ class InstanceReconciler:
         elif reserved is None:
             if self._enforcer.release(domain):
                 self._on_room()
-            elif domain.uuid not in self._reports.reported_instances:
+            elif (
+                domain.uuid
+                not in self._reports.reservations.reported_instances
+            ):
                 self._balloons.settled(domain.uuid, None)
                 return True
             state = State.RELEASED
@@ -91,7 +94,7 @@ class InstanceReconciler:
                 held is None or held.bandwidth < before.bandwidth
             ):
                 self._on_room()
-        self._reports.reservation(
+        self._reports.reservations.add(
             domain, desired, self._enforcer.holding(domain.uuid), state, cause
         )
         self._balloons.settled(
@@ -111,7 +114,7 @@ class InstanceReconciler:
         why = self._costs.problem()
         if why is not None and self._reported_unpriced.get(domain.uuid) != why:
             self._reported_unpriced[domain.uuid] = why
-            self._reports.event(
+            self._reports.events.add(
                 errors.Code.IO_UNPRICED,
                 messages.Severity.INFO,
                 '%s: %s' % (domain.name, why),

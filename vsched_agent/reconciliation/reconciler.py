@@ -140,7 +140,7 @@ class Reconciler:
 
     def start(self) -> None:
         """Start the loop's thread."""
-        self._reports.event(
+        self._reports.events.add(
             errors.Code.AGENT_STARTED,
             messages.Severity.INFO,
             'the agent of %s has started' % self._settings.host,
@@ -186,7 +186,9 @@ class Reconciler:
         figures: dict[str, ty.Any] | None = None,
     ) -> None:
         """Report an event."""
-        self._reports.event(code, severity, detail, instance_uuid, figures)
+        self._reports.events.add(
+            code, severity, detail, instance_uuid, figures
+        )
         self._wake.set()
 
     def set_overrides(self, overrides: messages.Overrides) -> None:
@@ -288,34 +290,40 @@ class Reconciler:
             domains, samples, self._meter.readings
         ):
             if change.uuid in self._domains:
-                self._reports.io(self._domains[change.uuid], change)
+                self._reports.reservations.add_io(
+                    self._domains[change.uuid], change
+                )
         if self._enforcer.admitted_mcpu() < before:
             self._retry_unmet()
 
     def _poll_profiles(self) -> None:
         new = () if self._profiles is None else self._profiles.look()
         for profile, changes in new:
-            self._reports.profile(profile, changes)
+            self._reports.profiles.add_error_profile(profile, changes)
             # Reservations may need another margin by the new profile.
             self._replan |= self._domains.keys()
         for profile in (
             ()
             if self._profiles is None
-            else (self._profiles.measured(self._reports.measured_version))
+            else (
+                self._profiles.measured(
+                    self._reports.profiles.measured_version
+                )
+            )
         ):
-            self._reports.measured(profile)
+            self._reports.profiles.add_measured(profile)
         event = (
             None
             if self._profiles is None
             else self._profiles.judge(time.monotonic())
         )
         if event is not None:
-            self._reports.event(
+            self._reports.events.add(
                 event.code, event.severity, event.detail, figures=event.figures
             )
             self._retry_unmet()
         for priced in self._costs.look() if self._costs else ():
-            self._reports.overhead(priced)
+            self._reports.profiles.add_overhead_profile(priced)
             self._retry_unmet()
 
     def _observe(self) -> None:
@@ -369,7 +377,7 @@ class Reconciler:
         self._hypervisor_reachable = reachable
         if before is None and reachable:
             return
-        self._reports.event(
+        self._reports.events.add(
             errors.Code.HYPERVISOR_BACK
             if reachable
             else errors.Code.HYPERVISOR_LOST,
@@ -386,19 +394,19 @@ class Reconciler:
 
     def _forget_unknown(self, running: Iterable[str]) -> None:
         known = {uuid for uuid, _ in self._journal.touched()}
-        for uuid in (known | set(self._reports.reported_instances)) - set(
-            running
-        ):
+        for uuid in (
+            known | set(self._reports.reservations.reported_instances)
+        ) - set(running):
             self._forget(uuid)
 
     def _retry_unmet(self) -> None:
         # Capacity was released, or its size may have changed.
-        self._replan |= self._reports.unmet()
+        self._replan |= self._reports.reservations.unmet()
 
     def _check_journal(self) -> None:
         """Report the journal's problems, and recover from lost records."""
         for one in self._journal.notices():
-            self._reports.event(
+            self._reports.events.add(
                 one.code, one.severity, one.detail, figures=one.figures
             )
         if not self._hypervisor_reachable:
@@ -480,7 +488,7 @@ class Reconciler:
     def _attest(self) -> None:
         drifts, stale = self._enforcer.attest()
         for drift in drifts:
-            self._reports.event(
+            self._reports.events.add(
                 errors.Code.DRIFT_REPAIRED,
                 messages.Severity.WARNING,
                 'instance %s had drifted: %s'

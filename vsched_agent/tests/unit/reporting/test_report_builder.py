@@ -49,7 +49,7 @@ class TestReportBuilder(base.BaseTestCase):
         )
 
     def refused(self, detail='no room', code=errors.Code.DOES_NOT_FIT):
-        self.reports.reservation(
+        self.reports.reservations.add(
             self.domain,
             DESIRED,
             None,
@@ -65,7 +65,7 @@ class TestReportBuilder(base.BaseTestCase):
         return last
 
     def test_a_weaker_backend(self):
-        self.reports.reservation(
+        self.reports.reservations.add(
             self.domain,
             DESIRED,
             self.held(),
@@ -100,11 +100,11 @@ class TestReportBuilder(base.BaseTestCase):
 
     def test_each_measured_profile_is_one_event(self):
         one = error_profiles.profile([error_profiles.point([1, 2, 3])])
-        self.assertIsNone(self.reports.measured_version)
-        self.reports.measured(one)
+        self.assertIsNone(self.reports.profiles.measured_version)
+        self.reports.profiles.add_measured(one)
         # An agent that is killed now has told nobody.
         self.assertIsNone(self.journal.outbox.measured())
-        self.assertEqual(one.version, self.reports.measured_version)
+        self.assertEqual(one.version, self.reports.profiles.measured_version)
         (event,) = self.post().events
         self.assertEqual(errors.Code.PROFILE_MEASURED, event.code)
         self.assertEqual(
@@ -115,10 +115,10 @@ class TestReportBuilder(base.BaseTestCase):
             ),
         )
         self.make()
-        self.assertEqual(one.version, self.reports.measured_version)
+        self.assertEqual(one.version, self.reports.profiles.measured_version)
 
     def test_a_failed_batch_is_reported_with_the_next(self):
-        self.reports.measured(
+        self.reports.profiles.add_measured(
             error_profiles.profile([error_profiles.point([1, 2, 3])])
         )
         with mock.patch.object(
@@ -147,19 +147,19 @@ class TestReportBuilder(base.BaseTestCase):
         charged = dataclasses.replace(
             DESIRED, io_charging=extra_specs.IoCharging.CHARGE
         )
-        self.reports.reservation(
+        self.reports.reservations.add(
             self.domain, charged, self.held(), State.APPLIED, None
         )
         self.post([self.domain])
         io = messages.IoReport('charge', 2, 3_400, 20_000, 9_000, 100)
-        self.reports.io(
+        self.reports.reservations.add_io(
             self.domain, io_charging.IoChange(self.domain.uuid, io)
         )
         report = self.post([self.domain])
         self.assertEqual([io], [one.io for one in report.reservations])
         # Figures are no event; a refusal is.
         self.assertEqual((), report.events)
-        self.reports.io(
+        self.reports.reservations.add_io(
             self.domain,
             io_charging.IoChange(
                 self.domain.uuid,
@@ -168,7 +168,7 @@ class TestReportBuilder(base.BaseTestCase):
                 True,
             ),
         )
-        self.reports.io(
+        self.reports.reservations.add_io(
             self.domain, io_charging.IoChange(self.domain.uuid, io, None, True)
         )
         report = self.post([self.domain])
@@ -181,7 +181,7 @@ class TestReportBuilder(base.BaseTestCase):
         )
         # They stay what they are while the reservation changes, and go with
         # the word that wanted them.
-        self.reports.reservation(
+        self.reports.reservations.add(
             self.domain,
             charged,
             self.held(),
@@ -190,7 +190,7 @@ class TestReportBuilder(base.BaseTestCase):
         )
         report = self.post([self.domain])
         self.assertEqual([io], [one.io for one in report.reservations])
-        self.reports.reservation(
+        self.reports.reservations.add(
             self.domain,
             DESIRED,
             self.held(),
@@ -239,7 +239,7 @@ class TestReportBuilder(base.BaseTestCase):
         self.assertEqual((), self.post([self.domain]).balloons)
 
     def test_unknown_instances(self):
-        self.reports.event(
+        self.reports.events.add(
             'vsched.agent.started', messages.Severity.INFO, 'it has'
         )
         report = self.post(None)
@@ -251,7 +251,7 @@ class TestReportBuilder(base.BaseTestCase):
 
     def test_a_state_is_reported_once(self):
         for _ in range(2):
-            self.reports.reservation(
+            self.reports.reservations.add(
                 self.domain, DESIRED, self.held(), State.APPLIED, None
             )
         report = self.post([self.domain])
@@ -262,7 +262,7 @@ class TestReportBuilder(base.BaseTestCase):
             [errors.Code.RESERVATION_APPLIED],
             [one.code for one in report.events],
         )
-        self.reports.reservation(
+        self.reports.reservations.add(
             self.domain, DESIRED, self.held(), State.APPLIED, None
         )
         self.assertEqual((), self.post([self.domain]).reservations)
@@ -282,11 +282,11 @@ class TestReportBuilder(base.BaseTestCase):
         self.assertIn('b: bad', report.events[0].detail)
 
     def test_since_stays_while_the_state_does(self):
-        self.reports.reservation(
+        self.reports.reservations.add(
             self.domain, DESIRED, self.held(), State.APPLIED, None
         )
         since = self.post().reservations[0].since
-        self.reports.reservation(
+        self.reports.reservations.add(
             self.domain,
             dataclasses.replace(DESIRED, generation=1),
             self.held(),
@@ -298,12 +298,12 @@ class TestReportBuilder(base.BaseTestCase):
         self.assertLess(since, self.post().reservations[0].since)
 
     def test_reports_outlive_the_agent(self):
-        self.reports.reservation(
+        self.reports.reservations.add(
             self.domain, DESIRED, self.held(), State.APPLIED, None
         )
         since = self.post().reservations[0].since
         self.make()
-        self.reports.reservation(
+        self.reports.reservations.add(
             self.domain, DESIRED, self.held(), State.APPLIED, None
         )
         report = self.post()
@@ -312,15 +312,17 @@ class TestReportBuilder(base.BaseTestCase):
 
     def test_what_more_capacity_may_help(self):
         self.refused()
-        self.assertEqual({self.domain.uuid}, self.reports.unmet())
+        self.assertEqual({self.domain.uuid}, self.reports.reservations.unmet())
         self.refused('a: bad', errors.Code.EXTRA_SPECS_INVALID)
-        self.assertEqual(set(), self.reports.unmet())
+        self.assertEqual(set(), self.reports.reservations.unmet())
 
     def test_instances_that_left_are_forgotten(self):
         self.refused()
         self.post()
         self.reports.forget(self.domain.uuid)
-        self.assertEqual([], list(self.reports.reported_instances))
+        self.assertEqual(
+            [], list(self.reports.reservations.reported_instances)
+        )
         self.assertEqual({}, self.journal.reservations())
 
     def test_dropped_batches_are_counted_and_all_is_reported_again(self):
