@@ -9,6 +9,7 @@ module decides when, attests it afterwards and repairs drift.
 """
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
 import functools
 import threading
@@ -21,21 +22,17 @@ from vsched_agent.hypervisor import base
 from vsched_agent import problem_log
 from vsched_agent.reconciliation import instance as instance_reconciler
 from vsched_agent.reconciliation import interfaces
+from vsched_agent.reconciliation import observer
+from vsched_agent.reconciliation import recovery
 from vsched_agent.reporting import report_builder
 from vsched_agent.reservations import desired as desires
 from vsched_agent.reservations import enforcer as enforcers
 from vsched_agent.reservations import io_charging
-from vsched_agent.state import storage
 from vsched_agent.state import store as journals
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 
 LOG = logging.getLogger(__name__)
-
-
-#: The driver connects in the background. An unreachable hypervisor is
-#: reported as lost only after this time from the start, in seconds.
-GRACE_S = 10.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,7 +79,6 @@ class Reconciler:
         on_lost_overrides: ty.Callable[[], None] | None = None,
     ) -> None:
         self._settings = settings
-        self._hypervisor = hypervisor
         self._enforcer = enforcer
         self._journal = journal
         self._meter = meter
@@ -107,17 +103,23 @@ class Reconciler:
             costs,
             self._retry_unmet,
         )
+        self._observer = observer.Observer(
+            hypervisor,
+            settings.full_sync_s,
+            self._reports.events,
+            self._listed,
+            self._forget,
+        )
+        self._recovery = recovery.Recovery(
+            enforcer, journal, self._balloons, self._reports, self._problems
+        )
 
-        self._domains: dict[str, base.Domain] = {}
         self._overrides = {
             one.instance_uuid: one for one in journal.overrides().overrides
         }
         # Instances taken over from the kernel. They keep what they have
         # until the collector has sent the overrides.
         self._awaiting_overrides: set[str] = set()
-        # None until the hypervisor has answered or is reported as lost.
-        self._hypervisor_reachable: bool | None = None
-        self._lost_at = time.monotonic() + GRACE_S
         self._plan_all = True
         self._metering = False
         self._replan: set[str] = set()
@@ -126,11 +128,8 @@ class Reconciler:
         self._pending: set[str] = set()
 
         self._lock = threading.Lock()
-        self._dirty: set[str] = set()
-        self._sync = True
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._next_sync = 0.0
         self._next_report = 0.0
         self._thread = threading.Thread(
             target=self._run, name='vsched-reconciler', daemon=True
@@ -156,11 +155,10 @@ class Reconciler:
 
     def changed(self, uuid: str | None) -> None:
         """Schedule an instance for reconciliation; None schedules all."""
-        with self._lock:
-            if uuid is None:
-                self._sync = True
-            else:
-                self._dirty.add(uuid)
+        if uuid is None:
+            self._observer.mark_all()
+        else:
+            self._observer.mark((uuid,))
         self._wake.set()
 
     def resync(self) -> None:
@@ -196,14 +194,15 @@ class Reconciler:
         self._journal.replace_overrides(overrides)
         newer = {one.instance_uuid: one for one in overrides.overrides}
         with self._lock:
-            self._dirty.update(
+            changed = self._awaiting_overrides | {
                 uuid
                 for uuid in self._overrides.keys() | newer.keys()
                 if self._overrides.get(uuid) != newer.get(uuid)
-            )
-            self._dirty |= self._awaiting_overrides
+            }
             self._awaiting_overrides = set()
             self._overrides = newer
+        # After them, so that the pass that observes these sees them.
+        self._observer.mark(changed)
         self._wake.set()
 
     # The loop
@@ -245,10 +244,8 @@ class Reconciler:
             instances are reconciled.
         """
         if due:
-            with self._lock:
-                self._dirty |= self._pending
+            self._observer.mark(self._pending)
             self._pending = set()
-        if due:
             self._guarded('profiles', self._poll_profiles)
         self._guarded('observe', self._observe)
         self._guarded('journal', self._check_journal)
@@ -256,7 +253,7 @@ class Reconciler:
         if due:
             self._guarded('attest', self._attest)
             self._guarded('account', self._account)
-            if self._hypervisor_reachable:
+            if self._observer.reachable:
                 self._guarded('balloons', self._run_ballooning)
         self._guarded('report', self._report)
 
@@ -266,7 +263,7 @@ class Reconciler:
         self._balloons.look(
             [
                 desires.effective(domain, overrides.get(domain.uuid))
-                for domain in self._domains.values()
+                for domain in self._observer.domains.values()
             ]
         )
 
@@ -280,7 +277,7 @@ class Reconciler:
             checkpoint = self._journal.outbox.usage_checkpoint()
             if checkpoint is not None:
                 self._meter.resume(checkpoint)
-        domains = list(self._domains.values())
+        domains = list(self._observer.domains.values())
         samples = self._meter.sample(domains, self._enforcer.reserved_cpus())
         self._reports.add_usage(samples, self._meter.host)
         if self._costs is not None:
@@ -289,9 +286,9 @@ class Reconciler:
         for change in self._charging.adjust(
             domains, samples, self._meter.readings
         ):
-            if change.uuid in self._domains:
+            if change.uuid in self._observer.domains:
                 self._reports.reservations.add_io(
-                    self._domains[change.uuid], change
+                    self._observer.domains[change.uuid], change
                 )
         if self._enforcer.admitted_mcpu() < before:
             self._retry_unmet()
@@ -301,7 +298,7 @@ class Reconciler:
         for profile, changes in new:
             self._reports.profiles.add_error_profile(profile, changes)
             # Reservations may need another margin by the new profile.
-            self._replan |= self._domains.keys()
+            self._replan |= self._observer.domains.keys()
         for profile in (
             ()
             if self._profiles is None
@@ -327,63 +324,15 @@ class Reconciler:
             self._retry_unmet()
 
     def _observe(self) -> None:
-        now = time.monotonic()
-        with self._lock:
-            dirty, self._dirty = self._dirty, set()
-            sync = self._sync or now >= self._next_sync
-            self._sync = False
-        try:
-            if sync:
-                found = {one.uuid: one for one in self._hypervisor.domains()}
-                self._next_sync = now + self._settings.full_sync_s
-                for uuid in self._domains.keys() - found.keys():
-                    self._guarded(uuid, functools.partial(self._forget, uuid))
-                if self._plan_all:
-                    self._forget_unknown(found.keys())
-                dirty |= {
-                    uuid
-                    for uuid, one in found.items()
-                    if self._domains.get(uuid) != one
-                }
-                self._domains = found
-                self._retry_unmet()
-            else:
-                for uuid in dirty:
-                    one = self._hypervisor.domain(uuid)
-                    if one is not None:
-                        self._domains[uuid] = one
-                    elif uuid in self._domains:
-                        del self._domains[uuid]
-                        self._forget(uuid)
-        except Exception as error:
-            with self._lock:
-                self._dirty |= dirty
-                self._sync = self._sync or sync
-            if not isinstance(error, base.HypervisorUnavailable):
-                raise
-            self._set_hypervisor_reachable(False, str(error))
-            return
-        self._set_hypervisor_reachable(True, 'the hypervisor answers again')
-        self._replan |= dirty
+        changed = self._observer.observe()
+        self._replan |= changed
 
-    def _set_hypervisor_reachable(self, reachable: bool, detail: str) -> None:
-        before = self._hypervisor_reachable
-        if reachable == before or (
-            before is None
-            and not reachable
-            and time.monotonic() < self._lost_at
-        ):
-            return
-        self._hypervisor_reachable = reachable
-        if before is None and reachable:
-            return
-        self._reports.events.add(
-            errors.Code.HYPERVISOR_BACK
-            if reachable
-            else errors.Code.HYPERVISOR_LOST,
-            messages.Severity.INFO if reachable else messages.Severity.ERROR,
-            detail,
-        )
+    def _listed(self, found: Mapping[str, base.Domain]) -> None:
+        for uuid in self._observer.domains.keys() - found.keys():
+            self._guarded(uuid, functools.partial(self._forget, uuid))
+        if self._plan_all:
+            self._forget_unknown(found.keys())
+        self._retry_unmet()
 
     def _forget(self, uuid: str) -> None:
         self._enforcer.drop(uuid)
@@ -409,29 +358,11 @@ class Reconciler:
             self._reports.events.add(
                 one.code, one.severity, one.detail, figures=one.figures
             )
-        if not self._hypervisor_reachable:
+        if not self._observer.reachable:
             return
-        loss = self._journal.loss()
-        if loss is storage.Loss.NOTHING:
+        taken_over = self._recovery.take_over(self._observer.domains.values())
+        if taken_over is None:
             return
-        damaged = loss is storage.Loss.DAMAGED
-        taken_over = set()
-        for domain in self._domains.values():
-            try:
-                if self._enforcer.take_over(domain, damaged):
-                    taken_over.add(domain.uuid)
-            except Exception as error:
-                self._problems.failed(
-                    domain.uuid,
-                    error,
-                    '%s: recording what is in force failed',
-                    domain.name,
-                )
-        self._journal.accept_loss()
-        if not (damaged or taken_over):
-            return
-        self._reports.remember()
-        self._balloons.records_lost(self._domains.values())
         if self._plan_all:
             with self._lock:
                 self._awaiting_overrides = taken_over
@@ -446,28 +377,17 @@ class Reconciler:
         replan, self._replan = self._replan, set()
         todo = [
             (
-                self._domains[uuid],
-                desires.of(self._domains[uuid], overrides.get(uuid)),
+                self._observer.domains[uuid],
+                desires.of(self._observer.domains[uuid], overrides.get(uuid)),
             )
             for uuid in sorted(replan)
-            if uuid in self._domains
+            if uuid in self._observer.domains
         ]
-        if self._plan_all and self._hypervisor_reachable:
+        if self._plan_all and self._observer.reachable:
             # Adopt all reservations of an earlier agent first, so that no
             # other is admitted into capacity that they use.
             self._plan_all = False
-            for domain, desired in todo:
-                try:
-                    self._enforcer.adopt(
-                        domain, desired.io_charging != desires.CHARGE
-                    )
-                except Exception as error:
-                    self._problems.failed(
-                        domain.uuid,
-                        error,
-                        '%s: adopting what is in force failed',
-                        domain.name,
-                    )
+            self._recovery.adopt(todo)
         for domain, desired in todo:
             if domain.uuid in self._awaiting_overrides:
                 continue
@@ -508,7 +428,7 @@ class Reconciler:
 
     def _report(self) -> None:
         now = time.monotonic()
-        if not self._hypervisor_reachable and not self._reports.eventful:
+        if not self._observer.reachable and not self._reports.eventful:
             return
         # Passes are not exactly on time: one that is nearly due reports.
         early_s = self._settings.interval_s / 2
@@ -521,7 +441,7 @@ class Reconciler:
         # Before the first successful listing the instances are unknown.
         self._reports.post(
             info,
-            None if self._plan_all else self._domains.values(),
+            None if self._plan_all else self._observer.domains.values(),
             self._meter.checkpoint() if self._metering else None,
         )
         self._on_batch()
