@@ -149,9 +149,11 @@ class Balloons:
         """See :meth:`shapes.Shapes.of`."""
         return self.shapes.of(domain, reserved)
 
-    def settled(self, uuid: str, problem: errors.VschedError | None) -> None:
-        """See :meth:`shapes.Shapes.settled`."""
-        self.shapes.settled(uuid, problem)
+    def reconciled(
+        self, uuid: str, problem: errors.VschedError | None
+    ) -> None:
+        """See :meth:`shapes.Shapes.reconciled`."""
+        self.shapes.reconciled(uuid, problem)
 
     def order(self, orders: Iterable[contract.BalloonOrder]) -> None:
         """Set all of the operators' requests for this host."""
@@ -161,7 +163,7 @@ class Balloons:
         """Handle a hypervisor event about an instance."""
         self._controller.changed(uuid)
 
-    def look(self, domains: Iterable[base.Domain]) -> None:
+    def sample(self, domains: Iterable[base.Domain]) -> None:
         """Sample instances; called once an interval by the meter's thread."""
         running = list(domains)
         uuids = {domain.uuid for domain in running}

@@ -64,7 +64,7 @@ class _Ticket:
 
 
 class Shapes:
-    """Safe from any thread; :meth:`of` and :meth:`settled` are the
+    """Safe from any thread; :meth:`of` and :meth:`reconciled` are the
     reconciler's.
 
     :param changed: makes the reconciler handle an instance.
@@ -171,7 +171,9 @@ class Shapes:
             else balloon.conserved(reserved, len(domain.vcpus), len(vcpus))
         )
 
-    def settled(self, uuid: str, problem: errors.VschedError | None) -> None:
+    def reconciled(
+        self, uuid: str, problem: errors.VschedError | None
+    ) -> None:
         """Report the reconciler's result for what :meth:`of` returned.
 
         :param problem: why the reservation is not held, or None.

@@ -48,9 +48,9 @@ class HostCosts:
         self._due_s = time.monotonic() + self._interval_s
         self.prices = io_prices.Prices(self._news.benchmark, host)
 
-    def look(self) -> list[contract.OverheadProfile]:
-        """Profiles that were not seen yet."""
-        found = [profile for profile, _ in self._news.look()]
+    def poll(self) -> list[contract.OverheadProfile]:
+        """Return the profiles that were not returned yet."""
+        found = [profile for profile, _ in self._news.poll()]
         if any(profile.source is Source.BENCHMARK for profile in found):
             self._live.follow(self.prices.usable())
         return found

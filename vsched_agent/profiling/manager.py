@@ -205,10 +205,10 @@ class HostProfiles:
             return frozenset()
         return placement.certified_traits(profile.points, self._confidence)
 
-    def look(
+    def poll(
         self,
     ) -> list[tuple[contract.ErrorProfile, list[error_change.Change]]]:
-        """Profiles that are new, and how they differ from the last ones."""
+        """Return new profiles and how each differs from the last one."""
         return [
             (
                 profile,
@@ -216,12 +216,12 @@ class HostProfiles:
                 if older is None
                 else error_change.changes(older.points, profile.points),
             )
-            for profile, older in self._news.look()
+            for profile, older in self._news.poll()
         ]
 
     def measured(self, before: int | None) -> list[contract.ErrorProfile]:
-        """Runs that are through as of the last look, the oldest first.
+        """Return the runs finished as of the last poll, the oldest first.
 
-        :param before: the newest version that was told of already.
+        :param before: the newest version that was reported already.
         """
         return self._news.measured(before)

@@ -30,11 +30,11 @@ class News(ty.Generic[store.Kind]):
         """The newest profile that was measured on purpose, as last seen."""
         return self._latest.get(Source.BENCHMARK)
 
-    def look(self) -> list[tuple[store.Kind, store.Kind | None]]:
-        """The newest profile of each source that has a new one.
+    def poll(self) -> list[tuple[store.Kind, store.Kind | None]]:
+        """Return the newest profile of each source that has a new one.
 
-        :returns: with the one before it; None at the first call, as whoever
-            asks has just started.
+        :returns: with the one before it; None at the first call, since the
+            caller has just started.
         """
         found = []
         for source, version in self._profiles.newest().items():
@@ -50,10 +50,10 @@ class News(ty.Generic[store.Kind]):
         return found
 
     def measured(self, before: int | None) -> list[store.Kind]:
-        """The runs on purpose that are through, as of the last look.
+        """Return the benchmark runs finished as of the last poll.
 
-        :param before: the newest version that was told of already. None when
-            nobody knows: then the newest profile is the only one returned,
+        :param before: the newest version that was reported already. None when
+            unknown: then the newest profile is the only one returned,
             as for versions that begin anew.
         :returns: the oldest first; those that cannot be read are left out.
         """

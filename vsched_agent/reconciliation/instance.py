@@ -69,7 +69,7 @@ class InstanceReconciler:
                 domain.uuid
                 not in self._reports.reservations.reported_instances
             ):
-                self._balloons.settled(domain.uuid, None)
+                self._balloons.reconciled(domain.uuid, None)
                 return True
             state = State.RELEASED
         else:
@@ -97,7 +97,7 @@ class InstanceReconciler:
         self._reports.reservations.add(
             domain, desired, self._enforcer.holding(domain.uuid), state, cause
         )
-        self._balloons.settled(
+        self._balloons.reconciled(
             domain.uuid, None if state is State.DEGRADED else cause
         )
         return state is not State.PENDING

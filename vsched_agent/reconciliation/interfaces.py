@@ -48,7 +48,7 @@ class Profiles(ty.Protocol):
     def attested(self, holdings: Iterable[applied.Holding]) -> None:
         """Take passive samples of holdings that were just attested."""
 
-    def look(
+    def poll(
         self,
     ) -> Sequence[tuple[profiles.ErrorProfile, Sequence[error_change.Change]]]:
         """Return new profiles and how each differs from the last one."""
@@ -67,7 +67,7 @@ class Profiles(ty.Protocol):
 class Costs(ty.Protocol):
     """Source of the prices of I/O."""
 
-    def look(self) -> Sequence[profiles.OverheadProfile]:
+    def poll(self) -> Sequence[profiles.OverheadProfile]:
         """Return new overhead profiles."""
 
     def used(self, samples: Sequence[messages.UsageSample]) -> None:
@@ -80,8 +80,8 @@ class Costs(ty.Protocol):
 class Balloons(ty.Protocol):
     """Which vCPUs instances have; ``ballooning.manager`` implements it."""
 
-    def look(self, domains: Iterable[base.Domain]) -> None:
-        """Run one iteration, after the interval's usage was metered."""
+    def sample(self, domains: Iterable[base.Domain]) -> None:
+        """Sample instances and decide, after their usage was metered."""
 
     def records_lost(self, domains: Iterable[base.Domain]) -> None:
         """Find and record offline vCPUs again, as the journal was damaged."""
@@ -91,14 +91,16 @@ class Balloons(ty.Protocol):
     ) -> tuple[base.Domain, reservation.Reservation | None]:
         """Return the instance with its online vCPUs, and the share of each."""
 
-    def settled(self, uuid: str, problem: errors.VschedError | None) -> None:
+    def reconciled(
+        self, uuid: str, problem: errors.VschedError | None
+    ) -> None:
         """Report that an instance was reconciled with :meth:`of`'s result."""
 
 
 class NoBalloons:
     """A host without ballooning: every vCPU is online."""
 
-    def look(self, domains: Iterable[base.Domain]) -> None:
+    def sample(self, domains: Iterable[base.Domain]) -> None:
         """Do nothing."""
 
     def records_lost(self, domains: Iterable[base.Domain]) -> None:
@@ -110,5 +112,7 @@ class NoBalloons:
         """Return both unchanged."""
         return domain, reserved
 
-    def settled(self, uuid: str, problem: errors.VschedError | None) -> None:
+    def reconciled(
+        self, uuid: str, problem: errors.VschedError | None
+    ) -> None:
         """Do nothing."""

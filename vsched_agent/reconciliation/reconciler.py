@@ -260,7 +260,7 @@ class Reconciler:
     def _run_ballooning(self) -> None:
         with self._lock:
             overrides = self._overrides
-        self._balloons.look(
+        self._balloons.sample(
             [
                 desires.effective(domain, overrides.get(domain.uuid))
                 for domain in self._observer.domains.values()
@@ -294,7 +294,7 @@ class Reconciler:
             self._retry_unmet()
 
     def _poll_profiles(self) -> None:
-        new = () if self._profiles is None else self._profiles.look()
+        new = () if self._profiles is None else self._profiles.poll()
         for profile, changes in new:
             self._reports.profiles.add_error_profile(profile, changes)
             # Reservations may need another margin by the new profile.
@@ -319,7 +319,7 @@ class Reconciler:
                 event.code, event.severity, event.detail, figures=event.figures
             )
             self._retry_unmet()
-        for priced in self._costs.look() if self._costs else ():
+        for priced in self._costs.poll() if self._costs else ():
             self._reports.profiles.add_overhead_profile(priced)
             self._retry_unmet()
 

@@ -27,7 +27,7 @@ class Profiles:
         self.seen = []
         self.judged = None
 
-    def look(self):
+    def poll(self):
         found, self.new = self.new, []
         return found
 
@@ -56,7 +56,7 @@ class Costs:
         self.why = 'not measured'
         self.samples = []
 
-    def look(self):
+    def poll(self):
         found, self.new = self.new, []
         return found
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Looks at the probes' CPU clocks, again and again."""
+"""Sample the probes' CPU clocks."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -38,30 +38,29 @@ def windows(
     stopping: threading.Event,
     on_window: Callable[[int], None] = lambda number: None,
 ) -> list[list[Window]]:
-    """Look at several threads at once.
+    """Sample several threads at the same times.
 
-    A look that comes late makes its window longer and the next one shorter;
-    neither is an error, because what was promised is reckoned for the same
-    time.
+    A late sample makes its window longer and the next one shorter; neither is
+    an error, because the reserved time is computed for the same window.
 
-    A thread got what the scheduler charged it from look to look
+    A thread got what the scheduler charged it between two samples
     (:mod:`vsched_agent.profiling.error.sched_account`).
 
-    Of one that always runs when it is looked at the clock says that. It
-    counts switches and time stolen from this host as well, which the
-    scheduler does not charge. So over all windows together such a thread got
-    what the scheduler says, and the clock says in which of them; and in no
-    window is it further from what the scheduler says than a tick, by which
-    that is late.
+    A thread that runs at every sample has no exact charge, only its clock.
+    The clock also counts context switches and time stolen from this host,
+    which the scheduler does not charge. So the sum over all windows is the
+    scheduler's, and the clock divides it among the windows. In each window
+    the result differs by at most one tick from the scheduler's account, which
+    may be late by that much.
 
     :param watched: their clocks.
     :param tids: the threads.
-    :param count: how many windows.
-    :param window_s: how long each.
-    :param tick_us: by how much what the scheduler says is late.
+    :param count: number of windows.
+    :param window_s: length of each.
+    :param tick_us: by how much the scheduler's account may be late.
     :param stopping: ends it early when set.
-    :param on_window: told the number of windows so far.
-    :returns: by thread its windows; fewer when it was ended.
+    :param on_window: called with the number of windows so far.
+    :returns: the windows by thread; fewer when it was ended early.
     """
     account = clocks.Ticking()
     watched.watch(tids)

@@ -26,10 +26,10 @@ _LENGTHS_US = (500_000, 2_000_000)
 class LivePrices:
     """Refines prices by what instances use.
 
-    Looks at a bounded number of instances a pass, the next ones at the next
-    pass, so that its cost does not grow with the host.
+    Samples a bounded number of instances in each pass, others in the next
+    one, so that its cost does not grow with the host.
 
-    :param instances: how many.
+    :param instances: the largest number of them.
     """
 
     def __init__(self, instances: int) -> None:

@@ -27,7 +27,7 @@ class ShapesTest(base.BaseTestCase):
         self.changes.append(uuid)
         if self.problem != 'asleep':
             self.shapes.of(self.domain, PROMISE)
-            self.shapes.settled(uuid, self.problem)
+            self.shapes.reconciled(uuid, self.problem)
 
     def shape(self, *online, **pins):
         return vcpu_set.Shape(
@@ -108,7 +108,7 @@ class ShapesTest(base.BaseTestCase):
             self.assertEqual([True], bound)
             domain, _ = self.shapes.of(self.domain, PROMISE)
             looks.append((list(bound), len(domain.vcpus)))
-            self.shapes.settled(uuid, None)
+            self.shapes.reconciled(uuid, None)
 
         self.shapes = vcpu_set.Shapes(reconcile)
         self.shapes.expect(self.uuid, self.shape(0, v0=1))
@@ -140,7 +140,7 @@ class ShapesTest(base.BaseTestCase):
         self.shapes.reshape(self.uuid, self.shape(0), unpin=fail)
         self.assertIn('cannot be unpinned', log.output)
 
-    def test_what_was_settled_before_does_not_count(self):
+    def test_what_was_reconciled_before_does_not_count(self):
         self.problem = 'asleep'
         self.shapes.of(self.domain, PROMISE)
         waiting = threading.Thread(
@@ -151,7 +151,7 @@ class ShapesTest(base.BaseTestCase):
         while not self.changes:
             pass
         # The reconciler began with it before the change.
-        self.shapes.settled(self.uuid, None)
+        self.shapes.reconciled(self.uuid, None)
         self.assertTrue(waiting.is_alive())
         self.shapes.of(self.domain, PROMISE)
-        self.shapes.settled(self.uuid, None)
+        self.shapes.reconciled(self.uuid, None)

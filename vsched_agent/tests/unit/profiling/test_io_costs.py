@@ -57,30 +57,30 @@ class HostCostsTest(base.BaseTestCase):
             )
 
     def test_news(self):
-        self.assertEqual([], self.costs.look())
+        self.assertEqual([], self.costs.poll())
         self.assertIn('not measured', self.costs.problem())
         told = self.profile()
         self.stored.keep(told)
-        self.assertEqual([told], self.costs.look())
-        self.assertEqual([], self.costs.look())
+        self.assertEqual([told], self.costs.poll())
+        self.assertEqual([], self.costs.poll())
         self.assertIsNone(self.costs.problem())
 
     def test_refined_prices_are_kept_apart(self):
         self.stored.keep(self.profile())
-        self.costs.look()
+        self.costs.poll()
         self.use()
         self.assertIsNone(self.stored.latest(LIVE))
         self.now_s = 11.0
         self.use()
         self.assertEqual(2, self.stored.latest(LIVE).n)
-        (found,) = self.costs.look()
+        (found,) = self.costs.poll()
         self.assertEqual(LIVE, found.source)
         # The benchmark's go on being used.
         self.assertEqual(3, self.costs.prices.usable().version)
 
     def test_poor_ones_are_told_and_not_used(self):
         self.stored.keep(self.profile(good=False))
-        self.assertEqual(1, len(self.costs.look()))
+        self.assertEqual(1, len(self.costs.poll()))
         self.assertIn('explains only', self.costs.problem())
         self.now_s = 11.0
         self.use()

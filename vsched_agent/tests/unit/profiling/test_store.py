@@ -74,22 +74,22 @@ class TestStore(base.BaseTestCase):
 
     def test_news(self):
         found = new_profiles.News(self.store)
-        self.assertEqual([], found.look())
+        self.assertEqual([], found.poll())
         self.assertIsNone(found.benchmark())
         first = self.keep(1, samples=[1000] * 200)
-        self.assertEqual([(first, None)], found.look())
-        self.assertEqual([], found.look())
+        self.assertEqual([(first, None)], found.poll())
+        self.assertEqual([], found.poll())
         self.assertEqual(first, found.benchmark())
         second = self.keep(2, samples=[-50_000] * 200)
-        self.assertEqual([(second, first)], found.look())
+        self.assertEqual([(second, first)], found.poll())
         # Each source has a line of its own.
         live = self.keep(1, LIVE)
-        self.assertEqual([(live, None)], found.look())
+        self.assertEqual([(live, None)], found.poll())
         self.assertEqual(second, found.benchmark())
 
     def measured(self, before):
         found = new_profiles.News(self.store)
-        found.look()
+        found.poll()
         return [one.version for one in found.measured(before)]
 
     def test_runs_that_are_through(self):
@@ -117,10 +117,10 @@ class TestStore(base.BaseTestCase):
         self.keep(1)
         # Whoever does not look has not seen it.
         self.assertEqual([], found.measured(None))
-        found.look()
+        found.poll()
         self.assertEqual(1, len(found.measured(None)))
         self.assertEqual([], found.measured(None))
         self.keep(2)
-        found.look()
+        found.poll()
         self.assertEqual([2], [one.version for one in found.measured(1)])
         self.assertEqual([], found.measured(1))

@@ -103,7 +103,7 @@ class TestHostProfiles(base.BaseTestCase):
         self.store = host_profiles.error_profiles(conf)
         self.features = {**facts['features'], certification.THREADS: 5}
         self.first = self.keep(1, 0)
-        self.assertEqual([(self.first, [])], self.host.look())
+        self.assertEqual([(self.first, [])], self.host.poll())
 
     def keep(self, version, error_ppm):
         profile = profiles.profile(
@@ -143,11 +143,11 @@ class TestHostProfiles(base.BaseTestCase):
 
     def test_a_new_profile_comes_with_its_changes(self):
         second = self.keep(2, -50_000)
-        ((profile, changes),) = self.host.look()
+        ((profile, changes),) = self.host.poll()
         self.assertEqual(second, profile)
         (change,) = changes
         self.assertEqual(
             (0, 50_000, 'deadline'),
             (change.before_ppm, change.after_ppm, change.backend),
         )
-        self.assertEqual([], self.host.look())
+        self.assertEqual([], self.host.poll())

@@ -65,8 +65,8 @@ class TestReconciler(passes.TestCase):
             """Start a new agent with the journal of the last one."""
             self.make()
             found = new_profiles.News(kept)
-            self.profiles.look = lambda: [
-                (profile, []) for profile, _ in found.look()
+            self.profiles.poll = lambda: [
+                (profile, []) for profile, _ in found.poll()
             ]
             self.profiles.measured = found.measured
 
