@@ -217,13 +217,13 @@ class Agent(service_base.ServiceBase):
         yield self._state.close
         yield self._stop_rpc_server
 
-    def _make_balloons(self) -> manager.Balloons | None:
+    def _make_balloons(self) -> manager.BalloonManager | None:
         channel = self._channel
         if channel is None and self._hypervisor is None:
             channel = factory.channel_from_conf(self._conf)
         if channel is None or self._conf.ballooning.mode == 'off':
             return None
-        return manager.Balloons(
+        return manager.BalloonManager(
             self._conf,
             channel,
             self._state.journal,

@@ -22,8 +22,8 @@ from vsched_lib.model import reservation
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wishes:
-    """An instance's ballooning settings from its flavor.
+class FlavorSettings:
+    """The ballooning settings of an instance's flavor.
 
     :param auto: whether vCPUs may be taken from it.
     """
@@ -43,7 +43,7 @@ class Sample:
     """
 
     domain: base.Domain
-    wishes: Wishes
+    flavor: FlavorSettings
     interval_ns: int
     uses: Mapping[int, contention.VcpuUse]
     reserved: reservation.Reservation | None = None
@@ -108,7 +108,7 @@ class Record:
         )
 
 
-class Memory(ty.Protocol):
+class RecordStore(ty.Protocol):
     """Persistent storage."""
 
     def balloons(self) -> list[Mapping[str, ty.Any]]:
@@ -151,7 +151,7 @@ class HostActions(ty.Protocol):
     def forget(self, uuid: str) -> None:
         """Forget an instance whose process has ended."""
 
-    def reshape(
+    def move_reservation(
         self, uuid: str, record: Record | None, unpin: Record | None = None
     ) -> None:
         """Move an instance's reservation to the vCPUs that it uses.
@@ -165,7 +165,7 @@ class HostActions(ty.Protocol):
         """
 
 
-class Tell(ty.Protocol):
+class EventCallback(ty.Protocol):
     """Emits an event."""
 
     def __call__(

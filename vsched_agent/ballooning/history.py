@@ -2,7 +2,7 @@
 
 """Report instances' ballooning states and changes.
 
-Called by the planner's thread only.
+Called by the loop's thread only.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ State = balloons.BalloonState
 OrderState = balloons.OrderState
 
 
-class Chronicle:
+class BalloonHistory:
     """Reports states and changes once, and again when they change.
 
     :param settings: whether this is a dry run.
@@ -43,38 +43,38 @@ class Chronicle:
         self._settings = settings
         self._publish = publish
         self._clock = clock
-        self._told: dict[str, tuple[balloons.BalloonReport, float]] = {}
+        self._reported: dict[str, tuple[balloons.BalloonReport, float]] = {}
 
     # States of instances
 
     def publish_state(self, one: instances.Instance) -> None:
         """Report an instance's state if it changed."""
         if not (
-            one.wishes.auto
+            one.flavor.auto
             or one.record
             or one.order
-            or one.uuid in self._told
+            or one.uuid in self._reported
         ):
             return
         report, not_before_s = self.report(one), one.status.not_before_s
-        told = self._told.get(one.uuid)
-        if told is not None:
+        last = self._reported.get(one.uuid)
+        if last is not None:
             report = dataclasses.replace(
                 report,
-                not_before=told[0].not_before
-                if told[1] == not_before_s
+                not_before=last[0].not_before
+                if last[1] == not_before_s
                 else report.not_before,
-                since=told[0].since
-                if told[0].state == report.state
+                since=last[0].since
+                if last[0].state == report.state
                 else report.since,
             )
-        if told != (report, not_before_s):
-            self._told[one.uuid] = report, not_before_s
+        if last != (report, not_before_s):
+            self._reported[one.uuid] = report, not_before_s
             self._publish(report)
 
     def forget(self, uuid: str) -> None:
         """Forget an instance that does not run any more."""
-        self._told.pop(uuid, None)
+        self._reported.pop(uuid, None)
 
     def report(self, one: instances.Instance) -> balloons.BalloonReport:
         """Return an instance's state, as of now."""
@@ -84,7 +84,7 @@ class Chronicle:
         state = State.FULL
         if record is not None:
             state = State.MANUAL if record.manual else State.KEPT
-            if one.leave is not None:
+            if one.return_cause is not None:
                 state = State.RETURNING
             elif one.status.phase is balloon_trial.Phase.TRIAL:
                 state = State.TRIAL
@@ -92,15 +92,15 @@ class Chronicle:
         return balloons.BalloonReport(
             one.uuid,
             state,
-            one.wishes.auto,
+            one.flavor.auto,
             one.vcpus,
             one.online,
-            one.wishes.min_vcpus,
+            one.flavor.min_vcpus,
             one.floor,
             now,
             dry_run=self._settings.dry_run,
             pinned=one.pinned,
-            guest_answers=one.answers,
+            guest_answers=one.guest_answers,
             cpus=tuple(sorted(record.pins.values())) if record else (),
             cause=record.cause if record else None,
             not_before=now + wait_s if wait_s > 0 else None,
@@ -163,10 +163,10 @@ class Chronicle:
             )
         )
 
-    def nothing(
+    def attempted(
         self,
         one: instances.Instance,
-        wanted: 'Wanted',
+        attempt: 'Attempt',
         outcome: Outcome,
         detail: str | None = None,
     ) -> dict[str, ty.Any]:
@@ -181,9 +181,9 @@ class Chronicle:
             now,
             one.vcpus,
             one.online,
-            wanted.vcpus,
-            wanted.cause,
-            wanted.manual,
+            attempt.vcpus,
+            attempt.cause,
+            attempt.manual,
             now,
             None,
             outcome,
@@ -193,7 +193,7 @@ class Chronicle:
         return change.to_dict()
 
 
-class Wanted(ty.NamedTuple):
+class Attempt(ty.NamedTuple):
     """A change that was attempted or proposed."""
 
     vcpus: int

@@ -16,7 +16,7 @@ from vsched_lib.model import contention
 
 #: An offline vCPU's thread is almost idle; one that runs for a larger share of
 #: the time is in use.
-STRAY_SHARE = 0.1
+IN_USE_SHARE = 0.1
 #: Stored readings of a progress counter.
 _READINGS = 60
 #: A counter is read this long after its sample.
@@ -34,13 +34,13 @@ class Instance:
         self, sample: base.Sample, thresholds: contention.Thresholds
     ) -> None:
         self.domain = sample.domain
-        self.wishes = sample.wishes
+        self.flavor = sample.flavor
         self.reserved = sample.reserved
         self.window = contention.Window(thresholds.samples)
         self.status = balloon_trial.BalloonStatus()
         self.record: base.Record | None = None
-        #: Its work since the end of the settling time.
-        self.since = contention.Window(3600)
+        #: Its work since a balloon shows its effect.
+        self.trial_window = contention.Window(3600)
         self.counter: collections.deque[tuple[float, int]] = collections.deque(
             maxlen=_READINGS
         )
@@ -60,9 +60,9 @@ class Instance:
         #: When its progress counter is read next.
         self.counter_s = 0.0
         #: A decision follows as soon as its counter yields a rate.
-        self.eager = False
+        self.decide_early = False
         #: Why it must get all of its vCPUs back, or None.
-        self.leave: str | None = None
+        self.return_cause: str | None = None
         self.outcome = balloon_trial.Outcome.UNDONE
         #: The operator's request.
         self.order: balloons.BalloonOrder | None = None
@@ -119,7 +119,7 @@ class Instance:
     @property
     def floor(self) -> int:
         """The fewest vCPUs that can use its whole reservation."""
-        least = min(self.wishes.min_vcpus, self.vcpus)
+        least = min(self.flavor.min_vcpus, self.vcpus)
         if self.reserved is None:
             return least
         return max(
@@ -127,7 +127,7 @@ class Instance:
         )
 
     @property
-    def answers(self) -> bool | None:
+    def guest_answers(self) -> bool | None:
         """Whether its guest agent answers; None before the first probe."""
         if self.reachable:
             return True
@@ -149,14 +149,14 @@ class Instance:
         self,
         sample: base.Sample,
         yields: Mapping[int, int] | None,
-        settled: bool,
+        effective: bool,
     ) -> None:
         """Add a sample.
 
         :param yields: by vCPU, counted since the instance's start.
-        :param settled: whether it shows a balloon's effect.
+        :param effective: whether it shows a balloon's effect.
         """
-        self.domain, self.wishes = sample.domain, sample.wishes
+        self.domain, self.flavor = sample.domain, sample.flavor
         self.reserved = sample.reserved
         uses = dict(sample.uses)
         if yields is not None:
@@ -168,8 +168,8 @@ class Instance:
             self._yields = yields
         if self.record is not None:
             online = set(self.record.online)
-            self.unexpected_online = settled and any(
-                use.run_ns > STRAY_SHARE * sample.interval_ns
+            self.unexpected_online = effective and any(
+                use.run_ns > IN_USE_SHARE * sample.interval_ns
                 for index, use in uses.items()
                 if index not in online
             )
@@ -177,13 +177,13 @@ class Instance:
                 index: use for index, use in uses.items() if index in online
             }
         self.window.add(sample.interval_ns, uses)
-        if self.record is not None and settled:
-            self.since.add(sample.interval_ns, uses)
+        if self.record is not None and effective:
+            self.trial_window.add(sample.interval_ns, uses)
 
-    def begin(self) -> None:
+    def reset_windows(self) -> None:
         """Start new windows after the online vCPUs changed."""
         self.window.clear()
-        self.since.clear()
+        self.trial_window.clear()
 
     def work(
         self, window: contention.Window, since_s: float = -math.inf
@@ -204,20 +204,22 @@ class Instance:
                 found.append((at_s, value))
         return found
 
-    def counts(self, now_s: float) -> bool:
+    def rate_expected(self, now_s: float) -> bool:
         """Whether its counter will yield a rate soon."""
-        told = len(self.readings(self.seen_since_s(now_s)))
-        return told == 1 or (told == 0 and math.isinf(self.counter_s))
+        readings = len(self.readings(self.window_start_s(now_s)))
+        return readings == 1 or (readings == 0 and math.isinf(self.counter_s))
 
-    def seen_since_s(self, now_s: float) -> float:
+    def window_start_s(self, now_s: float) -> float:
         """Return the approximate start of its window."""
         return now_s - self.window.interval_ns / 1e9 - _EARLY_S
 
     def _rate(self, since_s: float) -> float | None:
-        told = self.readings(since_s)
-        if len(told) < 2 or told[-1][0] <= told[0][0]:
+        readings = self.readings(since_s)
+        if len(readings) < 2 or readings[-1][0] <= readings[0][0]:
             return None
-        return (told[-1][1] - told[0][1]) / (told[-1][0] - told[0][0])
+        return (readings[-1][1] - readings[0][1]) / (
+            readings[-1][0] - readings[0][0]
+        )
 
     def share(self, takes_part: bool) -> balloon.Share:
         """Return its share in the division of CPUs."""
@@ -226,7 +228,7 @@ class Instance:
             return balloon.Share(
                 self.uuid,
                 target_vcpus,
-                self.wishes.weight,
+                self.flavor.weight,
                 target_vcpus,
                 self.cpus,
             )
@@ -235,7 +237,7 @@ class Instance:
             return balloon.Share(
                 self.uuid,
                 self.online,
-                self.wishes.weight,
+                self.flavor.weight,
                 self.online,
                 frozenset(self.record.pins.values()),
                 len(self.record.pins),
@@ -243,7 +245,7 @@ class Instance:
         return balloon.Share(
             self.uuid,
             self.vcpus,
-            self.wishes.weight,
+            self.flavor.weight,
             self.floor,
             self.cpus,
             None

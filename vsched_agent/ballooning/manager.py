@@ -4,9 +4,6 @@
 
 from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
-import contextlib
-import functools
 import os
 import typing as ty
 
@@ -15,12 +12,10 @@ from oslo_log import log as logging
 
 from vsched_agent.accounting import base as readings
 from vsched_agent.ballooning import base as ballooning
-from vsched_agent.ballooning import planner
-from vsched_agent.ballooning import preemption
+from vsched_agent.ballooning import host_actions
+from vsched_agent.ballooning import loop
 from vsched_agent.ballooning import transaction
-from vsched_agent.ballooning import vcpu_set as shapes_of
-from vsched_agent.enforcement import affinity
-from vsched_agent.enforcement import base as enforcement
+from vsched_agent.ballooning import vcpu_set
 from vsched_agent.host import topology
 from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor import vcpu_channel as channels
@@ -73,14 +68,14 @@ def settings(conf: cfg.ConfigOpts) -> ballooning.Settings:
     )
 
 
-class Balloons:
+class BalloonManager:
     """The interface of ballooning for the service.
 
     :param conf: with the group ``ballooning`` registered.
     :param channel: the channel to the guests.
     :param journal: the agent's journal.
     :param meter: provides readings of vCPU threads.
-    :param tell: emits events.
+    :param emit_event: emits events.
     :param publish: reports instances' states.
     :param changed: makes the reconciler handle an instance.
     """
@@ -91,7 +86,7 @@ class Balloons:
         channel: channels.VcpuChannel,
         journal: journals.Journal,
         meter: Meter,
-        tell: ballooning.Tell,
+        emit_event: ballooning.EventCallback,
         publish: ballooning.Publish,
         changed: ty.Callable[[str], None],
     ) -> None:
@@ -99,22 +94,24 @@ class Balloons:
         self._channel = channel
         self._meter = meter
         self._journal = journal
-        self.shapes = shapes_of.Shapes(changed)
-        self._wishes: dict[
-            str, tuple[Mapping[str, str], ballooning.Wishes]
+        self.vcpu_sets = vcpu_set.VcpuSets(changed)
+        self._flavors: dict[
+            str, tuple[Mapping[str, str], ballooning.FlavorSettings]
         ] = {}
-        self._watching = False
+        self._channel_started = False
         self._problems = problem_log.ProblemLog(LOG)
-        self._controller = planner.Controller(
+        self._loop = loop.BalloonLoop(
             self._settings,
             channel,
-            transaction.Steps(
+            transaction.BalloonTransactions(
                 channel,
-                _HostActions(self.shapes, self._settings.turn_us),
+                host_actions.LocalHostActions(
+                    self.vcpu_sets, self._settings.turn_us
+                ),
                 journal,
                 self._settings,
             ),
-            tell,
+            emit_event,
             topology.ordered_cpus,
             publish,
         )
@@ -124,62 +121,64 @@ class Balloons:
 
         Call it before reservations are reconciled.
         """
-        for record in self._controller.recover():
-            self.shapes.expect(record.instance_uuid, _shape(record))
-            self._watch()
-        self._controller.start()
+        for record in self._loop.recover():
+            self.vcpu_sets.restore(
+                record.instance_uuid, host_actions.vcpu_set_of(record)
+            )
+            self._start_channel()
+        self._loop.start()
         # The last known requests; the collector may be unavailable.
         self.order(self._journal.overrides().balloons)
 
     def stop(self) -> None:
         """Give all vCPUs back; the reconciler must still run."""
-        self._controller.stop(self._settings.guest_timeout_s + _STOP_S)
-        if self._watching:
+        self._loop.stop(self._settings.guest_timeout_s + _STOP_S)
+        if self._channel_started:
             self._channel.stop()
 
-    def _watch(self) -> None:
+    def _start_channel(self) -> None:
         # A host without such instances needs no channel to its guests.
-        if not self._watching:
-            self._watching = True
+        if not self._channel_started:
+            self._channel_started = True
             self._channel.start()
 
     def of(
         self, domain: base.Domain, reserved: reservation.Reservation | None
     ) -> tuple[base.Domain, reservation.Reservation | None]:
-        """See :meth:`shapes.Shapes.of`."""
-        return self.shapes.of(domain, reserved)
+        """See :meth:`vcpu_set.VcpuSets.of`."""
+        return self.vcpu_sets.of(domain, reserved)
 
     def reconciled(
         self, uuid: str, problem: errors.VschedError | None
     ) -> None:
-        """See :meth:`shapes.Shapes.reconciled`."""
-        self.shapes.reconciled(uuid, problem)
+        """See :meth:`vcpu_set.VcpuSets.reconciled`."""
+        self.vcpu_sets.reconciled(uuid, problem)
 
     def order(self, orders: Iterable[contract.BalloonOrder]) -> None:
         """Set all of the operators' requests for this host."""
-        self._controller.order(orders)
+        self._loop.order(orders)
 
     def changed(self, uuid: str | None) -> None:
         """Handle a hypervisor event about an instance."""
-        self._controller.changed(uuid)
+        self._loop.changed(uuid)
 
     def sample(self, domains: Iterable[base.Domain]) -> None:
         """Sample instances; called once an interval by the meter's thread."""
         running = list(domains)
         uuids = {domain.uuid for domain in running}
-        wishes = [self._read_wishes(domain) for domain in running]
-        if not self._watching and not any(one.auto for one in wishes):
+        flavors = [self._flavor_of(domain) for domain in running]
+        if not self._channel_started and not any(one.auto for one in flavors):
             return
-        self._watch()
-        for uuid in self._wishes.keys() - uuids:
-            del self._wishes[uuid]
-        self.shapes.keep(uuids)
+        self._start_channel()
+        for uuid in self._flavors.keys() - uuids:
+            del self._flavors[uuid]
+        self.vcpu_sets.retain(uuids)
         found = self._meter.readings
         samples = []
-        for domain, one in zip(running, wishes, strict=True):
+        for domain, flavor in zip(running, flavors, strict=True):
             try:
                 samples.append(
-                    self._sample(domain, one, found.get(domain.uuid))
+                    self._sample(domain, flavor, found.get(domain.uuid))
                 )
             except Exception as error:
                 self._problems.failed(
@@ -188,19 +187,17 @@ class Balloons:
                     '%s: ballooning cannot sample it',
                     domain.name,
                 )
-        self._controller.add_samples(samples)
+        self._loop.add_samples(samples)
 
     def records_lost(self, domains: Iterable[base.Domain]) -> None:
         """Store records again, and find lost ones, after journal damage."""
-        self._watch()
-        self._controller.records_lost(
-            frozenset(domain.uuid for domain in domains)
-        )
+        self._start_channel()
+        self._loop.records_lost(frozenset(domain.uuid for domain in domains))
 
     def _sample(
         self,
         domain: base.Domain,
-        wishes: ballooning.Wishes,
+        flavor: ballooning.FlavorSettings,
         reading: readings.Reading | None,
     ) -> ballooning.Sample:
         uses = {}
@@ -214,30 +211,30 @@ class Balloons:
                     )
         return ballooning.Sample(
             domain,
-            wishes,
+            flavor,
             reading.interval_ns if reading else 0,
             uses,
-            self.shapes.reserved(domain.uuid),
+            self.vcpu_sets.reserved(domain.uuid),
         )
 
-    def _read_wishes(self, domain: base.Domain) -> ballooning.Wishes:
-        known = self._wishes.get(domain.uuid)
+    def _flavor_of(self, domain: base.Domain) -> ballooning.FlavorSettings:
+        known = self._flavors.get(domain.uuid)
         if known is not None and known[0] == domain.extra_specs:
             return known[1]
-        wishes = wishes_of(domain)
-        self._wishes[domain.uuid] = (domain.extra_specs, wishes)
-        return wishes
+        flavor = flavor_settings(domain)
+        self._flavors[domain.uuid] = (domain.extra_specs, flavor)
+        return flavor
 
 
-def wishes_of(domain: base.Domain) -> ballooning.Wishes:
+def flavor_settings(domain: base.Domain) -> ballooning.FlavorSettings:
     """Return the settings in an instance's metadata; defaults if invalid."""
     try:
         values: Mapping[str, ty.Any] = extra_specs.parse(
             domain.extra_specs
         ).values
     except errors.InvalidExtraSpecs:
-        return ballooning.Wishes()
-    return ballooning.Wishes(
+        return ballooning.FlavorSettings()
+    return ballooning.FlavorSettings(
         values['balloon'] == extra_specs.Balloon.AUTO,
         values['min_vcpus'],
         values['weight'],
@@ -257,11 +254,14 @@ def give_back(
         journal was damaged.
     :returns: a sentence about each instance that could not be restored.
     """
-    shapes = shapes_of.Shapes(lambda _uuid: None)
-    doing = transaction.Steps(
-        channel, _OfflineHostActions(shapes), journal, settings(conf)
+    vcpu_sets = vcpu_set.VcpuSets(lambda _uuid: None)
+    transactions = transaction.BalloonTransactions(
+        channel,
+        host_actions.OfflineHostActions(vcpu_sets),
+        journal,
+        settings(conf),
     )
-    records, problems = doing.records(), []
+    records, problems = transactions.records(), []
     known = {record.instance_uuid for record in records}
     unknown = [one for one in orphans if one.uuid not in known]
     if not records and not unknown:
@@ -271,10 +271,10 @@ def give_back(
         for record in records:
             try:
                 if os.path.exists('/proc/%d' % record.pid):
-                    doing.grow(record, unexpected_online=True)
+                    transactions.grow(record, unexpected_online=True)
                 else:
-                    doing.forget(record.instance_uuid)
-            except transaction.StepFailed as failure:
+                    transactions.forget(record.instance_uuid)
+            except transaction.TransactionFailed as failure:
                 problems.append(
                     'instance %s has vCPUs %s only: %s'
                     % (record.instance_uuid, list(record.online), failure)
@@ -292,7 +292,7 @@ def give_back(
                 )
         for domain in unknown:
             try:
-                doing.bring_all_online(domain)
+                transactions.bring_all_online(domain)
             except Exception as failure:
                 # Most have no agent.
                 LOG.info(
@@ -303,125 +303,3 @@ def give_back(
     finally:
         channel.stop()
     return problems
-
-
-def _shape(record: ballooning.Record) -> shapes_of.Shape:
-    return shapes_of.Shape(
-        record.pid, frozenset(record.online), dict(record.pins)
-    )
-
-
-class _HostActions:
-    """Implements ballooning's actions on the host."""
-
-    def __init__(self, shapes: shapes_of.Shapes, turn_us: int = 0) -> None:
-        self._shapes = shapes
-        self._affinity = affinity.Affinity()
-        self._preemption = preemption.ForcedPreemption(turn_us)
-
-    def prepare(self) -> None:
-        """See :class:`ballooning.HostActions`."""
-        self._preemption.prepare()
-
-    def preempt_faster(
-        self, domain: base.Domain, limit_s: float
-    ) -> contextlib.AbstractContextManager[None]:
-        """See :class:`ballooning.HostActions`."""
-        return self._preemption.enabled(
-            [vcpu.tid for vcpu in domain.vcpus], limit_s
-        )
-
-    def found(
-        self, domain: base.Domain, indexes: Sequence[int]
-    ) -> Sequence[Mapping[str, ty.Any]] | None:
-        """See :class:`ballooning.HostActions`."""
-        found = []
-        try:
-            for target in _targets(domain, dict.fromkeys(indexes, 0)):
-                one = self._affinity.confinement(target)
-                found.append(
-                    {
-                        'tid': one.tid,
-                        'path': one.path,
-                        'cpuset': one.cpuset,
-                        'cpus': sorted(one.cpus),
-                    }
-                )
-        except (errors.Refused, ProcessLookupError) as failure:
-            LOG.warning(
-                '%s: its vCPUs are not bound: %s', domain.name, failure
-            )
-            return None
-        return found
-
-    def bind(self, domain: base.Domain, pins: Mapping[int, int]) -> None:
-        """See :class:`ballooning.HostActions`."""
-        try:
-            with self._affinity.widened(_targets(domain, pins)):
-                pass
-        except ProcessLookupError as failure:
-            raise errors.Refused(
-                'a vCPU thread has ended: %s' % failure,
-                errors.Code.THREADS_GONE,
-            ) from None
-
-    def forget(self, uuid: str) -> None:
-        """See :class:`ballooning.HostActions`."""
-        self._shapes.forget(uuid)
-
-    def reshape(
-        self,
-        uuid: str,
-        record: ballooning.Record | None,
-        unpin: ballooning.Record | None = None,
-    ) -> None:
-        """See :class:`ballooning.HostActions`."""
-        self._shapes.reshape(
-            uuid,
-            None if record is None else _shape(record),
-            unpin=None
-            if unpin is None
-            else functools.partial(self._unbind, unpin),
-        )
-
-    def _unbind(self, record: ballooning.Record) -> None:
-        self._affinity.confine(
-            [
-                affinity.Confinement(
-                    one['tid'],
-                    one['path'],
-                    one['cpuset'],
-                    frozenset(one['cpus']),
-                )
-                for one in record.found
-                if os.path.exists(
-                    '/proc/%d/task/%d' % (record.pid, one['tid'])
-                )
-            ]
-        )
-
-
-class _OfflineHostActions(_HostActions):
-    """For use without a reconciler: reservations are restored separately."""
-
-    def reshape(
-        self,
-        uuid: str,
-        record: ballooning.Record | None,
-        unpin: ballooning.Record | None = None,
-    ) -> None:
-        if unpin is not None:
-            self._unbind(unpin)
-        self._shapes.forget(uuid)
-
-
-def _targets(
-    domain: base.Domain, pins: Mapping[int, int]
-) -> list[enforcement.Target]:
-    return [
-        enforcement.Target(
-            vcpu.index, vcpu.tid, frozenset((pins[vcpu.index],))
-        )
-        for vcpu in domain.vcpus
-        if vcpu.index in pins
-    ]

@@ -2,8 +2,8 @@
 
 """Apply operators' vCPU counts to instances."""
 
-from vsched_agent.ballooning import executor as acts_of
-from vsched_agent.ballooning import history as chronicles
+from vsched_agent.ballooning import executor as executors
+from vsched_agent.ballooning import history as histories
 from vsched_agent.ballooning import instance as instances
 from vsched_lib.contract import balloons
 from vsched_lib.model import balloon
@@ -12,18 +12,20 @@ from vsched_lib.model import balloon_trial
 Instance = instances.Instance
 
 
-class Ordered:
+class BalloonOrders:
     """Validates operators' requests and applies them.
 
-    :param acts: starts actions on instances.
-    :param chronicle: returns instances' states.
+    :param executor: starts actions on instances.
+    :param history: returns instances' states.
     """
 
     def __init__(
-        self, acts: acts_of.Acts, chronicle: chronicles.Chronicle
+        self,
+        executor: executors.BalloonExecutor,
+        history: histories.BalloonHistory,
     ) -> None:
-        self._acts = acts
-        self._chronicle = chronicle
+        self._executor = executor
+        self._history = history
 
     def apply_target(
         self, one: Instance, part: balloon.Part | None, now_s: float
@@ -35,26 +37,26 @@ class Ordered:
         order = one.order
         assert order is not None and order.target_vcpus is not None
         target_vcpus = order.target_vcpus
-        refused = balloons.refusal(target_vcpus, self._chronicle.report(one))
+        refused = balloons.refusal(target_vcpus, self._history.report(one))
         if refused is not None:
-            self._acts.refuse(one, refused)
+            self._executor.refuse(one, refused)
             if one.record is not None and one.record.manual:
                 # The earlier request must not stay in force.
-                self._acts.give_back(
+                self._executor.give_back(
                     one, refused.detail, balloon_trial.Outcome.UNDONE
                 )
             return
-        if now_s < one.order_retry_s or one.answers is None:
+        if now_s < one.order_retry_s or one.guest_answers is None:
             return
         one.refused = None
         cpus = (
             () if part is None or part.vcpus != target_vcpus else (part.cpus)
         )
-        wanted = balloon.Part(target_vcpus, cpus)
+        available = balloon.Part(target_vcpus, cpus)
         if one.record is None and target_vcpus == one.vcpus:
             return
         if target_vcpus == one.vcpus:
-            self._acts.give_back(
+            self._executor.give_back(
                 one,
                 'an operator ordered all %d vCPUs' % one.vcpus,
                 balloon_trial.Outcome.UNDONE,
@@ -64,8 +66,8 @@ class Ordered:
             or one.record is None
             or (not one.record.manual)
         ):
-            self._acts.shrink(one, wanted, now_s, manual=True)
-        elif self._acts.misplaced(one, wanted) and (
+            self._executor.shrink(one, available, now_s, manual=True)
+        elif self._executor.misplaced(one, available) and (
             one.status.may_shrink(now_s)
         ):
-            self._acts.shrink(one, wanted, now_s, manual=True)
+            self._executor.shrink(one, available, now_s, manual=True)

@@ -22,7 +22,7 @@ from vsched_lib.contract import errors
 LOG = logging.getLogger(__name__)
 
 
-class StepFailed(Exception):
+class TransactionFailed(Exception):
     """A transaction failed.
 
     :ivar stuck: whether something remains that must be undone later.
@@ -52,7 +52,7 @@ class StepFailed(Exception):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Keep:
+class BalloonTarget:
     """What an instance is left with.
 
     :param online: its vCPUs.
@@ -68,7 +68,7 @@ class Keep:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Taken:
+class BalloonResult:
     """A balloon that was made, and how long it took.
 
     :param offline_s: from the command until the guest was verified.
@@ -80,12 +80,12 @@ class Taken:
     unbindable: bool = False
 
 
-class Steps:
-    """Takes vCPUs and gives them back. Safe from any thread.
+class BalloonTransactions:
+    """Takes vCPUs and gives them back. Thread-safe.
 
-    :param channel: the way to the guests.
-    :param host: what is done on the host.
-    :param memory: what outlives this process.
+    :param channel: the channel to the guests.
+    :param host: actions on the host.
+    :param store: persistent storage of records.
     :param settings: how long a guest may take, and whether to bind.
     """
 
@@ -93,18 +93,18 @@ class Steps:
         self,
         channel: channels.VcpuChannel,
         host: base.HostActions,
-        memory: base.Memory,
+        store: base.RecordStore,
         settings: base.Settings,
     ) -> None:
         self._channel = channel
         self._host = host
-        self._memory = memory
+        self._store = store
         self._settings = settings
 
     def records(self) -> list[base.Record]:
-        """What has to be put back, by an earlier agent's word too."""
+        """Return the balloons in force, also those of an earlier agent."""
         found = []
-        for body in self._memory.balloons():
+        for body in self._store.balloons():
             try:
                 found.append(base.Record.from_dict(body))
             except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -114,15 +114,15 @@ class Steps:
     def shrink(
         self,
         domain: hypervisor.Domain,
-        part: Keep,
+        target: BalloonTarget,
         previous: base.Record | None = None,
-    ) -> Taken:
+    ) -> BalloonResult:
         """Leave an instance with some of its vCPUs.
 
-        :param part: which, and where.
+        :param target: which, and where.
         :param previous: the current balloon, if there is one; the new one may
             take more vCPUs, or fewer.
-        :raises StepFailed: afterwards it has all vCPUs, or is stuck.
+        :raises TransactionFailed: afterwards it has all vCPUs, or is stuck.
         """
         began_s = time.monotonic()
         try:
@@ -130,50 +130,56 @@ class Steps:
                 domain.uuid, self._settings.guest_timeout_s
             )
         except channels.ChannelFailed as failure:
-            raise StepFailed.of(failure, previous is not None) from failure
-        pins, found = self._pinned(domain, part.pins, previous)
+            raise TransactionFailed.of(
+                failure, previous is not None
+            ) from failure
+        pins, found = self._pins(domain, target.pins, previous)
         record = base.Record(
             domain.uuid,
             domain.pid,
             tuple(vcpu.index for vcpu in domain.vcpus),
-            tuple(sorted(part.online)),
+            tuple(sorted(target.online)),
             pins,
             found,
-            part.cause,
+            target.cause,
             previous.at if previous else time.time(),
-            part.manual,
+            target.manual,
         )
-        self._memory.note_balloon(domain.uuid, record.to_dict())
+        self._store.note_balloon(domain.uuid, record.to_dict())
         try:
             timeout_s = self._settings.guest_timeout_s
             with self._host.preempt_faster(domain, timeout_s):
                 self._channel.set_online(
-                    domain.uuid, part.online, timeout_s, guest
+                    domain.uuid, target.online, timeout_s, guest
                 )
         except channels.ChannelFailed as failure:
             if previous is not None:
                 # Neither record describes the result.
-                raise StepFailed.of(failure, True) from failure
+                raise TransactionFailed.of(failure, True) from failure
             if failure.undone:
-                self._memory.forget_balloon(domain.uuid)
-            raise StepFailed.of(failure, not failure.undone) from failure
+                self._store.forget_balloon(domain.uuid)
+            raise TransactionFailed.of(
+                failure, not failure.undone
+            ) from failure
         offline_s = time.monotonic() - began_s
         try:
             # Move the reservation before binding the remaining threads.
-            self._host.reshape(domain.uuid, record, None if pins else previous)
+            self._host.move_reservation(
+                domain.uuid, record, None if pins else previous
+            )
             if pins:
                 self._host.bind(domain, pins)
         except errors.Refused as refusal:
-            raise StepFailed(
-                refusal.detail, not self._gave_back(record), refusal.code
+            raise TransactionFailed(
+                refusal.detail, not self._undone(record), refusal.code
             ) from refusal
-        return Taken(
+        return BalloonResult(
             record,
             offline_s,
-            bool(part.pins and self._settings.bind and not pins),
+            bool(target.pins and self._settings.bind and not pins),
         )
 
-    def _pinned(
+    def _pins(
         self,
         domain: hypervisor.Domain,
         pins: Mapping[int, int],
@@ -182,8 +188,8 @@ class Steps:
         known = list(previous.found) if previous else []
         if not (pins and self._settings.bind):
             return {}, known
-        # One that an earlier balloon has bound is not as it was found, even
-        # if the last one did without it.
+        # Keep the affinity from before the first balloon, even of a thread
+        # that the last one has not bound.
         tids = {one['tid'] for one in known}
         found = self._host.found(
             domain,
@@ -204,7 +210,7 @@ class Steps:
 
         :param unexpected_online: whether it uses them already; then the
             reservation is moved back first.
-        :raises StepFailed: when it has to be retried.
+        :raises TransactionFailed: when it has to be retried.
         """
         if unexpected_online:
             self._release(record)
@@ -216,10 +222,10 @@ class Steps:
                 record.instance_uuid, guest.all, timeout_s, guest
             )
         except channels.ChannelFailed as failure:
-            raise StepFailed.of(failure, True) from failure
+            raise TransactionFailed.of(failure, True) from failure
         if not unexpected_online:
             self._release(record)
-        self._memory.forget_balloon(record.instance_uuid)
+        self._store.forget_balloon(record.instance_uuid)
 
     def bring_all_online(self, domain: hypervisor.Domain) -> frozenset[int]:
         """Make a guest without a record use all of its vCPUs.
@@ -247,26 +253,26 @@ class Steps:
 
     def note(self, record: base.Record) -> None:
         """Update the record of a balloon in force."""
-        self._memory.note_balloon(record.instance_uuid, record.to_dict())
+        self._store.note_balloon(record.instance_uuid, record.to_dict())
 
     def forget(self, uuid: str) -> None:
         """Forget an instance whose process has ended."""
         self._host.forget(uuid)
-        self._memory.forget_balloon(uuid)
+        self._store.forget_balloon(uuid)
 
     def _release(self, record: base.Record) -> None:
         try:
-            self._host.reshape(record.instance_uuid, None, record)
+            self._host.move_reservation(record.instance_uuid, None, record)
         except errors.Refused as refusal:
             # The reconciler retries, as after any refusal.
             LOG.warning(
                 'instance %s: %s', record.instance_uuid, refusal.detail
             )
 
-    def _gave_back(self, record: base.Record) -> bool:
+    def _undone(self, record: base.Record) -> bool:
         try:
             self.grow(record)
-        except StepFailed as failure:
+        except TransactionFailed as failure:
             LOG.warning(
                 'instance %s is stuck: %s', record.instance_uuid, failure
             )

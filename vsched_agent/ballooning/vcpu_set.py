@@ -27,7 +27,7 @@ RECONCILE_TIMEOUT_S = 15.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Shape:
+class VcpuSet:
     """The vCPUs that hold a reservation.
 
     :param pid: the process that it applies to.
@@ -40,9 +40,15 @@ class Shape:
     pins: Mapping[int, int] = dataclasses.field(default_factory=dict)
 
 
-class _Ticket:
+class _MoveRequest:
+    """A requested move of a reservation, until it is reconciled.
+
+    :param before: the former set; None for all vCPUs.
+    :param unpin: unpins the threads that the former set has bound.
+    """
+
     def __init__(
-        self, before: Shape | None, unpin: Callable[[], None] | None
+        self, before: VcpuSet | None, unpin: Callable[[], None] | None
     ) -> None:
         self.before = before
         self.done = threading.Event()
@@ -63,9 +69,10 @@ class _Ticket:
                 LOG.exception('threads cannot be unpinned')
 
 
-class Shapes:
-    """Safe from any thread; :meth:`of` and :meth:`reconciled` are the
-    reconciler's.
+class VcpuSets:
+    """The sets of all instances. Thread-safe.
+
+    The reconciler's thread calls :meth:`of` and :meth:`reconciled`.
 
     :param changed: makes the reconciler handle an instance.
     """
@@ -73,22 +80,22 @@ class Shapes:
     def __init__(self, changed: Callable[[str], None]) -> None:
         self._changed = changed
         self._lock = threading.Lock()
-        self._shapes: dict[str, Shape] = {}
-        self._tickets: dict[str, _Ticket] = {}
-        self._seen: dict[str, _Ticket] = {}
+        self._vcpu_sets: dict[str, VcpuSet] = {}
+        self._requests: dict[str, _MoveRequest] = {}
+        self._seen: dict[str, _MoveRequest] = {}
         self._reservations: dict[str, reservation.Reservation | None] = {}
 
-    def expect(self, uuid: str, shape: Shape) -> None:
+    def restore(self, uuid: str, vcpu_set: VcpuSet) -> None:
         """Restore a recorded set without applying it."""
         with self._lock:
-            self._shapes[uuid] = shape
+            self._vcpu_sets[uuid] = vcpu_set
 
     def forget(self, uuid: str) -> None:
         """Forget an instance that does not run any more."""
         with self._lock:
-            self._shapes.pop(uuid, None)
+            self._vcpu_sets.pop(uuid, None)
 
-    def keep(self, uuids: Collection[str]) -> None:
+    def retain(self, uuids: Collection[str]) -> None:
         """Forget the reservations of all instances but these."""
         with self._lock:
             for uuid in self._reservations.keys() - set(uuids):
@@ -99,44 +106,44 @@ class Shapes:
         with self._lock:
             return self._reservations.get(uuid)
 
-    def reshape(
+    def move_reservation(
         self,
         uuid: str,
-        shape: Shape | None,
+        vcpu_set: VcpuSet | None,
         timeout_s: float = RECONCILE_TIMEOUT_S,
         *,
         unpin: Callable[[], None] | None = None,
     ) -> None:
         """Move a reservation, and wait until that is done.
 
-        :param shape: None for all vCPUs.
-        :param unpin: unpins the threads that the former shape has bound.
-            Called by the reconciler's thread, right before it looks at them
-            with the new shape; done at any other time, it would take them
-            for threads that have unexpected_online, and bind them again.
-        :raises errors.Refused: when it is not held so; it is where it was.
+        :param vcpu_set: None for all vCPUs.
+        :param unpin: unpins the threads that the former set has bound.
+            Called by the reconciler's thread right before it checks them
+            against the new set; at any other time it would find drift, and
+            bind them again.
+        :raises errors.Refused: when that failed; it is where it was.
         """
         with self._lock:
-            ticket = _Ticket(self._shapes.get(uuid), unpin)
-            self._tickets[uuid] = ticket
-            self._put(uuid, shape)
+            request = _MoveRequest(self._vcpu_sets.get(uuid), unpin)
+            self._requests[uuid] = request
+            self._put(uuid, vcpu_set)
         self._changed(uuid)
-        if not ticket.done.wait(timeout_s):
-            ticket.unpin_once()
-            ticket.problem = errors.Refused(
+        if not request.done.wait(timeout_s):
+            request.unpin_once()
+            request.problem = errors.Refused(
                 'the reservation was not moved within %g s' % timeout_s,
                 errors.Code.THREADS_GONE,
             )
-        if ticket.problem is None:
+        if request.problem is None:
             return
         with self._lock:
-            if self._tickets.get(uuid) is ticket:
-                del self._tickets[uuid]
+            if self._requests.get(uuid) is request:
+                del self._requests[uuid]
                 # A move back to all vCPUs stays requested.
-                if shape is not None:
-                    self._put(uuid, ticket.before)
+                if vcpu_set is not None:
+                    self._put(uuid, request.before)
         self._changed(uuid)
-        raise errors.Refused(ticket.problem.detail, ticket.problem.code)
+        raise errors.Refused(request.problem.detail, request.problem.code)
 
     def of(
         self, domain: base.Domain, reserved: reservation.Reservation | None
@@ -144,24 +151,24 @@ class Shapes:
         """Return the vCPUs that hold a reservation, and the part of each."""
         with self._lock:
             self._reservations[domain.uuid] = reserved
-            shape = self._shapes.get(domain.uuid)
-            ticket = self._tickets.get(domain.uuid)
-            if ticket is not None:
-                self._seen[domain.uuid] = ticket
-        if ticket is not None:
-            ticket.unpin_once()
-        if shape is None or shape.pid != domain.pid:
+            vcpu_set = self._vcpu_sets.get(domain.uuid)
+            request = self._requests.get(domain.uuid)
+            if request is not None:
+                self._seen[domain.uuid] = request
+        if request is not None:
+            request.unpin_once()
+        if vcpu_set is None or vcpu_set.pid != domain.pid:
             return domain, reserved
         vcpus = tuple(
             dataclasses.replace(
                 vcpu,
                 bound=True,
-                pinned_cpus=frozenset((shape.pins[vcpu.index],)),
+                pinned_cpus=frozenset((vcpu_set.pins[vcpu.index],)),
             )
-            if vcpu.index in shape.pins
+            if vcpu.index in vcpu_set.pins
             else vcpu
             for vcpu in domain.vcpus
-            if vcpu.index in shape.online
+            if vcpu.index in vcpu_set.online
         )
         if not vcpus:
             return domain, reserved
@@ -179,16 +186,16 @@ class Shapes:
         :param problem: why the reservation is not held, or None.
         """
         with self._lock:
-            ticket = self._seen.pop(uuid, None)
-            if ticket is None:
+            request = self._seen.pop(uuid, None)
+            if request is None:
                 return
-            if problem is None and self._tickets.get(uuid) is ticket:
-                del self._tickets[uuid]
-            ticket.problem = problem
-            ticket.done.set()
+            if problem is None and self._requests.get(uuid) is request:
+                del self._requests[uuid]
+            request.problem = problem
+            request.done.set()
 
-    def _put(self, uuid: str, shape: Shape | None) -> None:
-        if shape is None:
-            self._shapes.pop(uuid, None)
+    def _put(self, uuid: str, vcpu_set: VcpuSet | None) -> None:
+        if vcpu_set is None:
+            self._vcpu_sets.pop(uuid, None)
         else:
-            self._shapes[uuid] = shape
+            self._vcpu_sets[uuid] = vcpu_set

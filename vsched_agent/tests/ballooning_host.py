@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the tests of ballooning need: instances, a host, a clock."""
+"""Test doubles of ballooning: instances, a host and a clock."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ import typing as ty
 from oslotest import base as test_base
 
 from vsched_agent.ballooning import base
-from vsched_agent.ballooning import planner
+from vsched_agent.ballooning import loop
 from vsched_agent.ballooning import transaction
 from vsched_agent.tests import fakes
 from vsched_agent.tests import simulated_guests
@@ -27,8 +27,8 @@ from vsched_lib.model import reservation
 SECOND_NS = 1_000_000_000
 
 
-class Memory:
-    """Remembers as long as the test lasts."""
+class RecordStore:
+    """Stores records in memory."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Mapping[str, ty.Any]] = {}
@@ -46,12 +46,12 @@ class Memory:
 
 
 class HostActions:
-    """A host that does what it is told, and writes it down."""
+    """Records the actions on a host; any succeeds unless set otherwise."""
 
     def __init__(self) -> None:
         self.bindable = True
         self.refuse: errors.Refused | None = None
-        self.shapes: dict[str, tuple[int, ...]] = {}
+        self.vcpu_sets: dict[str, tuple[int, ...]] = {}
         self.pins: dict[str, dict[int, int]] = {}
         self.unbound: list[ty.Any] = []
         self.prepared = False
@@ -85,9 +85,9 @@ class HostActions:
         self.pins[domain.uuid] = dict(pins)
 
     def forget(self, uuid: str) -> None:
-        self.shapes.pop(uuid, None)
+        self.vcpu_sets.pop(uuid, None)
 
-    def reshape(
+    def move_reservation(
         self,
         uuid: str,
         record: base.Record | None,
@@ -96,55 +96,57 @@ class HostActions:
         if unpin is not None:
             self.unbound.append(unpin)
         if record is None:
-            self.shapes.pop(uuid, None)
+            self.vcpu_sets.pop(uuid, None)
         elif self.refuse is not None:
             raise self.refuse
         else:
-            self.shapes[uuid] = record.online
+            self.vcpu_sets[uuid] = record.online
 
 
 class Host:
-    """Instances on a few CPUs, and the controller over them.
+    """Instances on a few CPUs, and the loop of ballooning.
 
-    Time passes when it is told to; a second is one look.
+    Time passes when the test requests it; a second is one sample.
     """
 
     def __init__(
         self,
         cpus: int = 2,
-        memory: Memory | None = None,
+        store: RecordStore | None = None,
         guests: simulated_guests.SimulatedGuests | None = None,
         settings: base.Settings | None = None,
     ) -> None:
         self.now_s = 1000.0
         self.guests = guests or simulated_guests.SimulatedGuests()
-        self.memory = memory or Memory()
+        self.store = store or RecordStore()
         self.actions = HostActions()
         self.events: list[tuple[ty.Any, ...]] = []
-        self.told: list[balloons.BalloonReport | balloons.BalloonChange] = []
+        self.reports: list[
+            balloons.BalloonReport | balloons.BalloonChange
+        ] = []
         # What is done to most of these goes on after the trial, and few have
         # a counter.
         self.settings = settings or base.Settings(
             guest_timeout_s=0.3, keep_unknown=True
         )
         self.domains: dict[str, ty.Any] = {}
-        self.wishes: dict[str, base.Wishes] = {}
+        self.flavors: dict[str, base.FlavorSettings] = {}
         self.busy: dict[str, tuple[float, float]] = {}
-        self.promises: dict[str, reservation.Reservation] = {}
+        self.reserved: dict[str, reservation.Reservation] = {}
         self.strays: set[str] = set()
-        self.controller = planner.Controller(
+        self.loop = loop.BalloonLoop(
             self.settings,
             self.guests,
-            transaction.Steps(
-                self.guests, self.actions, self.memory, self.settings
+            transaction.BalloonTransactions(
+                self.guests, self.actions, self.store, self.settings
             ),
-            self.tell,
+            self.emit_event,
             lambda: range(cpus),
-            self.told.append,
+            self.reports.append,
             lambda: self.now_s,
         )
 
-    def tell(
+    def emit_event(
         self,
         code: str,
         severity: messages.Severity,
@@ -155,19 +157,19 @@ class Host:
         self.events.append((code, instance_uuid, detail, figures))
 
     def last_report(self, uuid: str) -> balloons.BalloonReport:
-        """What was last told of how an instance stands."""
+        """Return the last reported state of an instance."""
         return [
             one
-            for one in self.told
+            for one in self.reports
             if isinstance(one, balloons.BalloonReport)
             and one.instance_uuid == uuid
         ][-1]
 
     def history(self, uuid: str) -> list[balloons.BalloonChange]:
-        """What was told of its balloons, the last word on each."""
+        """Return what was reported last of each of its balloons."""
         return balloons.whole(
             one
-            for one in self.told
+            for one in self.reports
             if isinstance(one, balloons.BalloonChange)
             and one.instance_uuid == uuid
         )
@@ -183,17 +185,17 @@ class Host:
         run: float = 0.25,
         wait: float = 0.75,
         boot: bool = True,
-        promise: reservation.Reservation | None = None,
-        **wishes: ty.Any,
+        reserved: reservation.Reservation | None = None,
+        **flavors: ty.Any,
     ) -> str:
         """An instance whose vCPUs run and wait for parts of the time."""
         domain = fakes.domain(number, vcpus)
         uuid = domain.uuid
         self.domains[uuid] = domain
-        self.wishes[uuid] = base.Wishes(**{'auto': True, **wishes})
+        self.flavors[uuid] = base.FlavorSettings(**{'auto': True, **flavors})
         self.busy[uuid] = (run, wait)
-        if promise is not None:
-            self.promises[uuid] = promise
+        if reserved is not None:
+            self.reserved[uuid] = reserved
         if boot:
             self.guests.boot(uuid, vcpus)
         return uuid
@@ -205,22 +207,24 @@ class Host:
         )
 
     def pass_time(self, seconds: int = 1) -> None:
-        """So many looks, each with all that comes of it."""
+        """Process a sample of each second, with all actions that follow."""
         for _ in range(seconds):
             self.now_s += 1
-            self.controller.see([self._sample(uuid) for uuid in self.domains])
-            self.settle()
+            self.loop.process_samples(
+                [self._sample(uuid) for uuid in self.domains]
+            )
+            self.wait_for_actions()
 
-    def settle(self) -> None:
-        """Wait until nothing is under way; do what was posted."""
+    def wait_for_actions(self) -> None:
+        """Wait until no action runs; process what was posted."""
         limit_s = time.monotonic() + 20
         never = threading.Event()
         while True:
-            while not self.controller.posted.empty():
-                item = self.controller.posted.get()
+            while not self.loop.posted.empty():
+                item = self.loop.posted.get()
                 if item is not None:
                     item()
-            if not any(one.busy for one in self.controller.instances()):
+            if not any(one.busy for one in self.loop.instances()):
                 return
             if time.monotonic() > limit_s:
                 raise AssertionError('something hangs')
@@ -240,7 +244,7 @@ class Host:
             run, wait = run + wait, 0.0
         return base.Sample(
             domain,
-            self.wishes[uuid],
+            self.flavors[uuid],
             SECOND_NS,
             {
                 vcpu.index: contention.VcpuUse(
@@ -250,7 +254,7 @@ class Host:
                 else contention.VcpuUse(0, 0)
                 for vcpu in domain.vcpus
             },
-            self.promises.get(uuid),
+            self.reserved.get(uuid),
         )
 
 
@@ -259,13 +263,13 @@ class HostCase(test_base.BaseTestCase):
 
     def make_host(self, **fields):
         host = Host(**fields)
-        self.addCleanup(host.controller.stop, 0.1)
+        self.addCleanup(host.loop.stop, 0.1)
         return host
 
     def two(self, **fields):
-        """Two instances in each other's way, seen until they were acted on.
+        """Return a host with two contending instances that lost vCPUs.
 
-        The first look greets them; three make a window.
+        The first sample starts a probe; three fill a window.
         """
         host = self.make_host(**fields)
         found = host.add(1), host.add(2)
@@ -276,5 +280,5 @@ class HostCase(test_base.BaseTestCase):
         for uuid in uuids:
             count = len(host.domains[uuid].vcpus)
             self.assertEqual(set(range(count)), host.guests.online(uuid))
-            self.assertNotIn(uuid, host.actions.shapes)
-            self.assertNotIn(uuid, host.memory.rows)
+            self.assertNotIn(uuid, host.actions.vcpu_sets)
+            self.assertNotIn(uuid, host.store.rows)

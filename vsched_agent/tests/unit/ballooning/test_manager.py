@@ -15,13 +15,13 @@ from vsched_agent.tests import fakes
 from vsched_agent.tests import simulated_guests
 
 
-class WishesTest(base.BaseTestCase):
+class FlavorSettingsTest(base.BaseTestCase):
     def test_by_the_flavor(self):
-        wishes = manager.wishes_of(
+        flavor = manager.flavor_settings(
             fakes.domain(1, balloon='auto', min_vcpus=2, weight=512)
         )
         self.assertEqual(
-            (True, 2, 512), (wishes.auto, wishes.min_vcpus, wishes.weight)
+            (True, 2, 512), (flavor.auto, flavor.min_vcpus, flavor.weight)
         )
 
     def test_no_is_the_default(self):
@@ -32,7 +32,7 @@ class WishesTest(base.BaseTestCase):
             {'balloon': 'auto', 'weight': 'heavy'},
         ):
             self.assertFalse(
-                manager.wishes_of(fakes.domain(1, **specs)).auto, specs
+                manager.flavor_settings(fakes.domain(1, **specs)).auto, specs
             )
 
 
@@ -46,8 +46,8 @@ class GiveBackTest(base.BaseTestCase):
         self.journal = store.Journal(os.path.join(folder.name, 'agent.sqlite'))
         self.addCleanup(self.journal.close)
         self.guests = simulated_guests.SimulatedGuests()
-        host = ballooning_host.Host(memory=self.journal, guests=self.guests)
-        self.addCleanup(host.controller.stop, 0.1)
+        host = ballooning_host.Host(store=self.journal, guests=self.guests)
+        self.addCleanup(host.loop.stop, 0.1)
         self.one, self.two = host.add(1), host.add(2)
         host.pass_time(4)
         self.conf = cfg.ConfigOpts()
@@ -113,7 +113,7 @@ class GiveBackTest(base.BaseTestCase):
             [body['instance_uuid'] for body in self.journal.balloons()],
         )
 
-    def test_a_process_that_is_gone(self):
+    def test_a_process_that_has_ended(self):
         body, *_ = self.journal.balloons()
         most = int(pathlib.Path('/proc/sys/kernel/pid_max').read_text())
         self.journal.note_balloon(

@@ -16,8 +16,8 @@ PENDING = balloons.OrderState.PENDING
 REFUSED = balloons.OrderState.REFUSED
 
 
-class OrderedCase(ballooning_host.HostCase):
-    """Orders, and what is told of them."""
+class OrderCase(ballooning_host.HostCase):
+    """Orders and their reported states."""
 
     generation = 0
 
@@ -30,7 +30,7 @@ class OrderedCase(ballooning_host.HostCase):
 
     def order(self, host, uuid=None, target_vcpus=None, frozen=False):
         self.generation += 1
-        host.controller.order(
+        host.loop.order(
             []
             if uuid is None
             else [
@@ -39,7 +39,7 @@ class OrderedCase(ballooning_host.HostCase):
                 )
             ]
         )
-        host.settle()
+        host.wait_for_actions()
         host.pass_time(1)
 
     def assert_answer(self, host, uuid, state, code=None):
@@ -51,16 +51,16 @@ class OrderedCase(ballooning_host.HostCase):
         return found.detail
 
 
-class TargetTest(OrderedCase):
+class TargetTest(OrderCase):
     def test_it_is_left_with_what_was_ordered(self):
         host, uuid = self.one()
         self.order(host, uuid, 2)
         self.assertEqual({0, 1}, host.guests.online(uuid))
         self.assert_answer(host, uuid, APPLIED)
-        stands = host.last_report(uuid)
+        found = host.last_report(uuid)
         self.assertEqual(
             (State.MANUAL, 4, 2, 'an operator ordered 2 vCPUs'),
-            (stands.state, stands.vcpus, stands.online_vcpus, stands.cause),
+            (found.state, found.vcpus, found.online_vcpus, found.cause),
         )
         (change,) = host.history(uuid)
         self.assertEqual(
@@ -129,11 +129,11 @@ class TargetTest(OrderedCase):
         self.order(host, uuid, 2)
         self.order(host)
         self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
-        self.assertEqual({}, host.memory.rows)
-        stands = host.last_report(uuid)
+        self.assertEqual({}, host.store.rows)
+        found = host.last_report(uuid)
         self.assertEqual(
             (State.FULL, 0, None),
-            (stands.state, stands.generation, stands.order_state),
+            (found.state, found.generation, found.order_state),
         )
         self.assertIn('withdrawn', host.history(uuid)[-1].detail)
 
@@ -155,7 +155,7 @@ class TargetTest(OrderedCase):
         # How the second was found is what it had before it was ever bound.
         self.assertEqual(
             [{'tid': tid} for tid in tids[:2]],
-            [dict(one) for one in host.memory.rows[uuid]['found']],
+            [dict(one) for one in host.store.rows[uuid]['found']],
         )
 
     def test_after_a_reboot_once_more(self):
@@ -172,10 +172,10 @@ class TargetTest(OrderedCase):
     def test_by_the_next_agent(self):
         host, uuid = self.one()
         self.order(host, uuid, 2)
-        heir = self.make_host(memory=host.memory, guests=host.guests)
-        heir.domains, heir.wishes = host.domains, host.wishes
+        heir = self.make_host(store=host.store, guests=host.guests)
+        heir.domains, heir.flavors = host.domains, host.flavors
         heir.busy = host.busy
-        heir.controller.recover()
+        heir.loop.recover()
         self.generation -= 1
         self.order(heir, uuid, 2)
         # First all of them are back, as always.
@@ -191,7 +191,7 @@ class TargetTest(OrderedCase):
         self.assert_answer(heir, uuid, APPLIED)
 
 
-class RefusalTest(OrderedCase):
+class RefusalTest(OrderCase):
     def test_floor_and_ceiling(self):
         host = self.make_host()
         uuid = host.add(1, run=0.1, wait=0.0, min_vcpus=2)
@@ -201,14 +201,14 @@ class RefusalTest(OrderedCase):
             self.assert_answer(host, uuid, REFUSED, Code.BALLOON_OUT_OF_BOUNDS)
         self.assertEqual(['refused'] * 2, host.codes())
         self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
-        # Said once.
+        # Reported once.
         host.pass_time(20)
         self.assertEqual(2, len(host.events))
 
     def test_what_is_reserved_does_not_fit(self):
         host = self.make_host()
         uuid = host.add(
-            1, run=0.1, wait=0.0, promise=reservation.Reservation(8000, 20000)
+            1, run=0.1, wait=0.0, reserved=reservation.Reservation(8000, 20000)
         )
         host.pass_time(2)
         self.order(host, uuid, 1)
@@ -217,8 +217,8 @@ class RefusalTest(OrderedCase):
         # 1.6 CPUs need two vCPUs.
         self.order(host, uuid, 2)
         self.assert_answer(host, uuid, APPLIED)
-        # Nobody asked before more was promised.
-        host.promises[uuid] = reservation.Reservation(12000, 20000)
+        # The reservation grows without a new order.
+        host.reserved[uuid] = reservation.Reservation(12000, 20000)
         host.pass_time(2)
         self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
         self.assert_answer(host, uuid, REFUSED, Code.BALLOON_DOES_NOT_FIT)
@@ -263,7 +263,7 @@ class RefusalTest(OrderedCase):
             host, uuid, REFUSED, Code.BALLOON_GUEST_AGENT_UNAVAILABLE
         )
         self.assertIs(False, host.last_report(uuid).guest_answers)
-        self.assertEqual({}, host.memory.rows)
+        self.assertEqual({}, host.store.rows)
         host.guests.mute.clear()
         host.pass_time(10)
         self.assert_answer(host, uuid, APPLIED)
@@ -281,7 +281,7 @@ class RefusalTest(OrderedCase):
     def test_a_flavor_that_does_not_allow_it(self):
         host, uuid = self.one()
         self.order(host, uuid, 2)
-        host.wishes[uuid] = base.Wishes()
+        host.flavors[uuid] = base.FlavorSettings()
         host.pass_time(2)
         self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
         self.assert_answer(host, uuid, REFUSED, Code.BALLOON_EXCLUDED)
@@ -320,7 +320,7 @@ class RefusalTest(OrderedCase):
         self.assertEqual([], host.guests.told)
 
 
-class FreezeTest(OrderedCase):
+class FreezeTest(OrderCase):
     def test_none_are_taken(self):
         host, uuid = self.one()
         self.order(host, uuid, frozen=True)
@@ -367,4 +367,4 @@ class FreezeTest(OrderedCase):
         host.strays.add(uuid)
         host.pass_time(4)
         self.assertEqual({0, 1, 2, 3}, host.guests.online(uuid))
-        self.assertEqual({}, host.memory.rows)
+        self.assertEqual({}, host.store.rows)

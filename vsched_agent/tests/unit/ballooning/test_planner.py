@@ -15,9 +15,9 @@ class TakingTest(ballooning_host.HostCase):
         host, one, two = self.two()
         for uuid, cpu in ((one, 0), (two, 1)):
             self.assertEqual({0}, host.guests.online(uuid))
-            self.assertEqual((0,), host.actions.shapes[uuid])
+            self.assertEqual((0,), host.actions.vcpu_sets[uuid])
             self.assertEqual({0: cpu}, host.actions.pins[uuid])
-            self.assertIn(uuid, host.memory.rows)
+            self.assertIn(uuid, host.store.rows)
         self.assertEqual(['taken', 'taken'], host.codes())
         self.assertIn('75 %', host.events[0][2])
 
@@ -56,7 +56,7 @@ class TakingTest(ballooning_host.HostCase):
         host.pass_time(10)
         self.assertEqual([], host.codes())
 
-    def test_not_from_those_that_do_not_want_it(self):
+    def test_not_from_those_whose_flavor_forbids_it(self):
         host = self.make_host()
         uuid = host.add(1, auto=False)
         other = host.add(2)
@@ -72,9 +72,9 @@ class TakingTest(ballooning_host.HostCase):
         self.assertEqual({0, 1, 2}, host.guests.online(uuid))
         self.assertNotIn(uuid, host.actions.pins)
 
-    def test_enough_are_left_for_what_was_promised(self):
+    def test_enough_are_left_for_the_reservation(self):
         host = self.make_host()
-        uuid = host.add(1, promise=reservation.Reservation(8000, 20000))
+        uuid = host.add(1, reserved=reservation.Reservation(8000, 20000))
         host.add(2)
         host.pass_time(4)
         # 1.6 CPUs need two vCPUs.
@@ -121,7 +121,7 @@ class TroubleTest(ballooning_host.HostCase):
         host.guests.mute.add(mute)
         host.pass_time(300)
         self.assertIs(False, host.last_report(mute).guest_answers)
-        self.assertNotIn(mute, host.memory.rows)
+        self.assertNotIn(mute, host.store.rows)
         self.assertIs(True, host.last_report(other).guest_answers)
         host.guests.mute.clear()
         self.assert_full(host, mute)
@@ -134,7 +134,7 @@ class TroubleTest(ballooning_host.HostCase):
         host.pass_time(3)
         self.assertEqual({0}, host.guests.online(other))
         self.assertIn('failed', host.codes())
-        self.assertEqual([other], list(host.memory.rows))
+        self.assertEqual([other], list(host.store.rows))
         host.guests.mute.clear()
         host.pass_time(40)
         # It backs off for longer than the cool-down.
@@ -177,20 +177,20 @@ class TroubleTest(ballooning_host.HostCase):
     def test_a_reboot(self):
         host, one, _ = self.two()
         host.guests.boot(one, 4)
-        host.controller.changed(one)
+        host.loop.changed(one)
         # Asks the guest, beside the thread that decides.
-        item = host.controller.posted.get(timeout=5)
+        item = host.loop.posted.get(timeout=5)
         item()
-        host.controller.posted.get(timeout=5)()
-        host.settle()
+        host.loop.posted.get(timeout=5)()
+        host.wait_for_actions()
         self.assert_full(host, one)
 
     def test_a_reboot_that_takes_a_while(self):
         host, one, _ = self.two()
         host.guests.mute.add(one)
-        host.controller.changed(one)
-        host.controller.posted.get(timeout=5)()
-        host.controller.posted.get(timeout=5)()
+        host.loop.changed(one)
+        host.loop.posted.get(timeout=5)()
+        host.loop.posted.get(timeout=5)()
         host.pass_time(2)
         host.guests.boot(one, 4)
         host.guests.mute.clear()
@@ -206,9 +206,9 @@ class TroubleTest(ballooning_host.HostCase):
     def test_mute_when_vcpus_are_to_be_given_back(self):
         host, one, two = self.two()
         host.guests.mute.add(one)
-        host.wishes[one] = base.Wishes()
+        host.flavors[one] = base.FlavorSettings()
         host.pass_time(3)
-        self.assertIn(one, host.memory.rows)
+        self.assertIn(one, host.store.rows)
         self.assertEqual(1, host.codes().count('failed'))
         host.guests.mute.clear()
         host.pass_time(4)
@@ -221,11 +221,11 @@ class TroubleTest(ballooning_host.HostCase):
         host.pass_time(1)
         self.assert_full(host, one)
 
-    def test_gone(self):
+    def test_an_ended_instance(self):
         host, one, _ = self.two()
         del host.domains[one]
         host.pass_time(1)
-        self.assertNotIn(one, host.memory.rows)
+        self.assertNotIn(one, host.store.rows)
 
     def test_other_vcpus(self):
         host, one, _ = self.two()
@@ -233,28 +233,28 @@ class TroubleTest(ballooning_host.HostCase):
             host.domains[one], vcpus=host.domains[one].vcpus[:3]
         )
         host.pass_time(1)
-        self.assertNotIn(one, host.memory.rows)
+        self.assertNotIn(one, host.store.rows)
 
 
 class SuccessionTest(ballooning_host.HostCase):
     def test_the_next_agent_gives_back(self):
         host, one, two = self.two()
-        heir = self.make_host(memory=host.memory, guests=host.guests)
-        heir.domains, heir.wishes = host.domains, host.wishes
+        heir = self.make_host(store=host.store, guests=host.guests)
+        heir.domains, heir.flavors = host.domains, host.flavors
         heir.busy = dict.fromkeys(host.busy, (0.0, 0.0))
         self.assertEqual(
             {one, two},
-            {record.instance_uuid for record in heir.controller.recover()},
+            {record.instance_uuid for record in heir.loop.recover()},
         )
         heir.pass_time(2)
         self.assert_full(heir, one, two)
 
     def test_what_runs_no_more_is_forgotten(self):
         host, one, two = self.two()
-        heir = self.make_host(memory=host.memory, guests=host.guests)
-        heir.controller.recover()
+        heir = self.make_host(store=host.store, guests=host.guests)
+        heir.loop.recover()
         heir.pass_time(1)
-        self.assertEqual({}, host.memory.rows)
+        self.assertEqual({}, host.store.rows)
 
     def test_a_guest_that_came_from_elsewhere(self):
         host = self.make_host()
@@ -269,26 +269,26 @@ class SuccessionTest(ballooning_host.HostCase):
 
     def test_a_stop_gives_everything_back(self):
         host, one, two = self.two()
-        host.controller.start()
-        host.controller.stop(10)
+        host.loop.start()
+        host.loop.stop(10)
         self.assert_full(host, one, two)
 
     def test_a_stop_tries_again(self):
         host, one, two = self.two()
         host.guests.mute.add(one)
         host.pass_time(2)
-        host.controller.start()
+        host.loop.start()
         threading.Timer(1.2, host.guests.mute.clear).start()
-        host.controller.stop(10)
+        host.loop.stop(10)
         self.assert_full(host, one, two)
 
     def test_and_gives_up_in_the_end(self):
         host, one, two = self.two()
         host.guests.mute.add(one)
-        host.controller.start()
-        host.controller.stop(1)
+        host.loop.start()
+        host.loop.stop(1)
         self.assert_full(host, two)
-        self.assertIn(one, host.memory.rows)
+        self.assertIn(one, host.store.rows)
 
 
 class HostileTest(ballooning_host.HostCase):
@@ -322,18 +322,16 @@ class HostileTest(ballooning_host.HostCase):
             host.pass_time(12)
             self.assertEqual({0}, host.guests.online(two))
             (found,) = [
-                found
-                for found in host.controller.instances()
-                if found.uuid == one
+                found for found in host.loop.instances() if found.uuid == one
             ]
             self.assertFalse(found.busy)
 
-    def test_while_it_is_told(self):
+    def test_while_its_vcpus_are_set(self):
         host, one, two = self.fresh()
         self.fail(host, 'set_vcpus', one, OverflowError('x'))
         host.pass_time(12)
         self.assertEqual({0}, host.guests.online(two))
-        for found in host.controller.instances():
+        for found in host.loop.instances():
             self.assertFalse(found.busy)
 
     def test_while_vcpus_are_given_back(self):
@@ -341,33 +339,33 @@ class HostileTest(ballooning_host.HostCase):
         host.pass_time(5)
         self.assertEqual({0}, host.guests.online(one))
         self.fail(host, 'get_vcpus', one, OverflowError('x'))
-        host.controller.start()
-        host.controller.stop(1.0)
+        host.loop.start()
+        host.loop.stop(1.0)
         self.assertEqual({0, 1, 2, 3}, host.guests.online(two))
         # What is left is in the journal, for the next agent.
-        self.assertEqual([one], list(host.memory.rows))
+        self.assertEqual([one], list(host.store.rows))
 
     def test_while_it_is_decided_about(self):
         host, one, two = self.fresh()
         host.pass_time(2)
-        for found in host.controller.instances():
+        for found in host.loop.instances():
             if found.uuid == one:
-                found.counts = lambda now_s: 1 / 0
+                found.rate_expected = lambda now_s: 1 / 0
         host.pass_time(10)
         self.assertEqual({0}, host.guests.online(two))
 
     def test_while_what_came_of_it_is_noted(self):
         host, one, two = self.fresh()
-        note = host.memory.note_balloon
+        note = host.store.note_balloon
         failures = []
 
         def fail(uuid, body):
             if uuid == one and body['change'] is not None and (not failures):
                 failures.append(1)
-                raise OSError('the test says so')
+                raise OSError('test')
             note(uuid, body)
 
-        host.memory.note_balloon = fail
+        host.store.note_balloon = fail
         host.pass_time(12)
         self.assertEqual([1], failures)
         # Undone, since nobody knows what is kept of it.

@@ -9,7 +9,7 @@ from vsched_agent.privileged import preemption as privileged
 
 
 @ddt.ddt
-class TurnsTest(base.BaseTestCase):
+class ForcedPreemptionTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.calls = []

@@ -49,7 +49,7 @@ class TrialTest(ballooning_host.HostCase):
             host.pass_time(1)
             # It is read in the background.
             time.sleep(0.02)
-            host.settle()
+            host.wait_for_actions()
         self.assert_full(host, one)
         self.assertIn('kept', host.codes())
         (reverted,) = [
@@ -61,7 +61,7 @@ class TrialTest(ballooning_host.HostCase):
         host.pass_time(100)
         self.assert_full(host, one)
 
-    def test_decided_when_the_counter_tells_a_rate(self):
+    def test_decided_when_the_counter_yields_a_rate(self):
         host = self.make_host(
             settings=base.Settings(progress_path=PATH, guest_timeout_s=0.3)
         )
@@ -70,34 +70,32 @@ class TrialTest(ballooning_host.HostCase):
         host.guests.set_progress(one, PATH, 1000)
         seen = 0
         # All is known but the rate; the second reading is not left to the
-        # next look.
+        # next sample.
         while not host.guests.told and seen < 6:
             seen += 1
             host.pass_time(1)
             self.read(host, one)
         self.assertLess(seen, 6)
         (found,) = [
-            found for found in host.controller.instances() if found.uuid == one
+            found for found in host.loop.instances() if found.uuid == one
         ]
         self.assertEqual(2, len(found.counter))
         self.assertIsNotNone(found.status.before.progress)
-        self.assertFalse(found.eager)
+        self.assertFalse(found.decide_early)
 
     def read(self, host, uuid):
         """Have a reading come that is under way or about to be."""
         (found,) = [
-            found
-            for found in host.controller.instances()
-            if found.uuid == uuid
+            found for found in host.loop.instances() if found.uuid == uuid
         ]
         before = len(found.counter)
-        while (found.eager or math.isinf(found.counter_s)) and (
+        while (found.decide_early or math.isinf(found.counter_s)) and (
             len(found.counter) == before
         ):
-            item = host.controller.posted.get(timeout=20)
+            item = host.loop.posted.get(timeout=20)
             host.now_s += 0.5
             item()
-        host.settle()
+        host.wait_for_actions()
 
     def test_given_back_when_the_others_are_idle(self):
         host, one, two = self.two(cpus=4)
@@ -115,7 +113,7 @@ class TrialTest(ballooning_host.HostCase):
         host.pass_time(20)
         # No more than there are CPUs.
         self.assertEqual({0, 1}, host.guests.online(one))
-        self.assertEqual((0, 1), host.actions.shapes[one])
+        self.assertEqual((0, 1), host.actions.vcpu_sets[one])
         self.assert_full(host, two)
 
     def test_flapping_is_bounded(self):
@@ -144,7 +142,7 @@ class TrialTest(ballooning_host.HostCase):
                         [(0.25, 0.75), (0.9, 0.05), (0.0, 0.0)]
                     )
             host.pass_time(1)
-            for one in host.controller.instances():
+            for one in host.loop.instances():
                 self.assertEqual(one.online, len(host.guests.online(one.uuid)))
         for uuid in uuids:
             taken = [

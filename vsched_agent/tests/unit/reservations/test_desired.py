@@ -220,7 +220,7 @@ class TestOverriddenSpecs(base.BaseTestCase):
     def test_ballooning_goes_by_them(self):
         one = fakes.domain(1, balloon='off', weight=100)
         self.assertIs(one, desired.effective(one, None))
-        found = manager.wishes_of(
+        found = manager.flavor_settings(
             desired.effective(
                 one,
                 self.override(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is told of how instances stand with ballooning."""
+"""Reports of instances' ballooning states and changes."""
 
 from vsched_agent.tests import ballooning_host
 from vsched_lib.contract import balloons
@@ -9,7 +9,7 @@ Outcome = balloons.Outcome
 State = balloons.BalloonState
 
 
-class StandingTest(ballooning_host.HostCase):
+class HistoryTest(ballooning_host.HostCase):
     def test_from_trial_to_kept_to_calm(self):
         host = self.make_host(cpus=4)
         one, two = host.add(1), host.add(2)
@@ -28,20 +28,20 @@ class StandingTest(ballooning_host.HostCase):
         self.assertEqual(Outcome.CALM, change.outcome)
         self.assertIn('not short', change.detail)
 
-    def test_nothing_is_told_twice(self):
+    def test_nothing_is_reported_twice(self):
         host = self.make_host()
         one, _ = host.add(1), host.add(2)
         host.pass_time(14)
-        told = len(host.told)
+        reports = len(host.reports)
         host.pass_time(100)
-        self.assertEqual(told, len(host.told))
+        self.assertEqual(reports, len(host.reports))
         self.assertEqual(one, host.last_report(one).instance_uuid)
 
-    def test_of_others_nothing_is_told(self):
+    def test_others_are_not_reported(self):
         host = self.make_host()
         host.add(1, auto=False)
         host.pass_time(3)
-        self.assertEqual([], host.told)
+        self.assertEqual([], host.reports)
 
     def test_what_was_going_on_when_it_ended(self):
         host = self.make_host()
@@ -53,22 +53,22 @@ class StandingTest(ballooning_host.HostCase):
         self.assertEqual(Outcome.UNDONE, change.outcome)
         self.assertIsNotNone(change.ended_at)
 
-    def test_the_heir_of_a_killed_agent_ends_what_nobody_was_told_of(self):
+    def test_the_agent_after_a_killed_one_ends_unreported_balloons(self):
         host = self.make_host()
         one, _ = host.add(1), host.add(2)
         host.pass_time(4)
-        for body in list(host.memory.rows.values()):
+        for body in list(host.store.rows.values()):
             # As it was noted before the first step, by another release.
             old = {
                 name: value
                 for name, value in body.items()
                 if name not in ('change', 'manual')
             } | {'other': 1}
-            host.memory.note_balloon(old['instance_uuid'], old)
-        heir = self.make_host(memory=host.memory, guests=host.guests)
-        heir.domains, heir.wishes = host.domains, host.wishes
+            host.store.note_balloon(old['instance_uuid'], old)
+        heir = self.make_host(store=host.store, guests=host.guests)
+        heir.domains, heir.flavors = host.domains, host.flavors
         heir.busy = dict.fromkeys(host.busy, (0.0, 0.0))
-        heir.controller.recover()
+        heir.loop.recover()
         heir.pass_time(2)
         (change,) = heir.history(one)
         self.assertEqual(
