@@ -2,13 +2,12 @@
 
 """How instances stand with ballooning, and having agents change that.
 
-What an operator wants goes to the agent as an override does: stored, given a
-generation, fetched by the agent, and answered in a report. What is known not
-to work is refused here, by the same rules as the agent's; what the agent
-alone can know, it refuses itself.
+What an operator wants is an override, see
+:mod:`vsched_api.operations.overrides`, and is answered in a report. What is
+known not to work is refused here, by the same rules as the agent's; what the
+agent alone can know, it refuses itself.
 """
 
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
@@ -19,12 +18,10 @@ from oslo_log import log as logging
 from vsched_api.db import models
 from vsched_api.db.queries import balloon_changes
 from vsched_api.db.queries import balloons as queries
-from vsched_api.db.queries import counters
 from vsched_api.db import session as db
 from vsched_api.operations import announcements
 from vsched_api.operations import authors
 from vsched_api.operations import errors
-from vsched_api.operations import instances
 from vsched_api.operations import overrides
 from vsched_lib.contract import balloons as contract
 from vsched_lib.contract import errors as contract_errors
@@ -32,6 +29,10 @@ from vsched_lib.contract import errors as contract_errors
 LOG = logging.getLogger(__name__)
 
 Code = contract_errors.Code
+
+_ORDER: overrides.Kind[queries.Row] = overrides.Kind(
+    'the order for', queries.of_instance, lambda row: row.order
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def get(database: db.Database, instance_uuid: str) -> Balloon:
     """
 
     def work(session: ty.Any) -> Balloon:
-        row = _known(session, instance_uuid)
+        row = _ORDER.known(session, instance_uuid)
         if row.report is None and row.order is None:
             raise errors.NotFound(
                 'no agent tells of balloons of instance %s' % instance_uuid,
@@ -164,9 +165,9 @@ def order(
     :raises errors.Conflict: when it is known not to work.
     """
 
-    def change(session: ty.Any, generation: int) -> None:
-        row = _known(session, instance_uuid)
-        _expect(row, expected)
+    def make(
+        session: ty.Any, row: queries.Row, generation: int
+    ) -> tuple[Code, str]:
         wanted = {
             'target_vcpus': row.order and row.order.target_vcpus,
             'frozen': bool(row.order and row.order.frozen),
@@ -186,19 +187,18 @@ def order(
                 },
                 now,
             )
-        authors.tell(
-            session,
-            row.host.id,
-            instance_uuid,
+        return (
             Code.BALLOON_ORDERED,
             'instance %s: target %s, frozen %s, is ordered'
             % (instance_uuid, wanted['target_vcpus'], wanted['frozen']),
-            author,
-            generation,
-            now,
         )
 
-    return _do(database, announcer, instance_uuid, change)
+    return _store(
+        database,
+        announcer,
+        overrides.Change(instance_uuid, now, author, expected),
+        make,
+    )
 
 
 def withdraw(
@@ -216,60 +216,46 @@ def withdraw(
     :raises errors.NotFound: when nothing is ordered, or no instance known.
     """
 
-    def change(session: ty.Any, generation: int) -> None:
-        row = _known(session, instance_uuid)
-        _expect(row, expected)
+    def make(
+        session: ty.Any, row: queries.Row, generation: int
+    ) -> tuple[Code, str]:
         if not queries.delete_order(session, instance_uuid):
             raise errors.NotFound(
                 'nothing is ordered of the vCPUs of instance %s'
                 % instance_uuid,
                 Code.BALLOON_ORDER_NOT_FOUND,
             )
-        authors.tell(
-            session,
-            row.host.id,
-            instance_uuid,
+        return (
             Code.BALLOON_ORDERED,
             'instance %s: the order is withdrawn' % instance_uuid,
-            author,
-            generation,
-            now,
         )
 
-    return _do(database, announcer, instance_uuid, change)
+    return _store(
+        database,
+        announcer,
+        overrides.Change(instance_uuid, now, author, expected),
+        make,
+    )
 
 
-def _do(
+def _store(
     database: db.Database,
     announcer: announcements.Announcer,
-    instance_uuid: str,
-    change: Callable[[ty.Any, int], None],
+    change: overrides.Change,
+    make: ty.Callable[[ty.Any, queries.Row, int], tuple[Code, str]],
 ) -> Balloon:
-    def work(session: ty.Any) -> tuple[Balloon, list[str], int]:
-        generation = counters.next_override_generation(session)
-        change(session, generation)
-        names = overrides.mark_hosts(session, instance_uuid, generation)
-        session.expire_all()
-        return _view(_known(session, instance_uuid)), names, generation
-
-    view, names, generation = database.write(work)
+    row, generation = overrides.store(
+        database, announcer, _ORDER, change, make
+    )
+    view = _view(row)
     LOG.info(
         'Instance %s: target %s, frozen %s, wanted with generation %d',
-        instance_uuid,
+        change.instance_uuid,
         view.target_vcpus,
         view.frozen,
         generation,
     )
-    announcer.overrides_changed(names, generation)
     return view
-
-
-def _expect(row: queries.Row, expected: int | None) -> None:
-    authors.expect(
-        row.order.generation if row.order is not None else 0,
-        expected,
-        'the order for instance %s' % row.instance.uuid,
-    )
 
 
 def _check(row: queries.Row, wanted: Mapping[str, ty.Any]) -> None:
@@ -287,13 +273,6 @@ def _check(row: queries.Row, wanted: Mapping[str, ty.Any]) -> None:
                 'instance %s: %s' % (row.instance.uuid, refused.detail),
                 refused.code,
             )
-
-
-def _known(session: ty.Any, instance_uuid: str) -> queries.Row:
-    row = queries.of_instance(session, instance_uuid)
-    if row is None:
-        raise instances.unknown(instance_uuid)
-    return row
 
 
 def _report(row: queries.Row) -> contract.BalloonReport | None:

@@ -17,7 +17,7 @@ from oslo_log import log as logging
 from vsched_api.db.queries import snapshot as queries
 from vsched_api.db import session as db
 from vsched_api.operations import errors
-from vsched_api.operations import reservations
+from vsched_api.operations import override_fields
 from vsched_api.operations import stored
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import extra_specs
@@ -231,15 +231,15 @@ def overridden(
     :raises contract_errors.InvalidExtraSpecs: when the extra specs are
         invalid, by themselves or with the override.
     """
-    wanted = dict(reservations.DEFAULTS)
+    wanted = dict(override_fields.DEFAULTS)
     own = extra_specs.parse(specs).reservation
     if own is not None:
         wanted.update(
-            (name, getattr(own, name)) for name in reservations.PROMISE
+            (name, getattr(own, name)) for name in override_fields.RESERVATION
         )
     wanted.update(
         (name, override[name])
-        for name in reservations.PROMISE
+        for name in override_fields.RESERVATION
         if name in override
     )
     if 'runtime_us' not in wanted:
@@ -250,8 +250,8 @@ def overridden(
     return extra_specs.parse(
         overriding.merged(
             specs,
-            reservations.promise_of(wanted),
-            reservations.specs_of(override, None, vcpus),
+            override_fields.reservation_of(wanted),
+            override_fields.specs_of(override, None, vcpus),
         )
     )
 

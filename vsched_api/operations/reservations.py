@@ -2,22 +2,18 @@
 
 """Reservations: what is wanted, what is enforced, and changing the former.
 
-A change is stored with a generation of its own, for which every host that
-lists the instance is marked, in one transaction; the agent hears of it by a
-cast and, should that get lost, from the reply to its next report. Until a
-report answers that generation the reservation is pending.
+A change is an override, see :mod:`vsched_api.operations.overrides`. Until a
+report answers its generation the reservation is pending.
 """
 
 from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
-from decimal import Decimal
 import typing as ty
 
 from oslo_log import log as logging
 
-from vsched_api.db.queries import counters
-from vsched_api.db.queries import overrides
+from vsched_api.db.queries import overrides as override_queries
 from vsched_api.db.queries import reservations as queries
 from vsched_api.db import session as db
 from vsched_api.operations import announcements
@@ -25,10 +21,9 @@ from vsched_api.operations import authors
 from vsched_api.operations import errors
 from vsched_api.operations import expressibility
 from vsched_api.operations import hosts
-from vsched_api.operations import instances
-from vsched_api.operations import overrides as orders
+from vsched_api.operations import override_fields
+from vsched_api.operations import overrides
 from vsched_lib.contract import errors as contract_errors
-from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
 from vsched_lib.model import reservation as model
 
@@ -36,16 +31,9 @@ LOG = logging.getLogger(__name__)
 
 Code = contract_errors.Code
 
-#: What a new reservation means by a field that it does not name; the same
-#: as the defaults of the extra specs.
-DEFAULTS: Mapping[str, ty.Any] = {
-    'period_us': 20_000,
-    'mode': model.Mode.CAPPED.value,
-    'backend': None,
-}
-
-#: The fields of a reservation itself.
-PROMISE = ('runtime_us', 'period_us', 'mode', 'backend')
+_OVERRIDE: overrides.Kind[queries.Row] = overrides.Kind(
+    'the override of', queries.of_instance, lambda row: row.override
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -140,7 +128,7 @@ def get(database: db.Database, instance_uuid: str) -> Reservation:
     """
 
     def work(session: ty.Any) -> Reservation:
-        row = _known(session, instance_uuid)
+        row = _OVERRIDE.known(session, instance_uuid)
         if row.report is None and row.override is None:
             raise _none(instance_uuid)
         return _view(row)
@@ -171,9 +159,14 @@ def create(
                 % instance_uuid,
                 Code.RESERVATION_EXISTS,
             )
-        return {**DEFAULTS, **fields}
+        return {**override_fields.DEFAULTS, **fields}
 
-    return _set(database, announcer, instance_uuid, wanted, now, author)
+    return _set(
+        database,
+        announcer,
+        overrides.Change(instance_uuid, now, author),
+        wanted,
+    )
 
 
 def change(
@@ -205,7 +198,7 @@ def change(
         if not _withdrawn(row):
             raise _none(instance_uuid)
         if {'runtime_us', 'period_us', 'mode'} <= set(fields):
-            return {**DEFAULTS, **fields}
+            return {**override_fields.DEFAULTS, **fields}
         raise errors.Conflict(
             'the override of instance %s was just removed and its agent '
             'has not said yet what the flavor wants: give runtime_us, '
@@ -214,7 +207,10 @@ def change(
         )
 
     return _set(
-        database, announcer, instance_uuid, wanted, now, author, expected
+        database,
+        announcer,
+        overrides.Change(instance_uuid, now, author, expected),
+        wanted,
     )
 
 
@@ -235,52 +231,45 @@ def withdraw(
     :raises errors.NotFound: when there is no override, or no instance.
     """
 
-    def work(session: ty.Any) -> tuple[queries.Row, list[str], int]:
-        generation = counters.next_override_generation(session)
-        row = _known(session, instance_uuid)
-        _expect(row, expected)
-        if not overrides.delete(session, instance_uuid):
+    def make(
+        session: ty.Any, row: queries.Row, generation: int
+    ) -> tuple[Code, str]:
+        if not override_queries.delete(session, instance_uuid):
             raise errors.NotFound(
                 'instance %s has no override' % instance_uuid,
                 Code.OVERRIDE_NOT_FOUND,
             )
-        authors.tell(
-            session,
-            row.host.id,
-            instance_uuid,
+        return (
             Code.OVERRIDE_REMOVED,
             'instance %s: the override is removed' % instance_uuid,
-            author,
-            generation,
-            now,
         )
-        names = orders.mark_hosts(session, instance_uuid, generation)
-        session.expire_all()
-        return _known(session, instance_uuid), names, generation
 
-    row, names, generation = database.write(work)
+    row, generation = overrides.store(
+        database,
+        announcer,
+        _OVERRIDE,
+        overrides.Change(instance_uuid, now, author, expected),
+        make,
+    )
     LOG.info(
         'Instance %s: the override is removed, generation %d',
         instance_uuid,
         generation,
     )
-    announcer.overrides_changed(names, generation)
     return None if row.report is None else _view(row)
 
 
 def _set(
     database: db.Database,
     announcer: announcements.Announcer,
-    instance_uuid: str,
+    change: overrides.Change,
     wanted: ty.Callable[[queries.Row], Mapping[str, ty.Any]],
-    now: float,
-    author: authors.Author,
-    expected: int | None = None,
 ) -> Reservation:
-    def work(session: ty.Any) -> tuple[queries.Row, list[str], int]:
-        generation = counters.next_override_generation(session)
-        row = _known(session, instance_uuid)
-        _expect(row, expected)
+    instance_uuid = change.instance_uuid
+
+    def make(
+        session: ty.Any, row: queries.Row, generation: int
+    ) -> tuple[Code, str]:
         fields = wanted(row)
         if not row.instance.present:
             raise errors.Conflict(
@@ -288,51 +277,44 @@ def _set(
                 'it while it runs' % instance_uuid,
                 Code.INSTANCE_ABSENT,
             )
-        promise = promise_of({name: fields[name] for name in PROMISE})
-        specs = specs_of(
+        reservation = override_fields.reservation_of(fields)
+        specs = override_fields.specs_of(
             fields,
             None if row.override is None else row.override.specs,
             row.instance.vcpus,
         )
         expressibility.check(
-            promise, row.host.name, hosts.known_info(row.host)
+            reservation, row.host.name, hosts.known_info(row.host)
         )
-        overrides.put(
+        override_queries.put(
             session,
             instance_uuid,
             {
                 'generation': generation,
-                'runtime_us': promise.runtime_us,
-                'period_us': promise.period_us,
-                'mode': promise.mode.value,
-                'backend': promise.backend and promise.backend.value,
+                'runtime_us': reservation.runtime_us,
+                'period_us': reservation.period_us,
+                'mode': reservation.mode.value,
+                'backend': reservation.backend and reservation.backend.value,
                 'specs': specs or None,
-                **authors.columns(author),
+                **authors.columns(change.author),
             },
-            now,
+            change.now,
         )
-        authors.tell(
-            session,
-            row.host.id,
-            instance_uuid,
+        return (
             Code.OVERRIDE_SET,
             'instance %s: %d us every %d us, %s, is wanted%s'
             % (
                 instance_uuid,
-                promise.runtime_us,
-                promise.period_us,
-                promise.mode,
+                reservation.runtime_us,
+                reservation.period_us,
+                reservation.mode,
                 ''.join(', %s %s' % pair for pair in sorted(specs.items())),
             ),
-            author,
-            generation,
-            now,
         )
-        names = orders.mark_hosts(session, instance_uuid, generation)
-        session.expire_all()
-        return _known(session, instance_uuid), names, generation
 
-    row, names, generation = database.write(work)
+    row, generation = overrides.store(
+        database, announcer, _OVERRIDE, change, make
+    )
     view = _view(row)
     LOG.info(
         'Instance %s: %d us in %d us, %s, wanted with generation %d',
@@ -342,74 +324,7 @@ def _set(
         view.mode,
         generation,
     )
-    announcer.overrides_changed(names, generation)
     return view
-
-
-def _expect(row: queries.Row, expected: int | None) -> None:
-    authors.expect(
-        row.override.generation if row.override is not None else 0,
-        expected,
-        'the override of instance %s' % row.instance.uuid,
-    )
-
-
-def specs_of(
-    fields: Mapping[str, ty.Any], before: Mapping[str, str] | None, vcpus: int
-) -> dict[str, str]:
-    """What an override sets besides the reservation, as text by key.
-
-    :param fields: what a request says; None leaves a key to the flavor.
-    :param before: what the override set until now.
-    :raises errors.Invalid: when a value is not accepted, or contradicts
-        another one.
-    """
-    found = dict(before or {})
-    for key in extra_specs.OVERRIDABLE:
-        if key not in fields:
-            continue
-        value = fields[key]
-        if value is None:
-            found.pop(key, None)
-            continue
-        text = (
-            value
-            if isinstance(value, str)
-            else format(Decimal(str(value)), 'f')
-        )
-        try:
-            extra_specs.TABLE[key].parse(text)
-        except ValueError as problem:
-            raise errors.Invalid('%s: %s' % (key, problem)) from None
-        found[key] = text
-    if 'min_vcpus' in found:
-        if found.get('balloon') == extra_specs.Balloon.OFF:
-            raise errors.Invalid(
-                'min_vcpus: conflicts with balloon off; give null for one'
-            )
-        if int(found['min_vcpus']) > vcpus:
-            raise errors.Invalid(
-                'min_vcpus: the instance has %d vCPUs' % vcpus
-            )
-    return found
-
-
-def promise_of(fields: Mapping[str, ty.Any]) -> model.Reservation:
-    """The reservation that the fields of :data:`PROMISE` say.
-
-    :raises errors.Invalid: when no host could hold it.
-    """
-    try:
-        return model.Reservation(**fields)
-    except model.InvalidReservation as problem:
-        raise errors.Invalid(str(problem), Code.RESERVATION_INVALID) from None
-
-
-def _known(session: ty.Any, instance_uuid: str) -> queries.Row:
-    row = queries.of_instance(session, instance_uuid)
-    if row is None:
-        raise instances.unknown(instance_uuid)
-    return row
 
 
 def _none(instance_uuid: str) -> errors.NotFound:
@@ -437,7 +352,9 @@ def _wanted(row: queries.Row) -> dict[str, ty.Any] | None:
             source = row.report
     if source is None or source.runtime_us is None:
         return None
-    return {name: getattr(source, name) for name in PROMISE}
+    return {
+        name: getattr(source, name) for name in override_fields.RESERVATION
+    }
 
 
 def _bandwidth_mcpu(

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``/v1/balloons``: how many vCPUs instances are left with, and why.
-
-An order is accepted once it is stored: 202, and it is pending until its
-agent has answered.
-"""
+"""``/v1/balloons``: how many vCPUs instances are left with, and why."""
 
 import typing as ty
 
@@ -13,13 +9,12 @@ import flask
 from vsched_api.operations import balloons
 from vsched_api.policies import balloons as policies
 from vsched_api.rest import authorization
-from vsched_api.rest import authors
 from vsched_api.rest import clock
+from vsched_api.rest import overrides
 from vsched_api.rest import pagination
 from vsched_api.rest import services
 from vsched_api.rest import validation
 from vsched_api.schemas import balloons as schemas
-from vsched_api.schemas import fields
 
 BLUEPRINT = flask.Blueprint('balloons', __name__)
 
@@ -66,90 +61,28 @@ def history() -> dict[str, ty.Any]:
 def show(instance_uuid: str) -> ty.Any:
     """One instance."""
     authorization.enforce(policies.SHOW)
-    validation.query(fields.NOTHING)
-    return _answer(
-        balloons.get(
-            services.current().database,
-            validation.instance_uuid(instance_uuid),
-        ),
-        200,
-    )
+    return _NOUN.show(instance_uuid, balloons.get)
 
 
 @BLUEPRINT.post('/v1/balloons')
 def create() -> ty.Any:
     """Order how many vCPUs a running instance uses."""
     authorization.enforce(policies.CREATE)
-    validation.query(fields.NOTHING)
-    wanted = validation.body(schemas.CREATE)
-    own = services.current()
-    expected = authors.expected(wanted)
-    made = balloons.order(
-        own.database,
-        own.announcer,
-        wanted.pop('instance_uuid'),
-        wanted,
-        own.now(),
-        authors.current(),
-        expected,
-    )
-    return _answer(
-        made,
-        202,
-        Location=pagination.self_link('balloons', made.instance_uuid)[0][
-            'href'
-        ],
-    )
+    return _NOUN.create(schemas.CREATE, balloons.order)
 
 
 @BLUEPRINT.patch('/v1/balloons/<instance_uuid>')
 def update(instance_uuid: str) -> ty.Any:
     """Change what is ordered, or freeze what an instance uses."""
     authorization.enforce(policies.UPDATE)
-    validation.query(fields.NOTHING)
-    uuid = validation.instance_uuid(instance_uuid)
-    own = services.current()
-    changes = validation.body(schemas.UPDATE)
-    expected = authors.expected(changes)
-    return _answer(
-        balloons.order(
-            own.database,
-            own.announcer,
-            uuid,
-            changes,
-            own.now(),
-            authors.current(),
-            expected,
-        ),
-        202,
-    )
+    return _NOUN.update(instance_uuid, schemas.UPDATE, balloons.order)
 
 
 @BLUEPRINT.delete('/v1/balloons/<instance_uuid>')
 def delete(instance_uuid: str) -> ty.Any:
     """Leave the vCPUs of an instance to its agent again."""
     authorization.enforce(policies.DELETE)
-    expected = authors.expected(validation.query(schemas.DELETE_QUERY))
-    own = services.current()
-    return _answer(
-        balloons.withdraw(
-            own.database,
-            own.announcer,
-            validation.instance_uuid(instance_uuid),
-            own.now(),
-            authors.current(),
-            expected,
-        ),
-        202,
-    )
-
-
-def _answer(one: balloons.Balloon, status: int, **headers: str) -> ty.Any:
-    return (
-        {'balloon': _view(one)},
-        status,
-        {**authors.tag(one.generation), **headers},
-    )
+    return _NOUN.delete(instance_uuid, schemas.DELETE_QUERY, balloons.withdraw)
 
 
 _REPORTED = (
@@ -187,10 +120,13 @@ def _view(one: balloons.Balloon) -> dict[str, ty.Any]:
             'frozen': one.frozen,
             'code': one.code,
             'detail': one.detail,
-            'set_by': authors.view(one, policies.SHOW_AUTHOR),
+            'set_by': overrides.author_view(one, policies.SHOW_AUTHOR),
         },
         'links': pagination.self_link('balloons', one.instance_uuid),
     }
+
+
+_NOUN = overrides.Noun('balloon', 'balloons', _view)
 
 
 def _change(one: balloons.Change) -> dict[str, ty.Any]:

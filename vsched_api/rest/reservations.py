@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``/v1/reservations``: what instances are promised, and changing it.
-
-A change is accepted once it is stored: 202, and the reservation is pending
-until its agent has answered.
-"""
+"""``/v1/reservations``: what instances are promised, and changing it."""
 
 from decimal import Decimal
 import typing as ty
@@ -14,12 +10,11 @@ import flask
 from vsched_api.operations import reservations
 from vsched_api.policies import reservations as policies
 from vsched_api.rest import authorization
-from vsched_api.rest import authors
 from vsched_api.rest import clock
+from vsched_api.rest import overrides
 from vsched_api.rest import pagination
 from vsched_api.rest import services
 from vsched_api.rest import validation
-from vsched_api.schemas import fields
 from vsched_api.schemas import reservations as schemas
 from vsched_lib.contract import extra_specs
 
@@ -50,61 +45,21 @@ def index() -> dict[str, ty.Any]:
 def show(instance_uuid: str) -> ty.Any:
     """One instance's reservation."""
     authorization.enforce(policies.SHOW)
-    validation.query(fields.NOTHING)
-    return _answer(
-        reservations.get(
-            services.current().database,
-            validation.instance_uuid(instance_uuid),
-        ),
-        200,
-    )
+    return _NOUN.show(instance_uuid, reservations.get)
 
 
 @BLUEPRINT.post('/v1/reservations')
 def create() -> ty.Any:
     """Give a reservation to an instance that carries none."""
     authorization.enforce(policies.CREATE)
-    validation.query(fields.NOTHING)
-    wanted = validation.body(schemas.CREATE)
-    own = services.current()
-    made = reservations.create(
-        own.database,
-        own.announcer,
-        wanted.pop('instance_uuid'),
-        wanted,
-        own.now(),
-        authors.current(),
-    )
-    return _answer(
-        made,
-        202,
-        Location=pagination.self_link('reservations', made.instance_uuid)[0][
-            'href'
-        ],
-    )
+    return _NOUN.create(schemas.CREATE, reservations.create, conditional=False)
 
 
 @BLUEPRINT.patch('/v1/reservations/<instance_uuid>')
 def update(instance_uuid: str) -> ty.Any:
     """Change what an instance is promised, while it runs."""
     authorization.enforce(policies.UPDATE)
-    validation.query(fields.NOTHING)
-    uuid = validation.instance_uuid(instance_uuid)
-    own = services.current()
-    changes = validation.body(schemas.UPDATE)
-    expected = authors.expected(changes)
-    return _answer(
-        reservations.change(
-            own.database,
-            own.announcer,
-            uuid,
-            changes,
-            own.now(),
-            authors.current(),
-            expected,
-        ),
-        202,
-    )
+    return _NOUN.update(instance_uuid, schemas.UPDATE, reservations.change)
 
 
 @BLUEPRINT.delete('/v1/reservations/<instance_uuid>')
@@ -114,28 +69,8 @@ def delete(instance_uuid: str) -> ty.Any:
     204 when nothing is left of the reservation: no agent had answered yet.
     """
     authorization.enforce(policies.DELETE)
-    expected = authors.expected(validation.query(schemas.DELETE_QUERY))
-    own = services.current()
-    left = reservations.withdraw(
-        own.database,
-        own.announcer,
-        validation.instance_uuid(instance_uuid),
-        own.now(),
-        authors.current(),
-        expected,
-    )
-    if left is None:
-        return '', 204
-    return _answer(left, 202)
-
-
-def _answer(
-    one: reservations.Reservation, status: int, **headers: str
-) -> ty.Any:
-    return (
-        {'reservation': _view(one)},
-        status,
-        {**authors.tag(one.generation), **headers},
+    return _NOUN.delete(
+        instance_uuid, schemas.DELETE_QUERY, reservations.withdraw
     )
 
 
@@ -193,7 +128,7 @@ def _view(one: reservations.Reservation) -> dict[str, ty.Any]:
             key: _value(key, one.specs.get(key))
             for key in extra_specs.OVERRIDABLE
         },
-        'override': authors.view(one, policies.SHOW_AUTHOR),
+        'override': overrides.author_view(one, policies.SHOW_AUTHOR),
         'enforced': enforced,
         'io': _io(one),
         'since': clock.iso(one.since),
@@ -203,3 +138,6 @@ def _view(one: reservations.Reservation) -> dict[str, ty.Any]:
         'figures': dict(one.figures),
         'links': pagination.self_link('reservations', one.instance_uuid),
     }
+
+
+_NOUN = overrides.Noun('reservation', 'reservations', _view)

@@ -28,7 +28,7 @@ from vsched_agent.tests import fakes
 from vsched_agent.tests import profiles
 from vsched_api.operations import errors as api_errors
 from vsched_api.operations import evaluations
-from vsched_api.operations import reservations
+from vsched_api.operations import override_fields
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
@@ -327,7 +327,10 @@ class TestOverrides(base.BaseTestCase):
         base_fields = (
             {}
             if flavor is None
-            else {name: getattr(flavor, name) for name in reservations.PROMISE}
+            else {
+                name: getattr(flavor, name)
+                for name in override_fields.RESERVATION
+            }
         )
         try:
             found = evaluations.overridden(specs, fields, 2)
@@ -337,13 +340,13 @@ class TestOverrides(base.BaseTestCase):
             return
         except errors.InvalidExtraSpecs:
             found = None
-        promise = reservations.promise_of(
+        promise = override_fields.reservation_of(
             {
-                **reservations.DEFAULTS,
+                **override_fields.DEFAULTS,
                 **base_fields,
                 **{
                     name: fields[name]
-                    for name in reservations.PROMISE
+                    for name in override_fields.RESERVATION
                     if name in fields
                 },
             }
@@ -364,7 +367,7 @@ class TestOverrides(base.BaseTestCase):
                 promise.period_us,
                 str(promise.mode),
                 promise.backend and str(promise.backend),
-                specs=reservations.specs_of(fields, None, 2),
+                specs=override_fields.specs_of(fields, None, 2),
             ),
         )
         if found is None:
