@@ -24,50 +24,20 @@ from oslo_middleware import request_id
 from oslo_policy import policy
 
 from vsched_api.db import session as db
+from vsched_api import nouns
 from vsched_api.operations import announcements
-from vsched_api.operations import evaluations as evaluation_operations
-from vsched_api.operations import snapshot as snapshot_operations
+from vsched_api.operations import evaluations
+from vsched_api.operations import snapshot
 from vsched_api import policies
+from vsched_api import rest
 from vsched_api.rest import authentication
 from vsched_api.rest import authorization
-from vsched_api.rest import balloons
 from vsched_api.rest import errors
-from vsched_api.rest import evaluations
-from vsched_api.rest import events
-from vsched_api.rest import health
-from vsched_api.rest import hosts
-from vsched_api.rest import instances
 from vsched_api.rest import intake
-from vsched_api.rest import jobs
-from vsched_api.rest import metrics
 from vsched_api.rest import microversion
-from vsched_api.rest import profiles
-from vsched_api.rest import reservations
 from vsched_api.rest import services
-from vsched_api.rest import snapshot
-from vsched_api.rest import usage
-from vsched_api.rest import versions
 
 LIVENESS = '/healthcheck'
-
-_BLUEPRINTS = tuple(
-    module.BLUEPRINT
-    for module in (
-        versions,
-        health,
-        metrics,
-        hosts,
-        profiles,
-        instances,
-        reservations,
-        balloons,
-        jobs,
-        events,
-        usage,
-        snapshot,
-        evaluations,
-    )
-)
 
 
 def create_app(
@@ -98,16 +68,16 @@ def create_app(
         services.Services(
             conf=conf,
             database=database,
-            snapshots=snapshot_operations.Snapshots(database, conf),
-            evaluations=evaluation_operations.Evaluations(database, conf),
+            snapshots=snapshot.Snapshots(database, conf),
+            evaluations=evaluations.Evaluations(database, conf),
             announcer=announcements.Announcer(transport),
             enforcer=enforcer,
             now=now,
         ),
     )
     errors.register(app)
-    for blueprint in _BLUEPRINTS:
-        app.register_blueprint(blueprint)
+    for module in nouns.modules(rest.__name__):
+        app.register_blueprint(module.BLUEPRINT)
     # In this order: a version we do not speak is refused whoever asks.
     app.before_request(authentication.identify)
     app.before_request(microversion.negotiate)

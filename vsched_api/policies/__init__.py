@@ -8,37 +8,8 @@ from oslo_config import cfg
 from oslo_policy import opts
 from oslo_policy import policy
 
-from vsched_api.policies import balloons
+from vsched_api import nouns
 from vsched_api.policies import base
-from vsched_api.policies import evaluations
-from vsched_api.policies import events
-from vsched_api.policies import health
-from vsched_api.policies import hosts
-from vsched_api.policies import instances
-from vsched_api.policies import jobs
-from vsched_api.policies import metrics
-from vsched_api.policies import profiles
-from vsched_api.policies import reservations
-from vsched_api.policies import snapshot
-from vsched_api.policies import usage
-from vsched_api.policies import versions
-
-_MODULES = (
-    base,
-    versions,
-    health,
-    metrics,
-    hosts,
-    profiles,
-    instances,
-    reservations,
-    balloons,
-    jobs,
-    events,
-    usage,
-    snapshot,
-    evaluations,
-)
 
 
 def get_enforcer() -> policy.Enforcer:
@@ -68,4 +39,8 @@ def get_enforcer() -> policy.Enforcer:
 
 def list_rules() -> list[policy.RuleDefault]:
     """Every rule with its default, for oslopolicy-sample-generator."""
-    return [rule for module in _MODULES for rule in module.RULES]
+    return [
+        rule
+        for module in (base, *nouns.modules(__name__))
+        for rule in module.RULES
+    ]
