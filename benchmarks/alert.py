@@ -35,6 +35,14 @@ BOUND_PPM = 20_000
 FROM_PPM = error.JUDGED_FROM_PPM
 INFLATE_FROM_PPM = 10_000
 
+#: What gives the shares and measures them.
+EXERCISES = (
+    'vsched_agent/enforcement',
+    'vsched_agent/host',
+    'vsched_agent/privileged',
+    'vsched_agent/profiling',
+)
+
 ABOUT = frame.About(
     'How wrong the CPU allocation is (ALERT)',
     'A CPU hog is promised a share of a CPU and looked at once a second, '
@@ -107,13 +115,7 @@ ABOUT = frame.About(
         frame.within('cfs_certified_2_pct', 0, 0, '', 'issue 3'),
         frame.at_most('inflated_p99_pct', 2, '%', 'issue 3'),
     ),
-    exercises=(
-        'vsched_agent/enforcement',
-        'vsched_agent/host',
-        'vsched_agent/privileged',
-        'vsched_agent/profiling',
-        'vsched_lib/model/error.py',
-    ),
+    exercises=(*EXERCISES, 'vsched_lib/model/error.py'),
 )
 
 
@@ -122,34 +124,13 @@ def run(quick: bool) -> frame.Run:
     windows = plan.QUICK_WINDOWS if quick else error.LONG_WINDOWS
     shares = plan.QUICK_SHARES_PPM if quick else error.PAPER_SHARES_PPM
     with tempfile.TemporaryDirectory() as folder:
-        scene = session.ErrorMeasurement(conf(folder, advised_us()))
-        if reservation.Backend.DEADLINE not in scene.usable:
-            raise frame.Unavailable('needs backend deadline')
-        deadline = measure(
-            scene,
-            folder,
-            plan.Order(
-                (reservation.Backend.DEADLINE,),
-                shares,
-                (PERIOD_US,),
-                windows,
-                CONTEND,
-                quick=quick,
-            ),
-        )
+        scene = scene_of(folder, advised_us())
+        deadline = measure(scene, folder, order(shares, windows, quick=quick))
         yield from variants('', deadline.points)
         single = measure(
             scene,
             folder,
-            plan.Order(
-                (reservation.Backend.DEADLINE,),
-                (FROM_PPM,),
-                (PERIOD_US,),
-                windows,
-                CONTEND,
-                quick=quick,
-                alone=False,
-            ),
+            order((FROM_PPM,), windows, quick=quick, alone=False),
         )
         yield from variants('single-', single.points)
         cfs = measure(
@@ -210,6 +191,35 @@ def conf(folder: str, check_us: int = 0) -> cfg.ConfigOpts:
     found.set_override('budget_check_us', check_us, 'enforcement')
     privileged.use(found)
     return found
+
+
+def scene_of(folder: str, check_us: int = 0) -> session.ErrorMeasurement:
+    """Return what measures shares under ``deadline``.
+
+    :param check_us: ``[enforcement] budget_check_us``.
+    :raises frame.Unavailable: when this host cannot use the backend.
+    """
+    scene = session.ErrorMeasurement(conf(folder, check_us))
+    if reservation.Backend.DEADLINE not in scene.usable:
+        raise frame.Unavailable('needs backend deadline')
+    return scene
+
+
+def order(
+    shares_ppm: tuple[int, ...], windows: int, **more: bool
+) -> plan.Order:
+    """Return an order to measure shares under ``deadline``.
+
+    :param more: ``quick`` and ``alone`` of the order.
+    """
+    return plan.Order(
+        (reservation.Backend.DEADLINE,),
+        shares_ppm,
+        (PERIOD_US,),
+        windows,
+        CONTEND,
+        **more,
+    )
 
 
 def measure(
@@ -287,14 +297,7 @@ def inflated(
     again = measure(
         scene,
         folder,
-        plan.Order(
-            (reservation.Backend.DEADLINE,),
-            tuple(granted),
-            (PERIOD_US,),
-            windows,
-            CONTEND,
-            alone=False,
-        ),
+        order(tuple(granted), windows, alone=False),
         lambda task: granted[task.share_ppm],
     )
     return certification.contended(again, 'deadline', PERIOD_US), raw, granted

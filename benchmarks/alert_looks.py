@@ -9,10 +9,8 @@ from benchmarks import alert
 from benchmarks import frame
 from vsched_agent.enforcement import doctor
 from vsched_agent.profiling.error import plan
-from vsched_agent.profiling import session
 from vsched_lib.contract import profiles
 from vsched_lib.model import error
-from vsched_lib.model import reservation
 
 if ty.TYPE_CHECKING:
     from matplotlib import figure as figures
@@ -47,13 +45,7 @@ ABOUT = frame.About(
         frame.at_most('looks_p99_pct', 2, '%', 'issue 3'),
         frame.at_most('looks_contended_p99_pct', 2, '%', 'issue 3'),
     ),
-    exercises=(
-        'benchmarks/alert.py',
-        'vsched_agent/enforcement',
-        'vsched_agent/host',
-        'vsched_agent/privileged',
-        'vsched_agent/profiling',
-    ),
+    exercises=('benchmarks/alert.py', *alert.EXERCISES),
 )
 
 SHARES_PPM = tuple(share * 10_000 for share in (5, 10, 20, 30))
@@ -84,20 +76,11 @@ def run(quick: bool) -> frame.Run:
 
 def _points(check_us: int, windows: int) -> list[profiles.ErrorPoint]:
     with tempfile.TemporaryDirectory() as folder:
-        scene = session.ErrorMeasurement(alert.conf(folder, check_us))
-        if reservation.Backend.DEADLINE not in scene.usable:
-            raise frame.Unavailable('needs backend deadline')
         return list(
             alert.measure(
-                scene,
+                alert.scene_of(folder, check_us),
                 folder,
-                plan.Order(
-                    (reservation.Backend.DEADLINE,),
-                    SHARES_PPM,
-                    (alert.PERIOD_US,),
-                    windows,
-                    alert.CONTEND,
-                ),
+                alert.order(SHARES_PPM, windows),
             ).points
         )
 

@@ -8,9 +8,7 @@ import typing as ty
 from benchmarks import alert
 from benchmarks import frame
 from vsched_agent.profiling.error import plan
-from vsched_agent.profiling import session
 from vsched_lib.model import error
-from vsched_lib.model import reservation
 
 if ty.TYPE_CHECKING:
     from matplotlib import figure as figures
@@ -40,13 +38,7 @@ ABOUT = frame.About(
         frame.at_most('inflated_p99_pct', 2, '%', 'issue 3'),
         frame.at_most('inflated_from_10_p99_pct', 2, '%', 'issue 3'),
     ),
-    exercises=(
-        'benchmarks/alert.py',
-        'vsched_agent/enforcement',
-        'vsched_agent/host',
-        'vsched_agent/privileged',
-        'vsched_agent/profiling',
-    ),
+    exercises=('benchmarks/alert.py', *alert.EXERCISES),
 )
 
 INFLATE_FROM_PPM = 50_000
@@ -59,20 +51,9 @@ def run(quick: bool) -> frame.Run:
     """The shares as they are, then with their margins."""
     windows = plan.QUICK_WINDOWS if quick else error.LONG_WINDOWS
     with tempfile.TemporaryDirectory() as folder:
-        scene = session.ErrorMeasurement(alert.conf(folder))
-        if reservation.Backend.DEADLINE not in scene.usable:
-            raise frame.Unavailable('needs backend deadline')
+        scene = alert.scene_of(folder)
         profile = alert.measure(
-            scene,
-            folder,
-            plan.Order(
-                (reservation.Backend.DEADLINE,),
-                SHARES_PPM,
-                (alert.PERIOD_US,),
-                windows,
-                alert.CONTEND,
-                alone=False,
-            ),
+            scene, folder, alert.order(SHARES_PPM, windows, alone=False)
         )
         yield from alert.variants('', profile.points)
         again, raw, granted = alert.inflated(

@@ -5,13 +5,13 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 import typing as ty
 
 import fixtures
 import requests
 
+from vsched_standalone.tests import commands
 from vsched_standalone.tests import private_services
 
 _START_S = 60
@@ -72,38 +72,18 @@ class Deployment(fixtures.Fixture):
             for section, values in self._options.items():
                 file.write('[%s]\n' % section)
                 file.writelines('%s = %s\n' % one for one in values.items())
-        self._run(
-            [
-                '-m',
-                'vsched_api.cmd.manage',
-                '--config-file',
-                self._config,
-                'db',
-                'sync',
-            ]
-        )
-        self._run(
-            [
-                '-m',
-                'vsched_api.cmd.manage',
-                'master-key',
-                'create',
-                os.path.join(self.folder, 'master.key'),
-            ]
-        )
-        self._run(
-            [
-                '-m',
-                'vsched_api.cmd.manage',
-                '--config-file',
-                self._config,
+        for words in (
+            ('db', 'sync'),
+            ('master-key', 'create', self.master_key_file),
+            (
                 'host-key',
                 'issue',
                 self.host,
                 '--output',
                 os.path.join(self.folder, 'host.key'),
-            ]
-        )
+            ),
+        ):
+            self._run(commands.python(commands.MANAGE, self._config, *words))
         for name in self._parts:
             self.addCleanup(self.stop, name)
             self.start(name)
@@ -129,31 +109,10 @@ class Deployment(fixtures.Fixture):
 
     def _command(self, name: str) -> list[str]:
         if name == 'api':
-            return [
-                os.path.join(os.path.dirname(sys.executable), 'uwsgi'),
-                '--http-socket',
-                '127.0.0.1:%d' % self.port,
-                '--module',
-                'vsched_api.wsgi.api:application',
-                '--master',
-                '--processes',
-                '1',
-                '--threads',
-                '4',
-                '--enable-threads',
-                '--need-app',
-                '--die-on-term',
-                '--lazy-apps',
-                '--single-interpreter',
-                '--add-header',
-                'Connection: close',
-            ]
-        module = {
-            'agent': 'vsched_agent.cmd.agent',
-            'collector': 'vsched_api.cmd.collector',
-        }[name]
-        command = [sys.executable, '-m', module, '--config-file', self._config]
-        return [*command, 'run'] if name == 'agent' else command
+            return commands.api(self.port)
+        if name == 'agent':
+            return commands.python(commands.AGENT, self._config, 'run')
+        return commands.python(commands.COLLECTOR, self._config)
 
     def stop(self, name: str) -> None:
         """Ask one service to stop, and wait until it has."""
@@ -199,15 +158,7 @@ class Deployment(fixtures.Fixture):
         """What an operator runs to undo vsched on a host."""
         if 'agent' in self._processes:
             self.stop('agent')
-        self._run(
-            [
-                '-m',
-                'vsched_agent.cmd.agent',
-                '--config-file',
-                self._config,
-                'restore',
-            ]
-        )
+        self._run(commands.python(commands.AGENT, self._config, 'restore'))
 
     def log(self, name: str) -> str:
         """Where a service writes."""
@@ -282,19 +233,12 @@ class Deployment(fixtures.Fixture):
                 raise RuntimeError('%s: %s' % (name, self.said(name)))
             time.sleep(0.2)
 
-    def _run(self, arguments: list[str]) -> None:
+    def _run(self, command: list[str]) -> None:
         done = subprocess.run(
-            [sys.executable, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
+            command, capture_output=True, text=True, timeout=120
         )
         if done.returncode:
             raise RuntimeError(
                 '%s: %s%s'
-                % (
-                    ' '.join(arguments),
-                    done.stdout[-2000:],
-                    done.stderr[-2000:],
-                )
+                % (' '.join(command), done.stdout[-2000:], done.stderr[-2000:])
             )

@@ -6,10 +6,8 @@ import queue
 import threading
 import time
 
-import fixtures
 import sqlalchemy as sa
 
-from vsched_api.collector import service
 from vsched_api.db import session
 from vsched_api.operations import events
 from vsched_api.operations import host_keys
@@ -18,14 +16,13 @@ from vsched_api.operations import profiles
 from vsched_api.operations import reservations
 from vsched_api.operations import usage
 from vsched_api.tests import base
-from vsched_api.tests import databases
+from vsched_api.tests import bus_case
 from vsched_api.tests import doors
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.tests import bus_keys
 from vsched_lib.tests import error_profiles
-from vsched_lib.tests import rabbitmq
 
 #: Long enough for any machine; a test that passes never waits for it.
 PATIENCE_S = 60
@@ -47,16 +44,11 @@ class Agent(rpc.AgentEndpoint):
         self.heard.put(('jobs', generation))
 
 
-class TestBus(base.TestCase):
+class TestBus(bus_case.BusTestCase):
     """RabbitMQ between an agent and two collectors on PostgreSQL."""
-
-    kind = databases.PostgreSQL
 
     def setUp(self):
         super().setUp()
-        url = rabbitmq.make_vhost(self)
-        self.transport = rpc.get_transport(self.conf, url)
-        self.addCleanup(self.transport.cleanup)
         database_url = sa.make_url(self.conf.database.connection)
         self.door = doors.Door((database_url.host, database_url.port))
         self.door.open()
@@ -68,19 +60,8 @@ class TestBus(base.TestCase):
             ).render_as_string(hide_password=False),
             'database',
         )
-        self.conf.set_override(
-            'master_key_file',
-            bus_keys.write(
-                self.useFixture(fixtures.TempDir()).path,
-                'master.key',
-                bus_keys.MASTER,
-            ),
-            'bus',
-        )
         for name in ('one', 'two'):
-            collector = service.Service(self.conf, self.transport, name)
-            collector.start()
-            self.addCleanup(collector.stop)
+            self.serve(name)
         self.bus = self.bus_of(base.HOST)
 
     def bus_of(self, host):

@@ -6,48 +6,30 @@ Against a collector on RabbitMQ and PostgreSQL. An attacker has access to
 the broker, and the key of one host.
 """
 
-import fixtures
 import oslo_messaging as messaging
 
-from vsched_api.collector import service
 from vsched_api.db import models
 from vsched_api.operations import host_keys
 from vsched_api.operations import usage
 from vsched_api.tests import base
-from vsched_api.tests import databases
+from vsched_api.tests import bus_case
 from vsched_lib.contract import bus
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
 from vsched_lib.tests import bus_keys
-from vsched_lib.tests import rabbitmq
 from vsched_lib.tests import rpc_suite
 
 PATIENCE_S = 60
 EPOCH = 'e' * 32
 
 
-class TestIdentity(base.TestCase):
+class TestIdentity(bus_case.BusTestCase):
     """A host speaks for itself only, and only who has its key."""
-
-    kind = databases.PostgreSQL
 
     def setUp(self):
         super().setUp()
-        self.transport = rpc.get_transport(
-            self.conf, rabbitmq.make_vhost(self)
-        )
-        self.addCleanup(self.transport.cleanup)
-        self.conf.set_override(
-            'master_key_file',
-            bus_keys.write(
-                self.useFixture(fixtures.TempDir()).path,
-                'master.key',
-                bus_keys.MASTER,
-            ),
-            'bus',
-        )
         for host in ('victim', 'attacker'):
             host_keys.issue(self.database, host, base.NOW)
         self.raw = messaging.get_rpc_client(
@@ -55,11 +37,6 @@ class TestIdentity(base.TestCase):
             messaging.Target(topic=rpc.COLLECTOR_TOPIC, version='1.0'),
             timeout=PATIENCE_S,
         )
-
-    def serve(self):
-        collector = service.Service(self.conf, self.transport, 'one')
-        collector.start()
-        self.addCleanup(collector.stop)
 
     def client(self, host, **more):
         return rpc.CollectorClient(

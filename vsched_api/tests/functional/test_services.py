@@ -49,13 +49,17 @@ class Process(base.TestCase):
             'master.key',
             bus_keys.MASTER,
         )
-        self.options = databases.write(
+        self.options = self.write_options(self.bus)
+
+    def write_options(self, transport_url):
+        """Write the options of the services to a file, and return its path."""
+        return databases.write(
             self,
             '[DEFAULT]\ntransport_url = %s\n'
             '[api]\nauth_strategy = noauth\n'
             '[bus]\nmaster_key_file = %s\n'
             '[database]\nconnection = %s\n'
-            % (self.bus, self.master, self.conf.database.connection),
+            % (transport_url, self.master, self.conf.database.connection),
         )
 
     def start(self, *command, **more):
@@ -93,8 +97,8 @@ class Process(base.TestCase):
 class TestCollector(Process):
     """vsched-collector."""
 
-    def test_it_stores_reports_until_it_is_asked_to_end(self):
-        process = self.start(
+    def run_collector(self):
+        return self.start(
             sys.executable,
             '-W',
             'ignore',
@@ -103,10 +107,11 @@ class TestCollector(Process):
             '--config-file',
             self.options,
         )
+
+    def test_it_stores_reports_until_it_is_asked_to_end(self):
+        process = self.run_collector()
         said = self.read_until(process, 'takes reports')
-        transport = rpc.get_transport(self.conf, self.bus)
-        self.addCleanup(transport.cleanup)
-        self.assertFalse(self.report(transport).duplicate)
+        self.assertFalse(self.report().duplicate)
         said += self.end(process)
         self.assertIn('stops', said)
         self.assertNotIn('Traceback', said)
@@ -116,30 +121,14 @@ class TestCollector(Process):
         )
 
     def test_it_finishes_when_it_is_interrupted(self):
-        process = self.start(
-            sys.executable,
-            '-W',
-            'ignore',
-            '-m',
-            'vsched_api.cmd.collector',
-            '--config-file',
-            self.options,
-        )
+        process = self.run_collector()
         self.read_until(process, 'takes reports')
         said = self.end(process, signal.SIGINT)
         self.assertIn('stops', said)
         self.assertNotIn('Traceback', said)
 
     def test_it_reads_its_options_again(self):
-        process = self.start(
-            sys.executable,
-            '-W',
-            'ignore',
-            '-m',
-            'vsched_api.cmd.collector',
-            '--config-file',
-            self.options,
-        )
+        process = self.run_collector()
         said = self.read_until(process, 'takes reports')
         with open(self.options) as file:
             text = file.read()
@@ -156,37 +145,23 @@ class TestCollector(Process):
                 )
             process.send_signal(signal.SIGHUP)
             said += self.read_until(process, word)
-        transport = rpc.get_transport(self.conf, self.bus)
-        self.addCleanup(transport.cleanup)
         # It serves as before, and says more.
-        self.report(transport)
+        self.report()
         said += self.read_until(process, 'batch 1 stored')
         self.end(process)
         self.assertNotIn('Traceback', said)
 
-    def report(self, transport):
+    def report(self):
+        transport = rpc.get_transport(self.conf, self.bus)
+        self.addCleanup(transport.cleanup)
         host_keys.issue(self.database, base.HOST, base.NOW)
         return rpc.CollectorClient(
             transport, PATIENCE_S, bus_keys.signer(base.HOST)
         ).report(messages.Report(base.HOST, 1, 1_750_000_000.0))
 
     def test_it_can_be_asked_to_end_while_its_broker_is_away(self):
-        self.options = databases.write(
-            self,
-            '[DEFAULT]\ntransport_url = rabbit://127.0.0.1:1\n'
-            '[bus]\nmaster_key_file = %s\n'
-            '[database]\nconnection = %s\n'
-            % (self.master, self.conf.database.connection),
-        )
-        process = self.start(
-            sys.executable,
-            '-W',
-            'ignore',
-            '-m',
-            'vsched_api.cmd.collector',
-            '--config-file',
-            self.options,
-        )
+        self.options = self.write_options('rabbit://127.0.0.1:1')
+        process = self.run_collector()
         self.read_until(process, 'Connection refused')
         self.end(process)
 

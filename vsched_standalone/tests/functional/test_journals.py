@@ -11,18 +11,16 @@ import fixtures
 
 from vsched_agent.reporting import collector_session
 from vsched_agent.state import store
-from vsched_api.collector import service
 from vsched_api.operations import events
 from vsched_api.operations import host_keys
 from vsched_api.operations import usage
 from vsched_api.tests import base
-from vsched_api.tests import databases
+from vsched_api.tests import bus_case
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
 from vsched_lib.tests import bus_keys
-from vsched_lib.tests import rabbitmq
 
 #: Long enough for any machine; a test that passes never waits for it.
 PATIENCE_S = 60
@@ -72,30 +70,13 @@ class Agent:
         self.journal.close()
 
 
-class TestJournals(base.TestCase):
+class TestJournals(bus_case.BusTestCase):
     """Every sample that an agent took is stored once."""
-
-    kind = databases.PostgreSQL
 
     def setUp(self):
         super().setUp()
-        self.transport = rpc.get_transport(
-            self.conf, rabbitmq.make_vhost(self)
-        )
-        self.addCleanup(self.transport.cleanup)
-        self.conf.set_override(
-            'master_key_file',
-            bus_keys.write(
-                self.useFixture(fixtures.TempDir()).path,
-                'master.key',
-                bus_keys.MASTER,
-            ),
-            'bus',
-        )
         host_keys.issue(self.database, base.HOST, base.NOW)
-        collector = service.Service(self.conf, self.transport, 'one')
-        collector.start()
-        self.addCleanup(collector.stop)
+        self.serve()
         self.path = os.path.join(
             self.useFixture(fixtures.TempDir()).path, 'agent.sqlite'
         )

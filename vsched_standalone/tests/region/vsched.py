@@ -10,6 +10,7 @@ import typing as ty
 import fixtures
 
 from vsched_lib.tests import openstack_services
+from vsched_standalone.tests import commands
 from vsched_standalone.tests import private_services
 from vsched_standalone.tests.region import daemon
 from vsched_standalone.tests.region import nova
@@ -37,13 +38,7 @@ class Vsched(fixtures.Fixture):
         self.collector = self.useFixture(
             daemon.Daemon(
                 'vsched-collector',
-                lambda _: [
-                    sys.executable,
-                    '-m',
-                    'vsched_api.cmd.collector',
-                    '--config-file',
-                    self.file,
-                ],
+                lambda _: commands.python(commands.COLLECTOR, self.file),
             )
         )
         self.file = openstack_services.write(
@@ -69,25 +64,7 @@ class Vsched(fixtures.Fixture):
         self.api = self.useFixture(
             daemon.Daemon(
                 'vsched-api',
-                lambda _: [
-                    os.path.join(os.path.dirname(sys.executable), 'uwsgi'),
-                    '--http-socket',
-                    '127.0.0.1:%d' % self.port,
-                    '--module',
-                    'vsched_api.wsgi.api:application',
-                    '--master',
-                    '--processes',
-                    '1',
-                    '--threads',
-                    '4',
-                    '--enable-threads',
-                    '--need-app',
-                    '--die-on-term',
-                    '--lazy-apps',
-                    '--single-interpreter',
-                    '--add-header',
-                    'Connection: close',
-                ],
+                lambda _: commands.api(self.port),
                 {'OS_VSCHED_CONFIG_FILES': self.file},
             )
         )
@@ -114,14 +91,7 @@ class Vsched(fixtures.Fixture):
     def manage(self, *words: str) -> subprocess.CompletedProcess[str]:
         """``vsched-manage`` with these words."""
         return subprocess.run(
-            [
-                sys.executable,
-                '-m',
-                'vsched_api.cmd.manage',
-                '--config-file',
-                self.file,
-                *words,
-            ],
+            commands.python(commands.MANAGE, self.file, *words),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -155,14 +125,11 @@ class Vsched(fixtures.Fixture):
         """
         return daemon.Daemon(
             'agent of ' + host,
-            lambda folder: [
-                sys.executable,
-                '-m',
-                'vsched_agent.cmd.agent',
-                '--config-file',
+            lambda folder: commands.python(
+                commands.AGENT,
                 self._agent(folder, host, uri=uri, run_dir=run_dir),
                 'run',
-            ],
+            ),
         )
 
     def _key(self, folder: str, host: str) -> str:
