@@ -11,6 +11,7 @@ import uuid
 from oslo_config import cfg
 
 from benchmarks import frame
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.tests import bus_keys
@@ -20,7 +21,7 @@ BROKER = os.environ.get(
 )
 
 
-class Collector(rpc.CollectorEndpoint):
+class Collector(collector_rpc.CollectorEndpoint):
     """Counts what it is told."""
 
     def __init__(self) -> None:
@@ -74,7 +75,7 @@ def collector() -> Iterator[tuple[str, Collector]]:
         endpoint = Collector()
         endpoint.authenticator = bus_keys.Authenticator()
         server = rpc.get_server(
-            transport, rpc.COLLECTOR_TOPIC, 'bench', [endpoint]
+            transport, collector_rpc.TOPIC, 'bench', [endpoint]
         )
         server.start()
         try:

@@ -23,6 +23,7 @@ import uuid
 
 from oslo_config import cfg
 
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
@@ -71,7 +72,7 @@ class Agent:
         self._key = signing.derive(bytes.fromhex(task.master), self.host, 1)
         self._epoch = uuid.uuid4().hex
         self._instances = [str(uuid.uuid4()) for _ in range(task.instances)]
-        self._client = rpc.CollectorClient(
+        self._client = collector_rpc.CollectorClient(
             transport,
             signer=signing.Signer(
                 signing.Mode.REQUIRED,

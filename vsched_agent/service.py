@@ -36,6 +36,7 @@ from vsched_agent.reporting import endpoint
 from vsched_agent.reservations import enforcer
 from vsched_agent.reservations import io_charging
 from vsched_agent.state import directory
+from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import messages
 from vsched_lib.contract import placement as names
 from vsched_lib.contract import rpc
@@ -164,7 +165,7 @@ class Agent(service_base.ServiceBase):
         )
         self._server = rpc.get_server(
             transport,
-            rpc.AGENT_TOPIC,
+            agent_rpc.TOPIC,
             conf.host,
             [
                 endpoint.Endpoint(

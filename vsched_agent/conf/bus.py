@@ -8,6 +8,7 @@ import copy
 from oslo_config import cfg
 
 from vsched_lib.contract import bus
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
 
@@ -25,7 +26,7 @@ bus_opts: list[cfg.Opt] = [
         default='auto',
         choices=[
             ('auto', 'the newest version that the collectors support'),
-            *((one, '') for one in rpc.COLLECTOR_VERSIONS),
+            *((one, '') for one in collector_rpc.VERSIONS),
         ],
         help="Version of the collector's RPC interface that the agent uses. "
         'Upgrades do not need this option.',
@@ -65,7 +66,7 @@ def signer(
 
 def collector_client(
     conf: cfg.ConfigOpts, transport: object, epoch: Callable[[], str]
-) -> rpc.CollectorClient:
+) -> collector_rpc.CollectorClient:
     """Return the RPC client of the collector.
 
     :param transport: the bus.
@@ -73,7 +74,7 @@ def collector_client(
     :raises bus.UnsafeBus: when nothing would be signed, on a broker.
     """
     version = conf.bus.collector_version
-    return rpc.CollectorClient(
+    return collector_rpc.CollectorClient(
         transport,
         signer=signer(conf, rpc.in_memory(transport), epoch),
         version=None if version == 'auto' else version,

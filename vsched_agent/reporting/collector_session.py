@@ -37,7 +37,7 @@ _MAX_EPOCH_CHANGES = 4
 
 
 class Collector(ty.Protocol):
-    """Implemented by :class:`vsched_lib.contract.rpc.CollectorClient`."""
+    """What :class:`collector_rpc.CollectorClient` implements."""
 
     def report(self, report: messages.Report) -> messages.ReportReply:
         """Deliver one batch."""

@@ -6,12 +6,12 @@ import typing as ty
 
 from oslo_log import log as logging
 
-from vsched_lib.contract import rpc
+from vsched_lib.contract import agent_rpc
 
 LOG = logging.getLogger(__name__)
 
 
-class Endpoint(rpc.AgentEndpoint):
+class Endpoint(agent_rpc.AgentEndpoint):
     """Has the reporter fetch what the API announces.
 
     :param on_overrides_changed: fetches the host's overrides.

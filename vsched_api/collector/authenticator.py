@@ -28,8 +28,8 @@ from oslo_log import log as logging
 from vsched_api.collector import key_cache
 from vsched_api.db import session as db
 from vsched_api.operations import host_keys
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
-from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
 
 LOG = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ MAX_HOSTS = 10_000
 LOG_INTERVAL_S = 60.0
 
 
-class Caller(rpc.Caller):
+class Caller(collector_rpc.Caller):
     """A host whose signature was right."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Caller(rpc.Caller):
         self._authenticator.remember(self._request)
 
 
-class Authenticator(rpc.Authenticator):
+class Authenticator(collector_rpc.Authenticator):
     """Tells hosts by their signatures. Safe from any thread.
 
     :param mode: required or permissive; the latter takes requests without a
@@ -110,7 +110,7 @@ class Authenticator(rpc.Authenticator):
         arguments: dict[str, ty.Any],
         signature: object,
         reads: bool,
-    ) -> rpc.Caller:
+    ) -> collector_rpc.Caller:
         """Find out who calls.
 
         :param reads: the request changes nothing, so that a repeat would
@@ -127,7 +127,7 @@ class Authenticator(rpc.Authenticator):
                 'signature were accepted: [bus] authentication is '
                 'permissive',
             )
-            return rpc.ANYBODY
+            return collector_rpc.ANYBODY
         try:
             return self._admit(method, arguments, signature, reads)
         except errors.Unauthenticated as problem:
@@ -145,7 +145,7 @@ class Authenticator(rpc.Authenticator):
         arguments: dict[str, ty.Any],
         signature: object,
         reads: bool,
-    ) -> rpc.Caller:
+    ) -> collector_rpc.Caller:
         if signature is None:
             raise errors.Unauthenticated(
                 'the request is not signed: the agent needs [bus] key_file'

@@ -17,6 +17,7 @@ from vsched_api.operations import jobs
 from vsched_api.operations import overrides
 from vsched_api.operations import reports
 from vsched_lib.contract import bus
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
@@ -25,7 +26,7 @@ from vsched_lib.contract import wire
 LOG = logging.getLogger(__name__)
 
 
-class Collector(rpc.CollectorEndpoint):
+class Collector(collector_rpc.CollectorEndpoint):
     """Stores what agents report, and tells them what operators want.
 
     Answers only what is stored for good. A database that is away raises:

@@ -19,6 +19,7 @@ from vsched_api.operations import retention
 from vsched_api.operations import rollups
 from vsched_api.operations import slowdowns
 from vsched_api.operations import snapshot
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import rpc
 
 LOG = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class Service:
         self._collector = endpoint.Collector(conf, transport=transport)
         self._maintained = session.Database(conf, session.Purpose.MAINTENANCE)
         self._server = rpc.get_server(
-            transport, rpc.COLLECTOR_TOPIC, server, [self._collector]
+            transport, collector_rpc.TOPIC, server, [self._collector]
         )
         self._stopped = threading.Event()
         # Of its own: it waits for a broker that is away.

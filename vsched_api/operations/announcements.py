@@ -8,9 +8,9 @@ import typing as ty
 
 from oslo_log import log as logging
 
+from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import request_context
-from vsched_lib.contract import rpc
 
 LOG = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class Announcer:
 
     def __init__(self, transport: ty.Any = None) -> None:
         self._agents = (
-            None if transport is None else rpc.AgentClient(transport)
+            None if transport is None else agent_rpc.AgentClient(transport)
         )
         self._news = threading.Condition()
         self._generations: dict[
@@ -67,7 +67,7 @@ class Announcer:
                 self._thread.start()
             self._news.notify()
 
-    def _run(self, agents: rpc.AgentClient) -> None:
+    def _run(self, agents: agent_rpc.AgentClient) -> None:
         tell = {
             'overrides': agents.overrides_changed,
             'jobs': agents.jobs_changed,

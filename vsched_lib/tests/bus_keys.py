@@ -5,8 +5,8 @@
 import os
 import typing as ty
 
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
-from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
 
 MASTER = '5a' * signing.KEY_BYTES
@@ -42,7 +42,7 @@ def signer(
     )
 
 
-class _Known(rpc.Caller):
+class _Known(collector_rpc.Caller):
     def __init__(
         self, found: signing.HostKey, request: signing.Envelope
     ) -> None:
@@ -54,7 +54,7 @@ class _Known(rpc.Caller):
         return signing.sign_reply(self._key, self._request, method, reply)
 
 
-class Authenticator(rpc.Authenticator):
+class Authenticator(collector_rpc.Authenticator):
     """Checks signatures as a collector does, without its database."""
 
     def admit(
@@ -63,7 +63,7 @@ class Authenticator(rpc.Authenticator):
         arguments: dict[str, ty.Any],
         signature: object,
         reads: bool,
-    ) -> rpc.Caller:
+    ) -> collector_rpc.Caller:
         """Who sent a request."""
         request = signing.Envelope.from_dict(signature)
         found = key(request.host, request.serial)

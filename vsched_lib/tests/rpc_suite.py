@@ -14,6 +14,8 @@ from oslo_config import cfg
 from oslo_context import fixture as context_fixture
 import oslo_messaging as messaging
 
+from vsched_lib.contract import agent_rpc
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import request_context
@@ -82,7 +84,7 @@ def full_report(batch=1, instances=3):
     )
 
 
-class Collector(rpc.CollectorEndpoint):
+class Collector(collector_rpc.CollectorEndpoint):
     """Keeps what it is told and answers what the test says."""
 
     def __init__(self, name='collector'):
@@ -142,7 +144,7 @@ class Collector(rpc.CollectorEndpoint):
         )
 
 
-class Agent(rpc.AgentEndpoint):
+class Agent(agent_rpc.AgentEndpoint):
     """Keeps the generations it is told of."""
 
     def __init__(self):
@@ -188,11 +190,13 @@ class OnBus:
 
     def collector(self, name='collector', transport=None):
         endpoint = Collector(name)
-        self.serve(rpc.COLLECTOR_TOPIC, name, endpoint, transport)
+        self.serve(collector_rpc.TOPIC, name, endpoint, transport)
         return endpoint
 
     def client(self, timeout_s=PATIENCE_S, transport=None):
-        return rpc.CollectorClient(transport or self.transport, timeout_s)
+        return collector_rpc.CollectorClient(
+            transport or self.transport, timeout_s
+        )
 
 
 class RpcSuite(OnBus):
@@ -202,7 +206,7 @@ class RpcSuite(OnBus):
         """Call the collector without our client; it must not work."""
         raw = messaging.get_rpc_client(
             self.transport,
-            messaging.Target(topic=rpc.COLLECTOR_TOPIC, version=version),
+            messaging.Target(topic=collector_rpc.TOPIC, version=version),
             timeout=PATIENCE_S,
         )
         # In memory errors arrive as themselves, else as RemoteError.
@@ -327,7 +331,7 @@ class RpcSuite(OnBus):
             def on_overrides(self, host):
                 return messages.ReportReply(False, 1)
 
-        self.serve(rpc.COLLECTOR_TOPIC, 'odd', Odd())
+        self.serve(collector_rpc.TOPIC, 'odd', Odd())
         # Its keys are known ones of another message.
         error = self.assertRaises(
             wire.MalformedMessage, self.client().overrides, 'node1'
@@ -346,9 +350,9 @@ class RpcSuite(OnBus):
 
     def test_cast_reaches_the_named_host_only(self):
         first, second = Agent(), Agent()
-        self.serve(rpc.AGENT_TOPIC, 'node1', first)
-        self.serve(rpc.AGENT_TOPIC, 'node2', second)
-        client = rpc.AgentClient(self.transport)
+        self.serve(agent_rpc.TOPIC, 'node1', first)
+        self.serve(agent_rpc.TOPIC, 'node2', second)
+        client = agent_rpc.AgentClient(self.transport)
         client.overrides_changed('node1', 7)
         client.overrides_changed('node2', 8)
         self.assertEqual(7, first.generations.get(timeout=PATIENCE_S))
@@ -364,11 +368,13 @@ class RpcSuite(OnBus):
         first, second = (one['request_id'] for one in collector.requests)
         self.assertNotEqual(first, second)
         agent = Agent()
-        self.serve(rpc.AGENT_TOPIC, 'node1', agent)
+        self.serve(agent_rpc.TOPIC, 'node1', agent)
         told = {'request_id': 'req-1', 'user_id': 'ann'}
-        rpc.AgentClient(self.transport).overrides_changed('node1', 7, told)
+        agent_rpc.AgentClient(self.transport).overrides_changed(
+            'node1', 7, told
+        )
         self.assertEqual(7, agent.generations.get(timeout=PATIENCE_S))
         self.assertEqual(told, agent.request)
 
     def test_cast_to_nobody_is_no_error(self):
-        rpc.AgentClient(self.transport).overrides_changed('nowhere', 1)
+        agent_rpc.AgentClient(self.transport).overrides_changed('nowhere', 1)

@@ -19,6 +19,8 @@ from oslo_config import cfg
 
 from vsched_agent import conf as agent_conf
 from vsched_agent import service
+from vsched_lib.contract import agent_rpc
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 
@@ -30,7 +32,7 @@ State = messages.State
 T = ty.TypeVar('T')
 
 
-class Collector(rpc.CollectorEndpoint):
+class Collector(collector_rpc.CollectorEndpoint):
     """Remembers every report and hands out the overrides it was given."""
 
     def __init__(self) -> None:
@@ -157,12 +159,12 @@ class RunningAgent(fixtures.Fixture):
         self.configure()
         self._transport = rpc.get_transport(self.conf)
         self._server = rpc.get_server(
-            self._transport, rpc.COLLECTOR_TOPIC, 'collector', [self.collector]
+            self._transport, collector_rpc.TOPIC, 'collector', [self.collector]
         )
         self._server.start()
         self.addCleanup(self._server.wait)
         self.addCleanup(self._server.stop)
-        self._client = rpc.AgentClient(self._transport)
+        self._client = agent_rpc.AgentClient(self._transport)
         self.addCleanup(self.stop)
         self.start()
 

@@ -14,6 +14,7 @@ from vsched_agent import service
 from vsched_agent.state import directory
 from vsched_agent.tests import agent_parts
 from vsched_agent.tests import fakes
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
@@ -22,7 +23,7 @@ from vsched_lib.model import reservation
 DEADLINE = reservation.Backend.DEADLINE
 
 
-class Endpoint(rpc.CollectorEndpoint):
+class Endpoint(collector_rpc.CollectorEndpoint):
     def __init__(self, collector):
         self._collector = collector
 
@@ -77,7 +78,7 @@ class TestAgent(base.BaseTestCase):
     def _serve(self):
         server = rpc.get_server(
             self.transport,
-            rpc.COLLECTOR_TOPIC,
+            collector_rpc.TOPIC,
             'collector',
             [Endpoint(self.collector)],
         )
@@ -143,7 +144,7 @@ class TestAgent(base.BaseTestCase):
         one = fakes.domain(1, cpu_runtime_us=4_000)
         self.hypervisor.running[one.uuid] = one
         with mock.patch.object(
-            rpc.CollectorClient,
+            collector_rpc.CollectorClient,
             'report',
             autospec=True,
             side_effect=errors.Unreachable('the test says so'),

@@ -17,6 +17,7 @@ from vsched_api.collector import endpoint
 from vsched_api.operations import rollups
 from vsched_api.tests import base
 from vsched_api.tests import databases
+from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import balloons
 from vsched_lib.contract import messages
 from vsched_lib.contract import profiles
@@ -51,7 +52,7 @@ def served() -> ty.Any:
     return serve
 
 
-class Agent(rpc.AgentEndpoint):
+class Agent(agent_rpc.AgentEndpoint):
     """Applies what it is told, and tells that."""
 
     def __init__(self, collector: endpoint.Collector) -> None:
@@ -190,7 +191,7 @@ class Api(fixture.GabbiFixture):
             late.on_report(messages.Report('node3', 1, base.NOW - 60))
             transport = rpc.get_transport(conf, 'fake://')
             server = rpc.get_server(
-                transport, rpc.AGENT_TOPIC, base.HOST, [Agent(collector)]
+                transport, agent_rpc.TOPIC, base.HOST, [Agent(collector)]
             )
             server.start()
             self._test.addCleanup(server.wait)

@@ -18,6 +18,8 @@ from vsched_api.operations import usage
 from vsched_api.tests import base
 from vsched_api.tests import bus_case
 from vsched_api.tests import doors
+from vsched_lib.contract import agent_rpc
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
@@ -31,7 +33,7 @@ PATIENCE_S = 60
 PAST = 1_750_000_000.0
 
 
-class Agent(rpc.AgentEndpoint):
+class Agent(agent_rpc.AgentEndpoint):
     """Keeps what it hears."""
 
     def __init__(self):
@@ -67,7 +69,7 @@ class TestBus(bus_case.BusTestCase):
     def bus_of(self, host):
         """The way to the collector of a host with a key."""
         host_keys.issue(session.Database(self.conf), host, PAST)
-        return rpc.CollectorClient(
+        return collector_rpc.CollectorClient(
             self.transport, PATIENCE_S, bus_keys.signer(host)
         )
 
@@ -115,7 +117,7 @@ class TestBus(bus_case.BusTestCase):
         )
         agent = Agent()
         server = rpc.get_server(
-            self.transport, rpc.AGENT_TOPIC, base.HOST, [agent]
+            self.transport, agent_rpc.TOPIC, base.HOST, [agent]
         )
         server.start()
         self.addCleanup(server.wait)
@@ -137,7 +139,7 @@ class TestBus(bus_case.BusTestCase):
         self.report(1, host_info=base.host_info(), instances=())
         agent = Agent()
         server = rpc.get_server(
-            self.transport, rpc.AGENT_TOPIC, base.HOST, [agent]
+            self.transport, agent_rpc.TOPIC, base.HOST, [agent]
         )
         server.start()
         self.addCleanup(server.wait)

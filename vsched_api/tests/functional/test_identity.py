@@ -14,6 +14,7 @@ from vsched_api.operations import usage
 from vsched_api.tests import base
 from vsched_api.tests import bus_case
 from vsched_lib.contract import bus
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
@@ -34,12 +35,12 @@ class TestIdentity(bus_case.BusTestCase):
             host_keys.issue(self.database, host, base.NOW)
         self.raw = messaging.get_rpc_client(
             self.transport,
-            messaging.Target(topic=rpc.COLLECTOR_TOPIC, version='1.0'),
+            messaging.Target(topic=collector_rpc.TOPIC, version='1.0'),
             timeout=PATIENCE_S,
         )
 
     def client(self, host, **more):
-        return rpc.CollectorClient(
+        return collector_rpc.CollectorClient(
             self.transport, PATIENCE_S, bus_keys.signer(host, **more)
         )
 
@@ -135,7 +136,7 @@ class TestIdentity(bus_case.BusTestCase):
     def test_nobody_answers_as_the_collector(self):
         impostor = rpc_suite.Collector()
         server = rpc.get_server(
-            self.transport, rpc.COLLECTOR_TOPIC, 'impostor', [impostor]
+            self.transport, collector_rpc.TOPIC, 'impostor', [impostor]
         )
         server.start()
         self.addCleanup(server.wait)
@@ -150,7 +151,7 @@ class TestIdentity(bus_case.BusTestCase):
             self.assertIn('not signed', str(error))
 
         # One that has the key of another host, and signs with that.
-        class Other(rpc.Caller):
+        class Other(collector_rpc.Caller):
             host = None
 
             def __init__(self, request):
@@ -161,7 +162,7 @@ class TestIdentity(bus_case.BusTestCase):
                     bus_keys.key('attacker'), self.request, method, reply
                 )
 
-        impostor.authenticator = rpc.Authenticator()
+        impostor.authenticator = collector_rpc.Authenticator()
         impostor.authenticator.admit = (
             lambda method, arguments, signature, reads: Other(signature)
         )
@@ -172,7 +173,7 @@ class TestIdentity(bus_case.BusTestCase):
 
     def test_without_a_key_nothing_is_sent(self):
         self.serve()
-        client = rpc.CollectorClient(
+        client = collector_rpc.CollectorClient(
             self.transport,
             PATIENCE_S,
             signing.Signer(

@@ -23,6 +23,7 @@ from vsched_api.operations import host_keys
 from vsched_api.operations import hosts
 from vsched_api.tests import base
 from vsched_api.tests import databases
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
@@ -155,7 +156,7 @@ class TestCollector(Process):
         transport = rpc.get_transport(self.conf, self.bus)
         self.addCleanup(transport.cleanup)
         host_keys.issue(self.database, base.HOST, base.NOW)
-        return rpc.CollectorClient(
+        return collector_rpc.CollectorClient(
             transport, PATIENCE_S, bus_keys.signer(base.HOST)
         ).report(messages.Report(base.HOST, 1, 1_750_000_000.0))
 

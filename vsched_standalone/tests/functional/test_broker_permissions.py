@@ -11,6 +11,8 @@ import amqp
 from oslo_config import cfg
 from oslotest import base
 
+from vsched_lib.contract import agent_rpc
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.tests import rabbitmq
@@ -30,7 +32,7 @@ class TestBrokerPermissions(base.BaseTestCase):
         self.vhost = self.url.rpartition('/')[2]
         self.collector = rpc_suite.Collector()
         self.controller = self.transport(self.url)
-        self.serve(self.controller, rpc.COLLECTOR_TOPIC, 'one', self.collector)
+        self.serve(self.controller, collector_rpc.TOPIC, 'one', self.collector)
         self.user = self.add_user(HOST)
 
     def add_user(self, host):
@@ -101,14 +103,14 @@ class TestBrokerPermissions(base.BaseTestCase):
     def test_an_agent_works(self):
         transport = self.transport(self.url_of(self.user))
         agent = rpc_suite.Agent()
-        self.serve(transport, rpc.AGENT_TOPIC, HOST, agent)
-        client = rpc.CollectorClient(transport, PATIENCE_S)
+        self.serve(transport, agent_rpc.TOPIC, HOST, agent)
+        client = collector_rpc.CollectorClient(transport, PATIENCE_S)
         for number in range(1, 4):
             self.assertFalse(
                 client.report(messages.Report(HOST, number, 1.0)).duplicate
             )
         self.assertEqual(self.collector.known, client.overrides(HOST))
-        rpc.AgentClient(self.controller).overrides_changed(HOST, 7)
+        agent_rpc.AgentClient(self.controller).overrides_changed(HOST, 7)
         self.assertEqual(7, agent.generations.get(timeout=PATIENCE_S))
         self.assertEqual(3, len(self.collector.reports))
 
@@ -116,7 +118,7 @@ class TestBrokerPermissions(base.BaseTestCase):
         other = self.add_user('node-2')
         self.serve(
             self.transport(self.url_of(other)),
-            rpc.AGENT_TOPIC,
+            agent_rpc.TOPIC,
             'node-2',
             rpc_suite.Agent(),
         )

@@ -16,9 +16,9 @@ from vsched_api.operations import host_keys
 from vsched_api.operations import usage
 from vsched_api.tests import base
 from vsched_api.tests import bus_case
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
-from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
 from vsched_lib.tests import bus_keys
 
@@ -34,7 +34,7 @@ class Agent:
         self._reporter = collector_session.Reporter(
             base.HOST,
             self.journal,
-            rpc.CollectorClient(
+            collector_rpc.CollectorClient(
                 transport,
                 PATIENCE_S,
                 signing.Signer(
@@ -111,7 +111,7 @@ class TestJournals(bus_case.BusTestCase):
     def test_a_first_installation_with_the_clock_a_day_ahead(self):
         # As the release before numbered: from its clock on.
         ahead = int((self.at + 86_400) * 1000)
-        rpc.CollectorClient(
+        collector_rpc.CollectorClient(
             self.transport, PATIENCE_S, bus_keys.signer(base.HOST)
         ).report(
             messages.Report(

@@ -16,6 +16,7 @@ from vsched_api.conf import startup
 from vsched_api.db import errors as db_errors
 from vsched_api.db import migration
 from vsched_api.db import session
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.tests import requirements
@@ -34,7 +35,7 @@ from vsched_lib.contract import errors, messages, rpc
 conf = cfg.ConfigOpts()
 conf([], default_config_files=[sys.argv[1]])
 try:
-    rpc.CollectorClient(rpc.get_transport(conf), 5).report(
+    collector_rpc.CollectorClient(rpc.get_transport(conf), 5).report(
         messages.Report('node1', 1, 1.0))
     print('stored', flush=True)
 except errors.Unreachable as error:
@@ -101,13 +102,13 @@ class TestTls(base.BaseTestCase):
         self.addCleanup(transport.cleanup)
         collector = rpc_suite.Collector()
         server = rpc.get_server(
-            transport, rpc.COLLECTOR_TOPIC, 'one', [collector]
+            transport, collector_rpc.TOPIC, 'one', [collector]
         )
         server.start()
         self.addCleanup(server.wait)
         self.addCleanup(server.stop)
         report = messages.Report('node1', 1, 1.0)
-        rpc.CollectorClient(transport, PATIENCE_S).report(report)
+        collector_rpc.CollectorClient(transport, PATIENCE_S).report(report)
         self.assertEqual([report], collector.reports)
         self.assertIn('stored', self.attempt())
         for refused in (

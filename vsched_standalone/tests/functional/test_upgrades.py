@@ -22,6 +22,7 @@ from vsched_api.operations import hosts
 from vsched_api.operations import usage
 from vsched_api.tests import base
 from vsched_api.tests import databases
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
@@ -122,7 +123,7 @@ class Upgrades:
         return kept, collector_session.Reporter(
             base.HOST,
             kept,
-            rpc.CollectorClient(
+            collector_rpc.CollectorClient(
                 self.transport,
                 PATIENCE_S,
                 signing.Signer(

@@ -11,9 +11,9 @@ from vsched_api.collector import key_cache
 from vsched_api.db import models
 from vsched_api.operations import host_keys
 from vsched_api.tests import base
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
-from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
 from vsched_lib.tests import bus_keys
 
@@ -251,7 +251,8 @@ class TestAuthenticator(base.TestCase):
     def test_permissive(self):
         checked = self.make(signing.Mode.PERMISSIVE)
         self.assertIs(
-            rpc.ANYBODY, checked.admit('report', ARGUMENTS, None, False)
+            collector_rpc.ANYBODY,
+            checked.admit('report', ARGUMENTS, None, False),
         )
         self.refused(
             'wrong', bus_keys.signer('x', master='6b' * 32), checked=checked

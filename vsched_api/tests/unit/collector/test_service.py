@@ -10,6 +10,7 @@ from vsched_api.db import errors as db_errors
 from vsched_api.operations import retention
 from vsched_api.operations import usage
 from vsched_api.tests import base
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
@@ -32,7 +33,7 @@ class TestService(base.TestCase):
     def test_it_stores_what_it_is_told(self):
         (one,) = base.uuids(1)
         self.start()
-        bus = rpc.CollectorClient(self.transport, PATIENCE_S)
+        bus = collector_rpc.CollectorClient(self.transport, PATIENCE_S)
         report = messages.Report(
             base.HOST, 1, base.NOW, usage=(base.sample(one),)
         )
@@ -46,7 +47,7 @@ class TestService(base.TestCase):
             'connection', 'sqlite:////nowhere/at/all', 'database'
         )
         self.start()
-        bus = rpc.CollectorClient(self.transport, PATIENCE_S)
+        bus = collector_rpc.CollectorClient(self.transport, PATIENCE_S)
         self.assertRaises(
             errors.Unreachable,
             bus.report,

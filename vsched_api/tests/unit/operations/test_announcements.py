@@ -8,9 +8,9 @@ from unittest import mock
 from oslotest import base
 
 from vsched_api.operations import announcements
+from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import request_context
-from vsched_lib.contract import rpc
 
 PATIENCE_S = 60
 
@@ -20,9 +20,11 @@ class TestAnnouncer(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        self.agents = mock.create_autospec(rpc.AgentClient, instance=True)
+        self.agents = mock.create_autospec(
+            agent_rpc.AgentClient, instance=True
+        )
         patch = mock.patch.object(
-            rpc, 'AgentClient', autospec=True, return_value=self.agents
+            agent_rpc, 'AgentClient', autospec=True, return_value=self.agents
         )
         patch.start()
         self.addCleanup(patch.stop)

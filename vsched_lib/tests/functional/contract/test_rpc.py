@@ -6,9 +6,9 @@ import threading
 
 from oslotest import base
 
+from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
-from vsched_lib.contract import rpc
 from vsched_lib.tests import rabbitmq
 from vsched_lib.tests import rpc_suite
 
@@ -27,7 +27,7 @@ class RabbitTestCase(rpc_suite.RpcSuite, base.BaseTestCase):
         )
         self.assertRaises(
             errors.Unreachable,
-            rpc.AgentClient(transport).overrides_changed,
+            agent_rpc.AgentClient(transport).overrides_changed,
             'node1',
             1,
         )
@@ -67,7 +67,7 @@ class OutageTestCase(rpc_suite.OnBus, base.BaseTestCase):
         self.assertRaises(errors.Unreachable, client.overrides, 'node1')
         self.assertRaises(
             errors.Unreachable,
-            rpc.AgentClient(self.transport).overrides_changed,
+            agent_rpc.AgentClient(self.transport).overrides_changed,
             'node1',
             1,
         )
@@ -79,7 +79,7 @@ class OutageTestCase(rpc_suite.OnBus, base.BaseTestCase):
     def test_broker_dies_and_returns(self):
         collector = self.collector()
         client = self.client(2)
-        agent = rpc.AgentClient(self.transport)
+        agent = agent_rpc.AgentClient(self.transport)
         client.report(rpc_suite.report(1))
         self.door.shut()
         self.assertRaises(

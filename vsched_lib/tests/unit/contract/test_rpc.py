@@ -18,12 +18,12 @@ class MemoryTestCase(rpc_suite.RpcSuite, base.BaseTestCase):
 
 class BoundedTestCase(base.BaseTestCase):
     def test_result_passes(self):
-        bounded = rpc._Bounded('agent', rpc_suite.PATIENCE_S)
+        bounded = rpc.Bounded('agent', rpc_suite.PATIENCE_S)
         self.assertEqual(3, bounded.run('ask', lambda: 3))
         self.assertIsNone(bounded.run('ask', lambda: None))
 
     def test_any_failure_is_unreachable_with_its_cause(self):
-        bounded = rpc._Bounded('agent', rpc_suite.PATIENCE_S)
+        bounded = rpc.Bounded('agent', rpc_suite.PATIENCE_S)
         error = self.assertRaises(
             errors.Unreachable, bounded.run, 'ask', lambda: 1 / 0
         )
@@ -33,7 +33,7 @@ class BoundedTestCase(base.BaseTestCase):
     def test_stuck_use_is_not_joined_by_others(self):
         go = threading.Event()
         self.addCleanup(go.set)
-        bounded = rpc._Bounded('agent', 0.01)
+        bounded = rpc.Bounded('agent', 0.01)
         error = self.assertRaises(
             errors.Unreachable, bounded.run, 'ask', go.wait
         )

@@ -19,6 +19,7 @@ from vsched_agent.tests import agent_parts
 from vsched_agent.tests import fakes
 from vsched_agent.tests import profiles
 from vsched_lib.contract import certification
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import placement as names
 from vsched_lib.contract import rpc
@@ -64,7 +65,7 @@ class TestCertificates(test_claims.Claiming):
             (service.placement_factory, 'client', lambda conf: self.claims),
             (withdrawal, 'RESTORE_S', 0.0),
             (
-                rpc.CollectorClient,
+                collector_rpc.CollectorClient,
                 'report',
                 lambda client, report: self.collector.report(report),
             ),
