@@ -6,6 +6,7 @@ from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_api.tests.suites import balloons
 from vsched_api.tests.suites import concurrency
+from vsched_api.tests.suites import evaluated_overrides
 from vsched_api.tests.suites import evaluations
 from vsched_api.tests.suites import fuzzing
 from vsched_api.tests.suites import gathering
@@ -176,6 +177,22 @@ class TestEvaluationsOnPostgreSQL(evaluations.Evaluations, base.TestCase):
 
 class TestEvaluationsOnMariaDB(evaluations.Evaluations, base.TestCase):
     """Where instances would fit."""
+
+    kind = databases.MariaDB
+
+
+class TestEvaluatedOverridesOnPostgreSQL(
+    evaluated_overrides.EvaluatedOverrides, base.TestCase
+):
+    """Where instances with an override would fit."""
+
+    kind = databases.PostgreSQL
+
+
+class TestEvaluatedOverridesOnMariaDB(
+    evaluated_overrides.EvaluatedOverrides, base.TestCase
+):
+    """Where instances with an override would fit."""
 
     kind = databases.MariaDB
 

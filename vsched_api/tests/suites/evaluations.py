@@ -19,8 +19,11 @@ from vsched_lib.tests import overhead_profiles
 QUARTER = {'vsched:cpu_runtime_us': '5000'}
 
 
-class Evaluations:
-    """To be mixed into a :class:`vsched_api.tests.base.TestCase`."""
+class Asking:
+    """Three hosts, and questions about them.
+
+    To be mixed into a :class:`vsched_api.tests.base.TestCase`.
+    """
 
     def setUp(self):
         super().setUp()
@@ -44,6 +47,30 @@ class Evaluations:
         answer = self.http.post('/v1/evaluations', json=wanted)
         self.assertEqual(status, answer.status_code, answer.text)
         return answer.json['evaluation' if status == 200 else 'errors']
+
+    def measure(self, name, shape):
+        self.agents[name].send(
+            listed=False,
+            error_profiles=(
+                error_profiles.profile(
+                    [
+                        error_profiles.point(
+                            error_profiles.samples(shape, share_ppm, 180),
+                            contenders=4,
+                            period_us=20_000,
+                            share_ppm=share_ppm,
+                        )
+                        for share_ppm in error.PAPER_SHARES_PPM
+                    ],
+                    uuid=base.uuids(1)[0],
+                    kernel='6.1.0',
+                ),
+            ),
+        )
+
+
+class Evaluations(Asking):
+    """To be mixed into a :class:`vsched_api.tests.base.TestCase`."""
 
     def test_each_host_with_its_figures(self):
         found = self.ask(extra_specs=QUARTER, vcpus=2)
@@ -132,28 +159,8 @@ class Evaluations:
         )
 
     def test_what_the_hosts_measured_decides(self):
-        for name, shape in (
-            ('node1', error_profiles.STARVED),
-            ('node2', error_profiles.TIGHT),
-        ):
-            self.agents[name].send(
-                listed=False,
-                error_profiles=(
-                    error_profiles.profile(
-                        [
-                            error_profiles.point(
-                                error_profiles.samples(shape, share_ppm, 180),
-                                contenders=4,
-                                period_us=20_000,
-                                share_ppm=share_ppm,
-                            )
-                            for share_ppm in error.PAPER_SHARES_PPM
-                        ],
-                        uuid=base.uuids(1)[0],
-                        kernel='6.1.0',
-                    ),
-                ),
-            )
+        self.measure('node1', error_profiles.STARVED)
+        self.measure('node2', error_profiles.TIGHT)
         found = {
             one['host']: one
             for one in self.ask(
@@ -230,154 +237,6 @@ class Evaluations:
                 for one in found['hosts']
             },
         )
-
-    def override(self, status=200, specs=QUARTER, **fields):
-        return self.ask(
-            status,
-            extra_specs=specs,
-            vcpus=2,
-            hosts=['node1', 'node2'],
-            override=fields,
-        )
-
-    def fits(self, **fields):
-        return {
-            one['host']: one['fits']
-            for one in self.override(**fields)['hosts']
-        }
-
-    def test_an_override_of_the_reservation(self):
-        for specs, fields, demand_mcpu in (
-            (QUARTER, {'runtime_us': 10_000}, 1_000),
-            (QUARTER, {'period_us': 10_000}, 1_000),
-            ({**QUARTER, 'vsched:backend': 'cfs'}, {'weight': 7}, 0),
-            (
-                {**QUARTER, 'vsched:backend': 'cfs'},
-                {'backend': 'deadline'},
-                500,
-            ),
-            (
-                {**QUARTER, 'vsched:backend': 'cfs'},
-                {'backend': None, 'mode': 'work_conserving'},
-                500,
-            ),
-            ({}, {'runtime_us': 5_000}, 500),
-        ):
-            found = self.override(specs=specs, **fields)
-            self.assertEqual(
-                {demand_mcpu},
-                {one['demand_mcpu'] for one in found['hosts']},
-                fields,
-            )
-        self.assertEqual(
-            {'node1': True, 'node2': False}, self.fits(runtime_us=10_000)
-        )
-
-    def measure(self, name, shape):
-        self.agents[name].send(
-            listed=False,
-            error_profiles=(
-                error_profiles.profile(
-                    [
-                        error_profiles.point(
-                            error_profiles.samples(shape, share_ppm, 180),
-                            contenders=4,
-                            period_us=20_000,
-                            share_ppm=share_ppm,
-                        )
-                        for share_ppm in error.PAPER_SHARES_PPM
-                    ],
-                    uuid=base.uuids(1)[0],
-                    kernel='6.1.0',
-                ),
-            ),
-        )
-
-    def test_an_override_of_the_error_bound(self):
-        self.measure('node1', error_profiles.STARVED)
-        self.measure('node2', error_profiles.TIGHT)
-        bounded = {**QUARTER, 'vsched:max_alloc_error_pct': '2'}
-        both = {'node1': True, 'node2': True}
-        one = {'node1': False, 'node2': True}
-        for specs, fields, fit in (
-            (QUARTER, {'max_alloc_error_pct': 2}, one),
-            (QUARTER, {'max_alloc_error_pct': 100}, both),
-            (bounded, {'max_alloc_error_pct': 100}, both),
-            # The flavor's.
-            (bounded, {'max_alloc_error_pct': None}, one),
-            (bounded, {'runtime_us': 4_000}, one),
-        ):
-            self.assertEqual(fit, self.fits(specs=specs, **fields), fields)
-
-    def test_an_override_of_who_pays_for_io(self):
-        self.agents['node1'].send(
-            listed=False,
-            overhead_profiles=(
-                overhead_profiles.profile(
-                    uuid=base.uuids(1)[0], kernel='6.1.0'
-                ),
-            ),
-        )
-
-        def demand_mcpu(specs, **fields):
-            found = self.override(specs=specs, **fields)['hosts']
-            return next(one for one in found if one['host'] == 'node1')[
-                'demand_mcpu'
-            ]
-
-        specs = {**QUARTER, 'vsched:net_rx_pps': '2000'}
-        above = {**specs, 'vsched:io_charging': 'overprovision'}
-        more_mcpu = demand_mcpu(above, weight=7)
-        self.assertGreater(more_mcpu, 500)
-        for flavor, word, expected_mcpu in (
-            (specs, 'overprovision', more_mcpu),
-            (specs, None, 500),
-            (specs, 'charge', 500),
-            (above, None, more_mcpu),
-            (above, 'none', 500),
-        ):
-            self.assertEqual(
-                expected_mcpu, demand_mcpu(flavor, io_charging=word), word
-            )
-
-    def test_what_of_an_override_decides_nothing(self):
-        without = self.ask(
-            extra_specs=QUARTER, vcpus=2, hosts=['node1', 'node2']
-        )
-        for fields in (
-            {'balloon': 'auto', 'min_vcpus': 1},
-            {'balloon': 'off'},
-            {'weight': 10_000},
-        ):
-            self.assertEqual(without, self.override(**fields), fields)
-
-    def test_overrides_that_would_be_refused(self):
-        for fields, code, words in (
-            ({'min_vcpus': 3}, None, 'has 2 vCPUs'),
-            ({'min_vcpus': 1, 'balloon': 'off'}, None, 'min_vcpus'),
-            ({'weight': 0}, None, 'override.weight'),
-            ({'backend': 'rtds'}, None, "'deadline', 'cfs'"),
-            ({'colour': 'red'}, None, 'colour'),
-            ({}, None, 'override'),
-            (
-                {'runtime_us': 20_001},
-                errors.Code.RESERVATION_INVALID,
-                'runtime_us',
-            ),
-            (
-                {'backend': 'cfs', 'mode': 'work_conserving'},
-                errors.Code.EXTRA_SPECS_INVALID,
-                'cfs',
-            ),
-            ({'specs': {}, 'weight': 7}, None, 'override.runtime_us'),
-        ):
-            problem = self.override(400, **fields)[0]
-            self.assertIn(words, problem['detail'])
-            self.assertEqual(
-                code or errors.Code.BAD_REQUEST, problem['code'], fields
-            )
-        (problem,) = self.ask(400, demand_mcpu=1, override={'weight': 7})
-        self.assertIn('demand_mcpu', problem['detail'])
 
     def test_a_host_that_changed_is_read_again(self):
         self.ask(extra_specs=QUARTER)
