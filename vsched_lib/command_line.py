@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The options of a command, as all of vsched's commands read them."""
+"""Options of the command line that all commands share."""
 
 from collections.abc import Sequence
 import sys

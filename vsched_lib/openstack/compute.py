@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Nova's API, as far as vsched uses it: flavors, and who is there."""
+"""Client of Nova's API: flavors, servers, migrations and services."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ import requests
 from vsched_lib.openstack import paths
 from vsched_lib.openstack import session
 
-#: The first microversion at which Nova validates extra specs; no other is
-#: spoken, so that what Nova would refuse is refused.
+#: The first microversion at which Nova validates extra specs. Requests use
+#: this one only, so that Nova rejects invalid extra specs.
 MICROVERSION = '2.86'
 
-#: Migrations that hold no claim any more.
+#: States of migrations without an allocation.
 _OVER = frozenset(
     {
         'completed',
@@ -32,11 +32,11 @@ _OVER = frozenset(
     }
 )
 
-#: Flavors, or migrations, asked for at once.
+#: Page size of lists of flavors and migrations.
 _PAGE = 500
 
 
-#: Nova's policies that decide about what is asked here.
+#: Prefix of Nova's policies for these requests.
 _POLICY = 'os_compute_api:'
 _SHOW_SPECS = 'os-flavor-extra-specs:index'
 _SET_SPECS = 'os-flavor-extra-specs:create'
@@ -47,17 +47,17 @@ _MIGRATIONS = 'os-migrations:index'
 _SERVICES = 'os-services:list'
 _SEE_HOSTS = 'os-extended-server-attributes'
 
-#: Where a server is: its compute service, its hypervisor.
+#: Attributes of a server with its compute service and its hypervisor.
 _HOST = 'OS-EXT-SRV-ATTR:host'
 _NODE = 'OS-EXT-SRV-ATTR:hypervisor_hostname'
 
 
 class Rejected(Exception):
-    """Nova doesn't take it."""
+    """Nova rejected a request."""
 
 
 class Forbidden(session.Unavailable):
-    """The user lacks a right; the text names it."""
+    """The user lacks a permission; the text names it."""
 
     def __init__(self, what: str, policy: str) -> None:
         super().__init__(
@@ -68,7 +68,7 @@ class Forbidden(session.Unavailable):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Flavor:
-    """A flavor, as far as it concerns us."""
+    """The attributes of a flavor that vsched uses."""
 
     id: str
     name: str
@@ -78,10 +78,10 @@ class Flavor:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Server:
-    """A server, as far as it concerns us.
+    """The attributes of a server that vsched uses.
 
-    :param status: as Nova shows it, e.g. ``ACTIVE``.
-    :param host: of the compute service; None where the server is nowhere.
+    :param status: as in Nova's API, e.g. ``ACTIVE``.
+    :param host: of the compute service; None for a server without a host.
     :param changed_at: by Nova's clock, in seconds since the epoch.
     :param extra_specs: of its flavor; None when Nova does not show them.
     """
@@ -95,19 +95,19 @@ class Server:
 
 
 class Compute:
-    """One Nova.
+    """Client of one Nova.
 
-    :param adapter: what requests go through.
+    :param adapter: sends the requests.
     """
 
     def __init__(self, adapter: adapters.Adapter) -> None:
         self._adapter = adapter
 
     def flavors(self) -> list[Flavor]:
-        """All of them, private ones too.
+        """Return all flavors, private ones included.
 
-        :raises Forbidden: when Nova leaves out what flavors promise; so it
-            does, without a word, for users that lack the right.
+        :raises Forbidden: when Nova omits the extra specs, as it does without
+            an error for users without the permission.
         """
         found = []
         for one in self._pages(
@@ -123,7 +123,7 @@ class Compute:
         return found
 
     def servers(self, host: str) -> list[Server]:
-        """All servers of a host, whosever they are.
+        """Return all servers of a host, of all projects.
 
         :param host: of the compute service, or of the hypervisor.
         :raises Forbidden: when the user does not see all of them.
@@ -138,8 +138,8 @@ class Compute:
                 all_tenants='1',
                 **{by: host},
             ):
-                # Nova leaves it out, and what was asked for as well, for
-                # users that lack the right.
+                # Nova ignores filters and omits attributes that the user has
+                # no permission for.
                 if name not in one:
                     raise Forbidden('see hosts of servers', _SEE_HOSTS)
                 if one[name] == host:
@@ -151,9 +151,9 @@ class Compute:
     def set_extra_specs(
         self, flavor: Flavor, extra_specs: Mapping[str, str]
     ) -> None:
-        """Add or replace some, all at once.
+        """Add or replace extra specs of a flavor in one request.
 
-        :raises Rejected: when Nova doesn't take one of them.
+        :raises Rejected: when Nova rejects one of them.
         """
         self._send(
             'POST',
@@ -163,7 +163,7 @@ class Compute:
         )
 
     def unset_extra_spec(self, flavor: Flavor, name: str) -> None:
-        """Delete one; fine when it is gone."""
+        """Delete an extra spec of a flavor, if it exists."""
         self._send(
             'DELETE',
             paths.of('flavors', flavor.id, 'os-extra_specs', name),
@@ -172,7 +172,7 @@ class Compute:
         )
 
     def has_service(self, host: str) -> bool:
-        """Whether there is a compute service on a host."""
+        """Return whether there is a compute service on a host."""
         found = self._send(
             'GET',
             '/os-services',
@@ -182,11 +182,11 @@ class Compute:
         return bool(found.json()['services'])
 
     def knows(self, consumer: str) -> bool:
-        """Whether a claim is a server's, or that of one that moves.
+        """Return whether a consumer is a server or a migration in progress.
 
-        While a server moves, the claim on the host that it leaves is its
-        migration's. Nova does not know a server of another project when the
-        user may not see those: find out with :meth:`servers` first.
+        During a migration the allocation on the source host belongs to the
+        migration. Nova returns no server of another project if the user may
+        not see those: call :meth:`servers` first, which checks that.
         """
         answer = self._send(
             'GET', paths.of('servers', consumer), fine=(404,), policy=_SERVER
@@ -252,15 +252,15 @@ class Compute:
             return answer
         if answer.status_code == 403 and policy is not None:
             raise Forbidden('%s %s' % (method, path), policy)
-        said = 'nova says to %s %s: %d %s' % (
+        text = 'nova rejects %s %s: %d %s' % (
             method,
             path,
             answer.status_code,
             _detail(answer),
         )
         if answer.status_code >= 500 or answer.status_code in (401, 403, 406):
-            raise session.Unavailable(said)
-        raise Rejected(said)
+            raise session.Unavailable(text)
+        raise Rejected(text)
 
 
 def _server(one: Mapping[str, ty.Any]) -> Server:

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Does a service answer where a client with certain options looks for it?"""
+"""Check that a service responds to a client with certain options."""
 
 from keystoneauth1 import adapter as adapters
 from keystoneauth1 import exceptions
 
 
 def problem(adapter: adapters.Adapter, path: str) -> str | None:
-    """Why a client does not get an answer; None when it does.
+    """Return why a client gets no response; None when it gets one.
 
-    :param adapter: with the client's options: how to authenticate, and which
-        endpoint of the catalogue to take.
-    :param path: what is asked for; the body of the answer is not read.
+    :param adapter: has the client's options: the authentication, and the
+        endpoint of the service catalogue.
+    :param path: path of the request; the body of the response is not read.
     """
     try:
         url = adapter.get_endpoint()
@@ -47,12 +47,12 @@ def _nowhere(adapter: adapters.Adapter) -> str:
     interface = adapter.interface or 'public'
     if not isinstance(interface, str):
         interface = ' or '.join(interface)
-    wanted = [
+    requested = [
         ('service type', adapter.service_type),
         ('service name', adapter.service_name),
         ('interface', interface),
         ('region', adapter.region_name),
     ]
     return 'the catalogue of keystone has no endpoint of %s' % ', '.join(
-        '%s %s' % one for one in wanted if one[1]
+        '%s %s' % one for one in requested if one[1]
     )

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Paths of URLs."""
+"""Build paths of URLs."""
 
 import urllib.parse
 
 
 def of(*segments: str) -> str:
-    """The path with these segments, whatever characters they have.
+    """Return the path of these segments, quoted.
 
-    :raises ValueError: when no quoting keeps one of them a segment.
+    :raises ValueError: when a segment cannot be quoted, such as ``..``.
     """
     for text in segments:
         if text in ('', '.', '..'):

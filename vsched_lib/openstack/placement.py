@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Placement's API, as far as vsched uses it.
+"""Client of placement's API.
 
 PlacementError
- +-- Conflict        somebody changed it meanwhile: read again, try again
- +-- InUse           it can't go, as instances have claims on it
- +-- Rejected        placement doesn't take it
+ +-- Conflict        the object was changed concurrently: read it again
+ +-- InUse           allocations exist, so that it cannot be deleted
+ +-- Rejected        placement rejected the request
 """
 
 from collections.abc import Iterable
@@ -21,34 +21,34 @@ import requests
 from vsched_lib.openstack import paths
 from vsched_lib.openstack import session
 
-#: The oldest microversion that will do: an inventory may be all reserved
-#: (1.26), and a consumer's generation guards its claims (1.28).
+#: The lowest usable microversion: an inventory may be fully reserved from 1.26
+#: on, and generations of consumers protect allocations from 1.28 on.
 LOWEST = (1, 28)
-#: The newest that is asked for: a provider may get another parent.
+#: The highest microversion that is used: a provider may be reparented.
 HIGHEST = (1, 37)
 
 
 class PlacementError(Exception):
-    """Placement said no."""
+    """A request to placement failed."""
 
 
 class Conflict(PlacementError):
-    """Somebody changed it meanwhile: read again, try again."""
+    """The object was changed concurrently: read it again."""
 
 
 class InUse(PlacementError):
-    """It can't go, as instances have claims on it."""
+    """Allocations exist, so that the object cannot be deleted."""
 
 
 class Rejected(PlacementError):
-    """Placement doesn't take it."""
+    """Placement rejected a request."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provider:
     """A resource provider.
 
-    :param generation: of what placement knows of it; goes up with changes.
+    :param generation: of the provider; it increases with each change.
     :param parent_uuid: None at the root of a tree.
     """
 
@@ -60,7 +60,7 @@ class Provider:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Inventory:
-    """How much of one resource class a provider has."""
+    """The inventory of one resource class of a provider."""
 
     total: int
     reserved: int = 0
@@ -71,7 +71,7 @@ class Inventory:
 
     @classmethod
     def of(cls, data: Mapping[str, ty.Any]) -> ty.Self:
-        """From what placement answered."""
+        """Return the inventory from placement's JSON."""
         return cls(
             **{
                 field.name: data[field.name]
@@ -81,9 +81,9 @@ class Inventory:
 
 
 class Placement:
-    """One placement service.
+    """Client of one placement service.
 
-    :param adapter: what requests go through.
+    :param adapter: sends the requests.
     """
 
     def __init__(self, adapter: adapters.Adapter) -> None:
@@ -92,10 +92,10 @@ class Placement:
 
     @property
     def version(self) -> tuple[int, int]:
-        """The microversion that is spoken with it.
+        """Return the microversion for requests.
 
-        :raises session.Unavailable: when it can't be reached.
-        :raises Rejected: when it knows none that will do.
+        :raises session.Unavailable: when the service does not respond.
+        :raises Rejected: when it supports no usable microversion.
         """
         if self._version is None:
             answer = self._send('GET', '/', versioned=False)
@@ -116,20 +116,20 @@ class Placement:
 
     @property
     def reparents(self) -> bool:
-        """Whether a provider can get another parent."""
+        """Return whether a provider can be reparented."""
         return self.version >= (1, 37)
 
     # Providers
 
     def provider(self, name: str) -> Provider | None:
-        """The provider of that name; None when there is none."""
+        """Return the provider with a name; None when there is none."""
         found = self._get('/resource_providers', {'name': name})
         return next(map(_provider, found['resource_providers']), None)
 
     def create(self, name: str, parent_uuid: str) -> Provider:
-        """Make a provider.
+        """Create a provider.
 
-        :raises Conflict: when there is one of that name.
+        :raises Conflict: when there is one with that name.
         """
         return _provider(
             self._send(
@@ -144,7 +144,7 @@ class Placement:
         )
 
     def reparent(self, provider: Provider, parent_uuid: str) -> Provider:
-        """Put a provider below another one."""
+        """Change the parent of a provider."""
         return _provider(
             self._send(
                 'PUT',
@@ -154,9 +154,9 @@ class Placement:
         )
 
     def delete(self, provider: Provider) -> None:
-        """Delete a provider; fine when it is gone.
+        """Delete a provider, if it exists.
 
-        :raises InUse: when instances have claims on it.
+        :raises InUse: when it has allocations.
         """
         answer = self._send(
             'DELETE',
@@ -166,11 +166,11 @@ class Placement:
         if answer.status_code == 409:
             raise InUse(_detail(answer))
 
-    # What a provider has. Generations make sure that what is written rests
-    # on what was read.
+    # Inventories and traits. The generation in a write ensures that it is
+    # based on the last read.
 
     def inventories(self, uuid: str) -> tuple[int, dict[str, Inventory]]:
-        """A provider's generation, and its inventories by class."""
+        """Return a provider's generation, and its inventories by class."""
         found = self._get(paths.of('resource_providers', uuid, 'inventories'))
         return found['resource_provider_generation'], {
             name: Inventory.of(one)
@@ -183,7 +183,7 @@ class Placement:
         """Replace a provider's inventories.
 
         :returns: the new generation.
-        :raises Conflict: when the generation isn't the newest.
+        :raises Conflict: when the generation is not the newest.
         """
         return ty.cast(
             int,
@@ -201,7 +201,7 @@ class Placement:
         )
 
     def traits(self, uuid: str) -> tuple[int, frozenset[str]]:
-        """A provider's generation, and its traits."""
+        """Return a provider's generation, and its traits."""
         found = self._get(paths.of('resource_providers', uuid, 'traits'))
         return found['resource_provider_generation'], frozenset(
             found['traits']
@@ -213,7 +213,7 @@ class Placement:
         """Replace a provider's traits.
 
         :returns: the new generation.
-        :raises Conflict: when the generation isn't the newest.
+        :raises Conflict: when the generation is not the newest.
         """
         return ty.cast(
             int,
@@ -228,17 +228,17 @@ class Placement:
         )
 
     def ensure_class(self, name: str) -> None:
-        """Have placement know a resource class."""
+        """Create a resource class unless it exists."""
         self._send('PUT', paths.of('resource_classes', name))
 
     def ensure_trait(self, name: str) -> None:
-        """Have placement know a trait."""
+        """Create a trait unless it exists."""
         self._send('PUT', paths.of('traits', name))
 
-    # Claims
+    # Allocations
 
     def claims(self, uuid: str, resource_class: str) -> dict[str, int]:
-        """What each consumer has of a provider."""
+        """Return the allocation of each consumer from a provider."""
         found = self._get(paths.of('resource_providers', uuid, 'allocations'))
         return {
             consumer: one['resources'][resource_class]
@@ -247,9 +247,9 @@ class Placement:
         }
 
     def withdraw(self, consumer: str, provider_uuid: str) -> None:
-        """Take a consumer's claims on one provider away, and no others.
+        """Delete a consumer's allocation from one provider, and no others.
 
-        :raises Conflict: when its claims changed meanwhile.
+        :raises Conflict: when its allocations were changed concurrently.
         """
         found = self._get(paths.of('allocations', consumer))
         kept = {
@@ -308,21 +308,21 @@ class Placement:
             ) from None
         if answer.status_code < 400 or answer.status_code in fine:
             return answer
-        said = '%s %s: %d %s' % (
+        text = '%s %s: %d %s' % (
             method,
             path,
             answer.status_code,
             _detail(answer),
         )
         if answer.status_code == 409:
-            raise (InUse if _code(answer) == _IN_USE else Conflict)(said)
-        if answer.status_code == 500 and _OVERTAKEN in said:
-            # NOTE: placement 16 lets what it means as a conflict out as an
-            # error of its own when traits are written.
-            raise Conflict(said)
+            raise (InUse if _code(answer) == _IN_USE else Conflict)(text)
+        if answer.status_code == 500 and _OVERTAKEN in text:
+            # NOTE: placement 16 reports a conflict as an internal error when
+            # traits are written.
+            raise Conflict(text)
         if answer.status_code >= 500 or answer.status_code in (401, 403):
-            raise session.Unavailable('placement says to ' + said)
-        raise Rejected('placement says to ' + said)
+            raise session.Unavailable('placement rejects ' + text)
+        raise Rejected('placement rejects ' + text)
 
 
 _IN_USE = 'placement.inventory.inuse'

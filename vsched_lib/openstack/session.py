@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How a service of OpenStack is reached, with keystone or without.
+"""Connections to services of OpenStack, with keystone or without.
 
-A group of options is what Nova's own groups of that kind are: ``auth_type``
-says how to authenticate, ``password`` and its like ask keystone,
-``admin_token`` with ``endpoint`` and ``token`` needs none.
+The options of a group are those of the corresponding groups of Nova:
+``auth_type`` selects the authentication plugin. ``password`` and similar ones
+use keystone, ``admin_token`` with ``endpoint`` and ``token`` does not.
 """
 
 from collections.abc import Sequence
@@ -16,23 +16,23 @@ from keystoneauth1 import exceptions
 from keystoneauth1 import loading
 from oslo_config import cfg
 
-#: A service that does not answer for this long is away, in seconds.
+#: Default of the timeout of a request, in seconds.
 TIMEOUT_S = 30
 
 
 class Unavailable(Exception):
-    """A service can't be reached, or doesn't let us in."""
+    """A service does not respond, or rejects the credentials."""
 
 
-#: Which endpoints of a service are taken, the first that there is.
+#: Interfaces of the service catalogue, in the order of preference.
 INTERFACES = ('internal', 'public')
 
 
 def _opts(
     service_type: str, interfaces: Sequence[str] | None = INTERFACES
 ) -> list[cfg.Opt]:
-    # A group written for Nova may hold the deprecated "interface", which
-    # keystoneauth does not take together with a default of its successor.
+    # A group written for Nova may have the deprecated "interface", which
+    # keystoneauth does not accept together with a default of its successor.
     opts = copy.deepcopy(
         loading.get_session_conf_options()
         + loading.get_adapter_conf_options(include_deprecated=False)
@@ -49,19 +49,19 @@ def register_opts(
     service_type: str,
     interfaces: Sequence[str] | None = INTERFACES,
 ) -> None:
-    """Make the options of one service known.
+    """Register the options of a connection to one service.
 
-    :param group: which holds them.
+    :param group: name of their group.
     :param service_type: as in keystone's catalogue.
-    :param interfaces: the default of ``valid_interfaces``; keystoneauth's
-        own when None.
+    :param interfaces: the default of ``valid_interfaces``; keystoneauth's own
+        when None.
     """
     conf.register_opts(_opts(service_type, interfaces), group=group)
     loading.register_auth_conf_options(conf, group)
 
 
 def sample_opts(service_type: str) -> list[cfg.Opt]:
-    """The options for a generated sample, the usual plugins' included."""
+    """Return the options and those of common plugins, for samples."""
     found: dict[str, cfg.Opt] = {}
     for opt in itertools.chain(
         loading.get_auth_common_conf_options(),
@@ -74,16 +74,16 @@ def sample_opts(service_type: str) -> list[cfg.Opt]:
 
 
 def configured(conf: cfg.ConfigOpts, group: str) -> bool:
-    """Whether an operator said how to reach the service."""
+    """Return whether the connection is configured."""
     options = conf[group]
     return bool(options.auth_type or options.auth_section)
 
 
 def connect(conf: cfg.ConfigOpts, group: str) -> adapter.Adapter:
-    """What requests go through; nothing is sent yet.
+    """Return an adapter for requests, without sending any.
 
     :param group: of :func:`register_opts`.
-    :raises Unavailable: when the options don't say how.
+    :raises Unavailable: when the options are missing or invalid.
     """
     try:
         auth = loading.load_auth_from_conf_options(conf, group)

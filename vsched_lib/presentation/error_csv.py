@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""An error profile as a table for other programs."""
+"""Convert an error profile to CSV."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ import io
 from vsched_lib.contract import profiles
 from vsched_lib.model import error
 
-#: At what confidences, in percent, the size of errors is bounded.
+#: Confidences of the bounds of the errors' size, in percent.
 CONFIDENCES_PCT = (80, 95)
 
 _QUANTILES = tuple(
@@ -16,7 +16,7 @@ _QUANTILES = tuple(
 )
 
 #: The columns. ``size_bound_``: 99 of 100 errors are not larger, at this
-#: confidence; empty when there are too few samples to say.
+#: confidence; empty when there are too few samples.
 COLUMNS = (
     'backend',
     'period_us',
@@ -38,10 +38,10 @@ COLUMNS = (
 
 
 def render(profile: profiles.ErrorProfile) -> str:
-    """The points of a profile, one a row, below a row of names.
+    """Return the points of a profile, one a row, below a header row.
 
-    :returns: :data:`COLUMNS`, separated by commas; lines end with a bare
-        newline.
+    :returns: :data:`COLUMNS`, separated by commas; lines end with a newline
+        alone.
     """
     text = io.StringIO()
     writer = csv.DictWriter(

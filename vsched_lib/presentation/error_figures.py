@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How the pictures of an error profile are drawn.
+"""Draw the figures of an error profile.
 
-Lengths are inches, errors and shares percent.
+Lengths are in inches, errors and shares in percent.
 """
 
 from collections.abc import Iterable
@@ -19,12 +19,12 @@ from vsched_lib.model import error
 from vsched_lib.presentation import error_page as pages
 from vsched_lib.presentation import error_series
 
-#: What the paper says of Xen's schedulers, in percent; the signs are those of
-#: its figure 7. SEDF: no error beyond; Credit: one in ten is beyond.
+#: Results of the paper for Xen's schedulers, in percent; the signs are those
+#: of its figure 7. SEDF: no error is beyond; Credit: one in ten is beyond.
 SEDF_MAX_PCT = 9.52
 CREDIT_TENTH_PCT = 36.3
-#: One in ten of Credit's errors is beyond this to the other side, and this
-#: part of SEDF's.
+#: One in ten of Credit's errors is beyond this on the negative side, and this
+#: fraction of SEDF's.
 LESS_PCT = -9.9
 SEDF_LESS_PART_PCT = 0.03
 
@@ -33,7 +33,7 @@ _pct = error_series.pct
 _PAPER = 'Xen in HPL-2007-25'
 _SHADED = 'shaded: within %g %%' % pages.NEEDED_PCT
 
-# Okabe and Ito: told apart by everyone.
+# The palette of Okabe and Ito is safe for colour-blind readers.
 _COLOURS = {
     'deadline': '#0072B2',
     'cfs': '#D55E00',
@@ -45,20 +45,22 @@ _OTHER = '#444444'
 
 _SMALL = 7.5
 
-#: Errors are drawn on a logarithmic scale but for those smaller than this.
+#: The scale of errors is linear below this value, logarithmic above.
 _LINEAR_PCT = 0.1
 _CDF_LINEAR_PCT = 0.01
 
-#: What part of the windows the CDF goes down to: the paper's least.
+#: The lower end of the CDF's axis, in percent of the windows: that of the
+#: paper.
 _FLOOR_PCT = 0.02
-#: The top of that axis, its length and the height of a name below the floor.
+#: The upper end of that axis, its length, and the height of a name below the
+#: lower end.
 _CEILING_PCT = 130
 _CDF_HEIGHT = 3.4
 _NAME_HEIGHT = 0.19
 
 _LEFT, _BOTTOM = 0.85, 0.6
 
-# The places of quantiles in a point.
+# Indices of the quantiles in a point.
 _P1, _P5, _P50, _P95, _P99 = (
     error.QUANTILES_PPM.index(part)
     for part in (10_000, 50_000, 500_000, 950_000, 990_000)
@@ -68,7 +70,7 @@ _P1, _P5, _P50, _P95, _P99 = (
 def draw(
     profile: profiles.ErrorProfile, name: str, host: str
 ) -> figures.Figure:
-    """The figure of this name.
+    """Return a figure.
 
     :param name: ``error``, ``cdf`` or ``mean``.
     """
@@ -95,7 +97,7 @@ def _error(
     lines: list[str],
     warnings: list[str],
 ) -> figures.Figure:
-    """Figure 6: a panel for each backend, period and contention."""
+    """Draw figure 6: a panel for each backend, period and contention."""
     rows = list(dict.fromkeys((one.backend, one.period_us) for one in series))
     columns = sorted({(one.contenders, one.probe) for one in series})
     found = {
@@ -148,7 +150,7 @@ def _error(
 
 
 def _bars(axes: axes_.Axes, one: error_series.Series) -> None:
-    """The spread of the errors at each share."""
+    """Draw the spread of the errors at each share."""
     colour = _COLOURS.get(one.backend, _OTHER)
     shares = [_pct(point.share_ppm) for point in one.points]
     parts = [point.quantiles_ppm for point in one.points]
@@ -202,7 +204,7 @@ def _bars(axes: axes_.Axes, one: error_series.Series) -> None:
 
 
 def _references(axes: axes_.Axes, named: bool) -> None:
-    """What the paper found, as lines."""
+    """Draw the results of the paper as lines."""
     for level, text in (
         (CREDIT_TENTH_PCT, 'Xen Credit: 10 %% beyond %g %%'),
         (SEDF_MAX_PCT, 'Xen SEDF: max %g %%'),
@@ -225,7 +227,7 @@ def _cdf(
     lines: list[str],
     warnings: list[str],
 ) -> figures.Figure:
-    """Figure 7: a panel for each period, all shares together."""
+    """Draw figure 7: a panel for each period, all shares together."""
     periods = _by_period(series)
     names = max(map(len, periods.values()))
     height = _CDF_HEIGHT + _NAME_HEIGHT * names
@@ -285,7 +287,7 @@ def _cdf(
 
 
 def _marks(axes: axes_.Axes) -> None:
-    """What the paper found, as points."""
+    """Draw the results of the paper as points."""
     for x, y, text in (
         (CREDIT_TENTH_PCT, 10, 'Xen\nCredit'),
         (LESS_PCT, 10, 'Xen\nCredit'),
@@ -308,10 +310,11 @@ def _marks(axes: axes_.Axes) -> None:
 def _tails(
     axes: axes_.Axes, group: Iterable[error_series.Series], step: float
 ) -> None:
-    """Both tails of each series, with its name below the longer one.
+    """Draw both tails of each series, its name below the longer one.
 
-    The farther out a tail ends, the lower is its name. It is written
-    towards the middle, so that no line to another name crosses it.
+    The names are ordered by the ends of the tails: the farther out a tail
+    ends, the lower is its name. A name extends towards the middle, so that no
+    line to another name crosses it.
     """
     ends = []
     for one in group:
@@ -358,7 +361,7 @@ def _mean(
     lines: list[str],
     warnings: list[str],
 ) -> figures.Figure:
-    """Figure 8: a panel for each period."""
+    """Draw figure 8: a panel for each period."""
     periods = _by_period(series)
     height = max(3.0, 0.2 * max(map(len, periods.values())))
     page = pages.Page(
@@ -415,9 +418,9 @@ def _mean(
 def _names(
     axes: axes_.Axes, group: Iterable[error_series.Series], gap: float
 ) -> None:
-    """The name of each line right of its last point, none over another.
+    """Draw the name of each line right of its last point, without overlap.
 
-    :param gap: between two names, as a part of the axis.
+    :param gap: between two names, as a fraction of the axis.
     """
     place = axes.transData + axes.transAxes.inverted()
     ends = []
@@ -461,7 +464,7 @@ def _line(one: error_series.Series) -> dict[str, ty.Any]:
 
 
 def _key(series: Sequence[error_series.Series]) -> list[str]:
-    """How lines differ, where they do."""
+    """Return what the styles of lines mean, if there are several."""
     found = []
     if len({bool(one.contenders) for one in series}) > 1:
         found.append('dashed: alone, solid: beside hogs')
@@ -473,7 +476,7 @@ def _key(series: Sequence[error_series.Series]) -> list[str]:
 def _limits(
     series: Iterable[error_series.Series], low: float, high: float
 ) -> tuple[float, float]:
-    """Where an axis of all errors ends, as sizes; not before these."""
+    """Return the ends of an axis of errors, as sizes, at least these."""
     lowest, highest = zip(*(one.extent_ppm() for one in series), strict=True)
     return (
         pages.limit(-_pct(min(lowest)), low),

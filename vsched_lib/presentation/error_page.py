@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Pages and axes that the pictures share.
+"""Pages and axes that the figures share.
 
-Figures are objects of their own: there is no current one, and no window
-system. Lengths are inches, errors and shares percent.
+Figures are independent objects: there is no current figure and no window
+system. Lengths are in inches, errors and shares in percent.
 """
 
 from collections.abc import Iterable
@@ -23,17 +23,17 @@ PALE = '#a8a8a8'
 _BAND = '#e9f1ea'
 _WARN = '#a33200'
 
-#: Characters of small print in an inch, about.
+#: The approximate number of characters of small print in an inch.
 _PER_INCH = 15
 
-#: What the paper says that controllers of workloads need.
+#: The accuracy that workload controllers need, according to the paper.
 NEEDED_PCT = 2.0
 
 
 class Page:
-    """A figure with a heading, and room for panels below.
+    """A figure with a heading, and space for panels below.
 
-    :param height: of all below the heading.
+    :param height: of the space below the heading.
     :param lines: below the heading, in small print.
     :param warnings: below them, in colour.
     """
@@ -60,7 +60,7 @@ class Page:
             top += 0.17
 
     def _wrap(self, lines: Iterable[str]) -> list[str]:
-        # Between the facts of a line, not within one.
+        # Break lines between facts only.
         return [
             part.replace('\N{NO-BREAK SPACE}', ' ')
             for line in lines
@@ -73,20 +73,20 @@ class Page:
             )
         ]
 
-    def _write(self, top: float, text: str, **looks: ty.Any) -> None:
+    def _write(self, top: float, text: str, **style: ty.Any) -> None:
         self.figure.text(
             0.15 / self.width,
             1 - top / self.height,
             text,
             va='top',
             parse_math=False,
-            **looks,
+            **style,
         )
 
     def panel(
         self, left: float, bottom: float, width: float, height: float
     ) -> axes_.Axes:
-        """Axes whose data fill this rectangle, counted from below."""
+        """Add axes whose data area is this rectangle, from the bottom left."""
         return self.figure.add_axes(
             (
                 left / self.width,
@@ -98,10 +98,10 @@ class Page:
 
 
 def share_axis(axes: axes_.Axes, shares: Sequence[float], named: bool) -> None:
-    """Promised shares from left to right, on a logarithmic scale.
+    """Format the axis of reserved shares, logarithmic.
 
-    :param shares: those that were measured, in rising order.
-    :param named: say what they are.
+    :param shares: the measured ones, in ascending order.
+    :param named: whether the axis has a label.
     """
     axes.set_xscale('log')
     axes.set_xlim(shares[0] / 1.13, shares[-1] * 1.13)
@@ -116,10 +116,10 @@ def share_axis(axes: axes_.Axes, shares: Sequence[float], named: bool) -> None:
 
 
 def limit(most: float, least: float) -> float:
-    """Where an axis ends: somewhat beyond a power of ten.
+    """Return the end of an axis, somewhat beyond a power of ten.
 
-    :param most: what is to be shown.
-    :param least: the least power of ten.
+    :param most: the largest value to show.
+    :param least: the smallest power of ten.
     """
     return 1.3 * max(least, 10 ** math.ceil(math.log10(max(most, least))))
 
@@ -127,10 +127,10 @@ def limit(most: float, least: float) -> float:
 def error_axis(
     axes: axes_.Axes, which: str, linear: float, low: float, high: float
 ) -> None:
-    """Errors of both signs, on a logarithmic scale each.
+    """Format an axis of positive and negative errors, logarithmic.
 
     :param which: ``x`` or ``y``.
-    :param linear: smaller errors are on a linear scale.
+    :param linear: the scale is linear below this value.
     :param low: where the axis ends below zero, as a size.
     """
     upright = which == 'y'
@@ -162,7 +162,7 @@ def error_axis(
 
 
 def ticks(axis: ty.Any, places: Sequence[float]) -> None:
-    """Ticks at these places, and nowhere else."""
+    """Set ticks at these places only."""
     axis.set_major_locator(ticker.FixedLocator(places))
     axis.set_major_formatter(
         ticker.FuncFormatter(
@@ -173,9 +173,9 @@ def ticks(axis: ty.Any, places: Sequence[float]) -> None:
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:
-    """Rising places, moved apart as little as it takes.
+    """Move ascending places apart, as little as necessary.
 
-    Those that are too close are set evenly around their middle.
+    Places that are too close are spaced evenly around their centre.
     """
     blocks: list[tuple[float, int]] = []
     for place in places:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Pictures of profiles; of errors after figures 6 to 8 of HPL-2007-25."""
+"""Render profiles as pictures; errors as in figures 6 to 8 of HPL-2007-25."""
 
 from collections.abc import Callable
 import io
@@ -8,11 +8,11 @@ import typing as ty
 
 from vsched_lib.contract import profiles
 
-#: What can be drawn: the error at each share (figure 6), how many errors are
-#: how large (figure 7), the mean error at each share (figure 8).
+#: The figures: the error at each share (figure 6), the distribution of the
+#: errors' sizes (figure 7), the mean error at each share (figure 8).
 FIGURES = ('error', 'cdf', 'mean')
 
-#: The formats of a picture.
+#: The file formats.
 FORMS = ('svg', 'png')
 
 _STYLE = {
@@ -22,25 +22,25 @@ _STYLE = {
     'axes.unicode_minus': True,
     'font.size': 9.0,
     'savefig.dpi': 120,
-    # Text stays text, and the same profile gives the same file.
+    # Text stays text, and equal profiles have equal files.
     'svg.fonttype': 'none',
     'svg.hashsalt': 'vsched',
 }
 
 
 class Unavailable(Exception):
-    """There is nothing to draw with."""
+    """matplotlib is not installed."""
 
 
 def render(
     profile: profiles.ErrorProfile, figure: str, form: str, *, host: str = ''
 ) -> bytes:
-    """Draw one picture. For one thread at a time.
+    """Render one figure of an error profile. Not safe for several threads.
 
     :param figure: one of :data:`FIGURES`.
     :param form: one of :data:`FORMS`.
-    :param host: whose profile it is, for the heading.
-    :returns: the file. The same for the same profile and release of
+    :param host: name of the host, for the heading.
+    :returns: the file. It is the same for the same profile and release of
         matplotlib.
     :raises ValueError: when there is no such figure or form.
     :raises Unavailable: when matplotlib is not installed.
@@ -59,7 +59,7 @@ def render(
 def render_overhead(
     profile: profiles.OverheadProfile, form: str, *, host: str = ''
 ) -> bytes:
-    """Draw what I/O costs; otherwise as :func:`render`."""
+    """Render the figure of an overhead profile, as :func:`render`."""
 
     def draw() -> ty.Any:
         from vsched_lib.presentation import overhead_figures
@@ -77,10 +77,10 @@ def _file(draw: Callable[[], ty.Any], form: str) -> bytes:
         import matplotlib.style
     except ImportError as missing:
         raise Unavailable(
-            'pictures need matplotlib, which can not be imported (%s): '
+            'pictures need matplotlib, which cannot be imported (%s): '
             'install vsched[plot]' % missing
         ) from missing
-    # Settings of matplotlib are the whole process's.
+    # matplotlib's settings are global for the process.
     with matplotlib.style.context(['default', _STYLE]):
         draw().savefig(
             file,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is said and drawn of an error profile, before anything is drawn."""
+"""Prepare the texts and series of an error profile for its figures."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -11,20 +11,20 @@ import typing as ty
 from vsched_lib.contract import profiles
 from vsched_lib.model import error
 
-#: From what share on a tick of the scheduler should not be seen any more.
+#: From this share on the scheduler's tick should have no visible effect.
 LARGE_PPM = 100_000
 
-#: At what confidence, in percent, a quick run is measured by.
+#: The confidence, in percent, at which a quick run is evaluated.
 CONFIDENCE_PCT = 80
 
-#: How many combinations of backend and period are drawn, and how many of
-#: contention and probe: a profile with more is not one of ours.
+#: Maximum number of combinations of backend and period, and of contention and
+#: probe. A profile with more was not made by vsched.
 ROWS, COLUMNS = 12, 6
 
-#: Nothing real is farther from zero.
+#: Errors are clamped to this size for drawing.
 _FAR_PPM = 10**12
 
-#: Characters of a text from another process.
+#: Maximum length of a text from another process.
 _LONGEST = 48
 
 _PROBES = {
@@ -34,7 +34,7 @@ _PROBES = {
 
 
 class Series(ty.NamedTuple):
-    """Points that differ in their share alone, which rises."""
+    """Points that differ in their share only, in ascending order."""
 
     backend: str
     period_us: int
@@ -44,7 +44,7 @@ class Series(ty.NamedTuple):
 
     @property
     def beside(self) -> str:
-        """What ran meanwhile, and in what the hog ran."""
+        """Return the contention: what ran beside, and where the hogs ran."""
         text = (
             'alone'
             if self.contenders < 1
@@ -55,16 +55,16 @@ class Series(ty.NamedTuple):
 
     @property
     def name(self) -> str:
-        """The backend and what ran meanwhile."""
+        """Return the backend and the contention."""
         return '%s %s' % (clean(self.backend), self.beside)
 
     @property
     def period(self) -> str:
-        """The period, with its unit."""
+        """Return the period, with its unit."""
         return '%g ms' % (self.period_us / 1000)
 
     def worst(self, large: bool) -> str | None:
-        """The worst p99 of the errors' sizes, with its unit.
+        """Return the largest p99 of the errors' sizes, with its unit.
 
         :param large: at shares from :data:`LARGE_PPM` on; else below.
         :returns: None when no such share was measured.
@@ -77,7 +77,7 @@ class Series(ty.NamedTuple):
         return percent(max(sizes)) if sizes else None
 
     def extent_ppm(self) -> tuple[int, int]:
-        """The lowest and the highest error."""
+        """Return the lowest and the highest error."""
         return (
             min(point.min_ppm for point in self.points),
             max(point.max_ppm for point in self.points),
@@ -85,11 +85,11 @@ class Series(ty.NamedTuple):
 
 
 def series(points: Iterable[profiles.ErrorPoint]) -> list[Series]:
-    """Points as lines: by backend, period, contention and probe.
+    """Group points to series, by backend, period, contention and probe.
 
-    What can not be drawn is left out: points without samples or with lists
-    of another length than this release makes, and what is beyond
-    :data:`ROWS` and :data:`COLUMNS`.
+    Points that cannot be drawn are omitted: those without samples or with
+    lists of another length than in this release, and those beyond :data:`ROWS`
+    and :data:`COLUMNS`.
     """
 
     def kind(point: profiles.ErrorPoint) -> tuple[ty.Any, ...]:
@@ -127,20 +127,20 @@ def series(points: Iterable[profiles.ErrorPoint]) -> list[Series]:
 
 
 def _rank(backend: str) -> int:
-    """The one that promises comes first."""
+    """Return the order of a backend; one with a guarantee comes first."""
     return 0 if backend == 'deadline' else 1
 
 
 def beyond(
     points: Sequence[profiles.ErrorPoint], sign: int
 ) -> list[tuple[float, float]]:
-    """How many errors are how large, of all points together.
+    """Return the distribution of the errors of all points.
 
-    Exact at the edges of the histogram, and at its end.
+    It is exact at the edges of the histogram, and at its end.
 
-    :param sign: -1 for what got less than promised, 1 for the others.
-    :returns: pairs of an error and of the part of all errors that lie
-        beyond, both in percent; the errors get larger, the parts smaller.
+    :param sign: -1 for errors below the reservation, 1 for the others.
+    :returns: pairs of an error and of the fraction of all errors that lie
+        beyond, both in percent; the errors increase, the fractions decrease.
     """
     counts = [
         sum(column)
@@ -169,7 +169,7 @@ def beyond(
 
 
 def subtitles(profile: profiles.ErrorProfile, host: str) -> list[str]:
-    """What a picture must say of where its data come from."""
+    """Return the lines of a picture about the origin of its data."""
     points = [point for one in series(profile.points) for point in one.points]
     where = [
         'Linux %s' % clean(profile.kernel),
@@ -218,7 +218,7 @@ def subtitles(profile: profiles.ErrorProfile, host: str) -> list[str]:
 
 
 def warnings(profile: profiles.ErrorProfile) -> list[str]:
-    """What a reader must not overlook."""
+    """Return the warnings of a picture."""
     found = []
     shown = sum(len(one.points) for one in series(profile.points))
     if profile.quick:
@@ -255,21 +255,21 @@ def _day(profile: profiles.ErrorProfile) -> str:
 
 
 def pct(ppm: int) -> float:
-    """Percent, for drawing."""
+    """Convert ppm to percent."""
     return min(max(ppm, -_FAR_PPM), _FAR_PPM) / 10_000
 
 
 def percent(ppm: int) -> str:
-    """An error as a reader wants it: two digits, and its unit."""
+    """Format an error as percent with two digits."""
     return number(float('%.2g' % pct(ppm))) + ' %'
 
 
 def number(value: float) -> str:
-    """A number with the minus sign that it deserves."""
+    """Format a number with a typographic minus sign."""
     return ('%g' % value).replace('-', '\N{MINUS SIGN}')
 
 
 def clean(text: str) -> str:
-    """Text from another process, as one short line."""
+    """Convert text from another process to one short line."""
     text = ''.join(one if one.isprintable() else '?' for one in text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""An overhead profile as a table for other programs."""
+"""Convert an overhead profile to CSV."""
 
 import csv
 import dataclasses
@@ -8,17 +8,17 @@ import io
 
 from vsched_lib.contract import profiles
 
-#: The columns: what a point has.
+#: The columns: the fields of a point.
 COLUMNS = tuple(
     field.name for field in dataclasses.fields(profiles.OverheadPoint)
 )
 
 
 def render(profile: profiles.OverheadProfile) -> str:
-    """The points of a profile, one a row, below a row of names.
+    """Return the points of a profile, one a row, below a header row.
 
-    :returns: :data:`COLUMNS`, separated by commas; lines end with a bare
-        newline.
+    :returns: :data:`COLUMNS`, separated by commas; lines end with a newline
+        alone.
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator='\n')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The figure of an overhead profile: what prices say, what was measured."""
+"""Draw the figure of an overhead profile: predicted and measured cost."""
 
 from matplotlib import figure as figures
 
@@ -17,7 +17,7 @@ _COLORS = {
 
 
 def draw(profile: profiles.OverheadProfile, host: str) -> figures.Figure:
-    """Each load as a mark; those in bursts are hollow."""
+    """Draw each load as a mark; bursty ones are hollow."""
     lines = [
         ' · '.join(
             filter(
