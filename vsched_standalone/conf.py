@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of the one-process service."""
+"""Options of [standalone]."""
 
 import copy
 
@@ -39,7 +39,7 @@ standalone_opts = [
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Make the options of all three parts known."""
+    """Register the options of agent, API, collector and standalone."""
     logging.register_options(conf)
     agent_conf.register_opts(conf)
     api_conf.register_opts(conf)
@@ -48,10 +48,10 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """The options of all three parts, for the generated sample.
+    """Return all groups with their options, for oslo-config-generator.
 
-    A group that several parts have, such as ``placement``, is listed once:
-    it is one group of the one configuration.
+    A group that several parts have, such as ``placement``, is listed once with
+    the options of all.
     """
     groups: dict[str, cfg.OptGroup] = {}
     found: dict[str, dict[str, cfg.Opt]] = {}
@@ -70,9 +70,9 @@ def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
 
 
 def set_defaults(conf: cfg.ConfigOpts, state_path: str) -> None:
-    """What differs from the defaults of services that run apart.
+    """Set the defaults that differ from those of separate services.
 
-    :param state_path: folder of the database and the agent's journal.
+    :param state_path: directory of the database and the agent's journal.
     """
     conf.set_default('state_path', state_path, group='agent')
     conf.set_default('report_interval', 1.0, group='agent')

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""API, collector and agent in one process, on SQLite and a bus in memory.
+"""API, collector and agent in one process, with SQLite and a bus in memory.
 
-The embedded default: the parts are the ones that run apart in production,
-only the bus and the database are smaller.
+The parts are those that run as separate services in production; only the
+message bus and the database differ.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from vsched_lib.contract import rpc
 
 LOG = logging.getLogger(__name__)
 
-#: The bus of one process; oslo.messaging's own, not for several.
+#: oslo.messaging's bus in memory, within one process.
 BUS = 'fake://'
 
 
@@ -37,13 +37,13 @@ class Standalone(service_base.ServiceBase):
         self._stopped = threading.Event()
 
     def start(self) -> None:
-        """Bring the database up to date, then start collector, API, agent.
+        """Migrate the database, then start collector, API and agent.
 
-        :raises OSError: when the address to serve on is taken.
+        :raises OSError: when the address is in use.
         """
         with contextlib.ExitStack() as stack:
             self._start(stack)
-            # Whatever started before a failure has been stopped by now.
+            # After a failure, the stack stops the parts that were started.
             self._parts = stack.pop_all()
         LOG.info('vsched serves %s', self.url)
 
@@ -67,29 +67,30 @@ class Standalone(service_base.ServiceBase):
         threading.Thread(
             target=self._http.run, name='vsched-http', daemon=True
         ).start()
-        # Last, so that it is the first to stop: its last words arrive.
+        # Started last, therefore stopped first: its last report is still
+        # stored.
         agent = agents.Agent(self._conf, transport)
         agent.start()
         stack.callback(agent.stop)
 
     @property
     def url(self) -> str:
-        """Where the API is served."""
+        """Return the URL of the API."""
         return 'http://%s:%d' % (self._conf.standalone.bind_host, self.port)
 
     @property
     def port(self) -> int:
-        """The port in use, also when any was asked for."""
+        """Return the port of the API, also when the option is 0."""
         return int(self._http.effective_port)
 
     def stop(self, graceful: bool = True) -> None:
-        """Stop everything, in the reverse order of the start."""
+        """Stop all parts, in the reverse order of the start."""
         self._parts.close()
         self._stopped.set()
 
     def wait(self) -> None:
-        """Until it was stopped."""
+        """Wait until the service has stopped."""
         self._stopped.wait()
 
     def reset(self) -> None:
-        """The configuration was read again."""
+        """Apply a configuration that was read again."""

@@ -13,7 +13,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_service import backend
 
-# oslo.service chooses eventlet unless told before its first use.
+# oslo.service selects eventlet unless another backend is set before.
 backend.init_backend(backend.BackendType.THREADING)
 
 from oslo_service import service as oslo_service  # noqa: E402
@@ -48,8 +48,8 @@ def _run(conf: cfg.ConfigOpts) -> int:
     except schema.NewerJournal as error:
         print('vsched-agent run: %s' % error, file=sys.stderr)
         return 1
-    # The meter keeps one file a vCPU thread open; the usual soft limit is
-    # there for programs that select(), which this one does not.
+    # The usage meter keeps one file open for each vCPU thread. The low soft
+    # limit only protects programs that use select(), unlike this one.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     launcher = oslo_service.launch(conf, service.Agent(conf))
@@ -145,7 +145,9 @@ def _commands(parsers: argparse._SubParsersAction) -> None:
     run = parsers.add_parser('run', help='enforce reservations until stopped')
     run.set_defaults(handler=_run)
     doctor = parsers.add_parser(
-        'doctor', help='say what this host can enforce, and why not'
+        'doctor',
+        help='print which backends this host can enforce, and why '
+        'not the others',
     )
     doctor.add_argument(
         '--json', action='store_true', help='print the findings as JSON'
@@ -153,12 +155,12 @@ def _commands(parsers: argparse._SubParsersAction) -> None:
     doctor.add_argument(
         '--repair',
         action='store_true',
-        help='give leaked bandwidth back to the kernel',
+        help='release bandwidth that the kernel leaked',
     )
     doctor.set_defaults(handler=_doctor)
     restore = parsers.add_parser(
         'restore',
-        help='put every thread and cgroup back as vsched found it; the '
+        help='restore the original settings of all threads and cgroups; the '
         'agent must not run',
     )
     restore.set_defaults(handler=_restore)
@@ -168,7 +170,7 @@ def _commands(parsers: argparse._SubParsersAction) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command's entry point; returns its exit code."""
+    """Run the command; return its exit code."""
     conf = command_line.Options()
     logging.register_options(conf)
     agent_conf.register_opts(conf)
@@ -182,8 +184,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         version=pbr.version.VersionInfo('vsched').version_string(),
     )
     if conf.command.handler is not _run:
-        # The output of the others is their answer; oslo.log would write to
-        # it as well unless told otherwise.
+        # The other commands print their results to standard output, where
+        # oslo.log would log by default.
         conf.set_default('use_stderr', True)
     logging.setup(conf, 'vsched-agent')
     privileged.use(conf)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``vsched-agent profile overhead``: what the host's work for I/O costs."""
+"""``vsched-agent profile overhead``: measure the cost of instances' I/O."""
 
 import json
 import os
@@ -26,16 +26,16 @@ from vsched_lib.model import overhead
 
 
 def add_run(commands: ty.Any) -> None:
-    """Make the command known to the parser of ``profile``."""
+    """Add the command to the parser of ``profile``."""
     run = commands.add_parser(
         'overhead',
-        help="measure what the host's work for the I/O of "
-        'instances costs, with a calibration VM',
+        help='measure the CPU cost of the I/O of instances on this host, '
+        'with a calibration VM',
     )
     run.add_argument(
         '--quick',
         action='store_true',
-        help='few loads and short looks, in about a minute',
+        help='fewer loads and shorter samples, in about a minute',
     )
     run_control.add_options(run)
     run.set_defaults(handler=_run)
@@ -152,7 +152,7 @@ def _chosen(conf: cfg.ConfigOpts) -> contract.OverheadProfile | None:
 
 
 def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
-    """What the doctor says of this host's newest overhead profile."""
+    """Return the doctor's finding on the newest overhead profile."""
     found = manager.overhead_profiles(conf).latest(
         contract.ProfileSource.BENCHMARK
     )
@@ -185,7 +185,7 @@ _WORDS = {
 
 
 def table(profile: contract.OverheadProfile) -> str:
-    """A profile as text for a terminal."""
+    """Return a profile as text for a terminal."""
     lines = [
         'Profile %d of %s: Linux %s, %d CPUs%s%s'
         % (

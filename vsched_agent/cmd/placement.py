@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``vsched-agent placement``: what placement knows of this host."""
+"""``vsched-agent placement``: show or delete this host's data in placement."""
 
 import sys
 import typing as ty
@@ -19,18 +19,18 @@ from vsched_lib.openstack import session
 
 
 def add_commands(parsers: ty.Any) -> None:
-    """Make the command known to an argument parser."""
+    """Add the command to an argument parser."""
     parser = parsers.add_parser(
-        'placement', help='what placement knows of this host'
+        'placement', help='data of this host in placement'
     )
     commands = parser.add_subparsers(dest='placement_command', required=True)
-    show = commands.add_parser('show', help='print it')
+    show = commands.add_parser('show', help='print the data')
     show.set_defaults(handler=_show)
     remove = commands.add_parser(
         'remove',
-        help="take this host's provider away, for a host that "
-        'vsched leaves; the agent must not run, and no '
-        'instance may claim anything there',
+        help='delete the resource provider of this host, before vsched is '
+        'removed from it; the agent must not run, and the provider must '
+        'have no allocations',
     )
     remove.set_defaults(handler=_remove)
 
@@ -89,14 +89,14 @@ def _remove(conf: cfg.ConfigOpts) -> int:
 
 
 def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
-    """What the doctor says of this host's capacity in placement."""
+    """Return the doctor's finding on this host's capacity in placement."""
     if not factory.configured(conf):
         return doctor.Finding(
             doctor.Level.NOTE,
             'placement',
-            'it is not told what this host '
-            'can promise: schedulers that choose at the same time may '
-            'choose the same room',
+            'the capacity of this host is not written to placement: '
+            'schedulers that choose at the same time may choose the same '
+            'capacity',
             'set [placement] auth_type',
         )
     compute_name = placement_conf.compute_name(conf)
@@ -118,15 +118,15 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
             'placement',
             'there is no provider %s' % compute_name,
             'start nova-compute, or set [placement] '
-            'compute_name to what "openstack hypervisor list" shows',
+            'compute_name to the name in "openstack hypervisor list"',
         )
     one = inventories.get(names.RESOURCE_CLASS)
     if one is None:
         return doctor.Finding(
             doctor.Level.NOTE,
             'placement',
-            'it does not know yet what this host can promise',
-            'the agent tells it when it runs',
+            'the capacity of this host is not in placement yet',
+            'the agent writes it when it runs',
         )
     return doctor.Finding(
         doctor.Level.OK,

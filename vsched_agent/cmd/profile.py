@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``vsched-agent profile``: what this host measures of itself."""
+"""``vsched-agent profile``: measure this host, and show the results."""
 
 import argparse
 import json
@@ -30,28 +30,28 @@ from vsched_lib.model import reservation
 
 
 def add_commands(parsers: ty.Any) -> None:
-    """Make the commands known to an argument parser."""
+    """Add the commands to an argument parser."""
     profile = parsers.add_parser(
-        'profile', help='measure this host, and show what was measured'
+        'profile', help='measure this host, and show the results'
     )
     commands = profile.add_subparsers(dest='profile', required=True)
     run = commands.add_parser(
         'error',
-        help='measure how far the CPU time that is given is from '
-        'what was promised (ALERT)',
+        help='measure the allocation error: the difference between the '
+        'reserved and the allocated CPU time (ALERT)',
     )
     run.add_argument(
         '--shares',
         metavar='PCT,...',
         type=_shares,
-        help='promised shares in percent of a CPU, as in 1-9,10,20.5 '
+        help='reserved shares in percent of a CPU, as in 1-9,10,20.5 '
         '(default: 1-9,10,20,...,90)',
     )
     run.add_argument(
         '--backends',
         metavar='NAME,...',
         type=_words,
-        help='default: every one that this host can use',
+        help='default: all backends that this host supports',
     )
     run.add_argument(
         '--periods-us',
@@ -63,7 +63,7 @@ def add_commands(parsers: ty.Any) -> None:
         '--seconds',
         metavar='N',
         type=int,
-        help='looks of a second at each point (default: %d)'
+        help='samples of a second at each point (default: %d)'
         % error.LONG_WINDOWS,
     )
     run.add_argument(
@@ -71,19 +71,19 @@ def add_commands(parsers: ty.Any) -> None:
         metavar='N',
         type=int,
         default=None,
-        help='CPU hogs outside of the reservation in the second half of '
-        'the run; 0 leaves that half out (default: twice the CPUs)',
+        help='CPU hogs outside of the reservation in the second half of the '
+        'run; 0 omits that half (default: twice the CPUs)',
     )
     run.add_argument(
         '--in-guest',
         action='store_true',
-        help='give the shares to the vCPU of a calibration VM',
+        help='reserve the shares for the vCPU of a calibration VM',
     )
     run.add_argument(
         '--quick',
         action='store_true',
-        help='few shares and few looks, in less than two minutes; its '
-        'bounds are wide',
+        help='fewer shares and samples, in less than two minutes; the bounds '
+        'are wider',
     )
     run_control.add_options(run)
     run.set_defaults(handler=_error)
@@ -100,15 +100,15 @@ def add_commands(parsers: ty.Any) -> None:
         '--figure',
         choices=('error', 'cdf', 'mean', 'all'),
         default='all',
-        help='of an error profile: errors by share, their distribution, or '
-        'their long-term mean',
+        help='figure of an error profile: errors by share, their '
+        'distribution, or their long-term mean',
     )
     plot.add_argument('--format', choices=('svg', 'png'), default='svg')
     plot.add_argument(
         '--output',
         metavar='FOLDER',
         default='.',
-        help='where alert-FIGURE.FORMAT, or overhead.FORMAT, is written',
+        help='directory for the file alert-FIGURE.FORMAT or overhead.FORMAT',
     )
     plot.set_defaults(handler=_plot)
 
@@ -118,7 +118,7 @@ def _choose(parser: argparse.ArgumentParser) -> None:
         '--kind',
         choices=('error', 'overhead'),
         default='error',
-        help='of the CPU time that is given, or of the work for I/O '
+        help='profile of the allocation error or of the overhead of I/O '
         '(default: error)',
     )
     parser.add_argument(
@@ -135,24 +135,26 @@ def order_of(
     cpus: int,
     threads: int = 1,
 ) -> plan.Order:
-    """The run that the command line, or a job, asks for.
+    """Return the run that the options of a command line or a job define.
 
     :param command: has the options' names as attributes.
-    :param usable: backends of this host.
+    :param usable: backends that this host supports.
     :param threads: see :class:`plan.Order`.
-    :raises ValueError: naming what is wrong and what is accepted.
+    :raises ValueError: with the invalid value and the valid ones.
     """
     backends = usable
     if command.backends:
         unknown = [name for name in command.backends if name not in usable]
         if unknown:
             raise ValueError(
-                'this host can not use %s; it can use %s'
+                'this host cannot use %s; it can use %s'
                 % (', '.join(unknown), ', '.join(usable) or 'none')
             )
         backends = [name for name in usable if name in command.backends]
     if command.quick and command.seconds:
-        raise ValueError('--quick says how long it looks; leave --seconds out')
+        raise ValueError(
+            '--quick sets the number of samples; leave --seconds out'
+        )
     shares = command.shares or (
         plan.QUICK_SHARES_PPM if command.quick else error.PAPER_SHARES_PPM
     )
@@ -273,7 +275,7 @@ def _show(conf: cfg.ConfigOpts) -> int:
 def _plot(conf: cfg.ConfigOpts) -> int:
     if conf.command.kind == 'overhead':
         return overhead.plot(conf)
-    # Drawing needs a library that a compute node may not have.
+    # Compute nodes may lack matplotlib.
     from vsched_lib.presentation import error_plots
 
     profile = _chosen(conf)
@@ -303,7 +305,7 @@ def _plot(conf: cfg.ConfigOpts) -> int:
 
 
 def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
-    """What the doctor says of this host's newest profile."""
+    """Return the doctor's finding on the newest error profile."""
     found = manager.error_profiles(conf).latest(
         contract.ProfileSource.BENCHMARK
     )
@@ -312,8 +314,8 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
         return doctor.Finding(
             doctor.Level.NOTE,
             'alloc-error',
-            'this host was never measured: it '
-            'can promise no flavor its max_alloc_error_pct',
+            'this host was never measured: it cannot guarantee the '
+            'max_alloc_error_pct of a flavor',
             remedy,
         )
     differ = certification.differences(
@@ -351,7 +353,7 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
 
 
 def table(profile: contract.ErrorProfile, confidence: float) -> str:
-    """A profile as text for a terminal.
+    """Return a profile as text for a terminal.
 
     :param confidence: of the bound in the last column.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the runs of all profiles have in common on the command line."""
+"""Options and control of the runs of all profiles."""
 
 import argparse
 from collections.abc import Callable
@@ -18,41 +18,39 @@ from vsched_agent.profiling import manager
 
 
 def add_options(run: argparse.ArgumentParser) -> None:
-    """Options of every run."""
+    """Add the options of all runs."""
     run.add_argument(
-        '--resume',
-        action='store_true',
-        help='go on with the run that was stopped',
+        '--resume', action='store_true', help='resume the run that was stopped'
     )
     run.add_argument(
         '--dry-run',
         action='store_true',
-        help='say what would be measured, and for how long',
+        help='print what would be measured, and how long it takes',
     )
     run.add_argument(
         '--json',
         action='store_true',
-        help='tell the progress as one JSON object a line',
+        help='print the progress as one JSON object a line',
     )
     run.add_argument(
         '--run',
         metavar='UUID',
-        help='go on with the run of this name, or begin it',
+        help='resume the run of this name, or start it',
     )
     run.add_argument(
         '--watch-input',
         action='store_true',
-        help='stop when the standard input ends',
+        help='stop at the end of standard input',
     )
 
 
 def open_file(
     conf: cfg.ConfigOpts, name: str, header: dict[str, ty.Any]
 ) -> checkpoint.RunFile:
-    """The file of a run, gone on with as the command line says.
+    """Open the file of a run, resumed or new as the options say.
 
     :param name: of the file.
-    :param header: what the run is about.
+    :param header: describes the run.
     """
     path = os.path.join(manager.folder(conf), name)
     header = {'run': conf.command.run, **header}
@@ -65,7 +63,7 @@ def open_file(
 
 
 def stop_when_told(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
-    """Have signals, or the end of the input, stop the run."""
+    """Stop the run on a signal, or at the end of standard input."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
     if conf.command.watch_input:
@@ -78,14 +76,14 @@ def stop_when_told(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
 
 
 def _until_closed(stopping: threading.Event) -> None:
-    # Whoever started us keeps our input open as long as we are wanted.
+    # The parent process keeps the pipe open until the run must stop.
     while os.read(0, 4096):
         pass
     stopping.set()
 
 
 def teller(as_json: bool) -> Callable[[int, str], None]:
-    """What tells of a run's progress."""
+    """Return a function that prints the progress of a run."""
 
     def tell(progress_ppm: int, doing: str) -> None:
         if as_json:

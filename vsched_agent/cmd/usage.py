@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``vsched-agent usage``: who uses this host's CPUs, now."""
+"""``vsched-agent usage``: show the current CPU usage of this host."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -23,13 +23,13 @@ from vsched_lib.contract import messages
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Interval:
-    """What happened in one interval.
+    """The usage in one interval.
 
     :param names: of instances, by UUID.
-    :param samples: what instances used.
+    :param samples: usage of instances.
     :param roles_us: by instance, the run time of its threads by role.
-    :param host: what the CPUs did.
-    :param irq_time: whether the kernel keeps interrupts' time apart.
+    :param host: usage of the host's CPUs.
+    :param irq_time: whether the kernel accounts interrupts separately.
     """
 
     names: ty.Mapping[str, str]
@@ -40,26 +40,28 @@ class Interval:
 
 
 def add_commands(parsers: ty.Any) -> None:
-    """Make the command known to an argument parser."""
+    """Add the command to an argument parser."""
     parser = parsers.add_parser(
-        'usage', help="say who uses this host's CPUs, now"
+        'usage', help="print the current usage of this host's CPUs"
     )
     parser.add_argument(
         '--seconds',
         type=float,
         default=1.0,
         metavar='N',
-        help='length of an interval (default: 1)',
+        help='length of an interval in seconds (default: 1)',
     )
     parser.add_argument(
         '--count',
         type=int,
         default=1,
         metavar='N',
-        help='intervals; 0 goes on until stopped (default: 1)',
+        help='number of intervals; 0 for no limit (default: 1)',
     )
     parser.add_argument(
-        '--json', action='store_true', help='one JSON object an interval'
+        '--json',
+        action='store_true',
+        help='print one JSON object for each interval',
     )
     parser.set_defaults(handler=_usage)
 
@@ -70,11 +72,11 @@ def intervals(
     count: int,
     sleep: Callable[[float], ty.Any] = time.sleep,
 ) -> Iterator[Interval]:
-    """What happens on the host, one interval after the other.
+    """Yield the usage of the host, one interval after the other.
 
-    :param seconds: how long each.
-    :param count: how many; 0 for ever.
-    :raises base.HypervisorUnavailable: when there is nobody to ask.
+    :param seconds: length of an interval.
+    :param count: number of intervals; 0 for no limit.
+    :raises base.HypervisorUnavailable: when there is no connection.
     """
     irq_time = kernel.KernelFacts.read().irq_time
     meter = usage.meter_of(hypervisor, irq_time, blocking=True)
@@ -122,7 +124,7 @@ _COLUMNS = (
 
 
 def table(interval: Interval) -> str:
-    """One interval as text; the figures are in CPUs where not per second."""
+    """Format an interval as text; figures are in CPUs unless per second."""
     lines = [_row('instance', *_COLUMNS)]
     for one in sorted(interval.samples, key=lambda one: -one.guest_us):
         name = interval.names.get(one.instance_uuid, one.instance_uuid)
@@ -187,7 +189,7 @@ def table(interval: Interval) -> str:
     lines.append(
         _row('of it in interrupts', irq)
         if interval.irq_time
-        else 'this kernel does not tell the time of interrupts'
+        else 'this kernel does not account interrupts separately'
     )
     return '\n'.join(lines)
 

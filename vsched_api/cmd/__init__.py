@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Commands."""
+"""Commands of the API and the collector."""
 
 import warnings
 
-# Our libraries still load eventlet where it is installed, and it says so on
-# every start. vsched runs on native threads.
+# Libraries still load eventlet where it is installed, which prints this
+# warning at every start. vsched uses native threads.
 warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``vsched-manage audit``: do placement, database and kernel agree?"""
+"""``vsched-manage audit``: compare placement, database, kernel and Nova."""
 
 from collections.abc import Iterator
 import sys
@@ -23,30 +23,32 @@ _PAGE = 1000
 
 
 def add_commands(subparsers: ty.Any) -> None:
-    """Make the command known to an argument parser."""
+    """Add the command to an argument parser."""
     audit = subparsers.add_parser(
         'audit',
-        help='Say where placement, database, kernel and Nova '
-        'differ, and which hosts do not report; exit with 1 '
-        'when there is any such, with 2 when it could not be '
-        'found out.',
+        help='Print differences between placement, database, kernel and '
+        'Nova, and hosts that do not report. Exit with 1 when there are '
+        'any, with 2 when a service fails.',
     )
     audit.add_argument(
-        'hosts', nargs='*', metavar='HOST', help='All hosts without any.'
+        'hosts',
+        nargs='*',
+        metavar='HOST',
+        help='Names of hosts; all hosts by default.',
     )
     audit.add_argument(
         '--fix',
         action='store_true',
-        help='Take claims away whose server Nova does not '
-        'know any more; nothing else is changed.',
+        help='Delete allocations of servers that Nova does not have. Nothing '
+        'else is changed.',
     )
     audit.set_defaults(act=_audit)
 
 
 def client(conf: cfg.ConfigOpts) -> placement.Placement:
-    """Placement, as the options say.
+    """Return a client of placement.
 
-    :raises session.Unavailable: when the options don't say how.
+    :raises session.Unavailable: when placement is not configured.
     """
     return placement.Placement(session.connect(conf, openstack.PLACEMENT))
 

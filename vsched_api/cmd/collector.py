@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``vsched-collector``: takes agents' reports off the bus."""
+"""``vsched-collector``: receive the reports of agents."""
 
 from collections.abc import Sequence
 import os
@@ -22,21 +22,21 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT, then finish what was begun.
+    """Run until SIGTERM or SIGINT, then finish the calls in progress.
 
-    SIGHUP has it read the options that may change again.
+    SIGHUP reads mutable options again.
 
     :param args: the command line, that of the process when None.
     :returns: the exit status.
     """
-    # Blocked in all threads, and waited for. Python's handlers run in the main
-    # thread between two steps of it: for a signal that comes just before the
-    # thread waits for something else, that is when the wait is over.
+    # Signals are blocked in all threads and received with sigwait(). A Python
+    # handler would run in the main thread between two bytecodes: if a signal
+    # arrives just before a blocking call, it would run after that call only.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     conf = startup.read(
         'vsched-collector', sys.argv[1:] if args is None else args
     )
-    # Several may run on one host.
+    # Several collectors may run on one host.
     name = '%s:%d' % (socket.gethostname(), os.getpid())
     transport = rpc.get_transport(conf)
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``vsched-manage flavor``: what flavors promise, and claim."""
+"""``vsched-manage flavor``: reservations of flavors, and their claims."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -22,35 +22,36 @@ from vsched_lib.openstack import compute
 from vsched_lib.openstack import session
 
 
-#: What is claimed for I/O is a multiple of this, in mcpu.
+#: Claims for I/O are multiples of this, in mcpu.
 STEP_MCPU = 10
 
 
 class _Problem(Exception):
-    """Why nothing was done, in words."""
+    """The command cannot be done; the text has the reason."""
 
 
 def add_commands(subparsers: ty.Any) -> None:
-    """Make the commands known to an argument parser."""
+    """Add the commands to an argument parser."""
     flavor = subparsers.add_parser(
         'flavor',
-        help='What flavors promise and claim; [nova] says where they are.',
+        help='Reservations of flavors, and their claims in placement; Nova '
+        'is configured in [nova].',
     )
     commands = flavor.add_subparsers(dest='flavor_command', required=True)
     show = commands.add_parser(
         'show',
-        help='Print what flavors promise; exit with 1 when one does '
-        'not claim that.',
+        help='Print the reservations of flavors. Exit with 1 when a flavor '
+        'does not claim its reservation.',
     )
     show.add_argument(
         'names',
         nargs='*',
         metavar='FLAVOR',
-        help='Name or ID; all that are ours without any.',
+        help='Name or ID; all flavors with extra specs of vsched by default.',
     )
     show.set_defaults(act=_show)
     change = commands.add_parser(
-        'set', help='Set what a flavor promises, and its claim with it.'
+        'set', help='Set the reservation of a flavor, and its claim.'
     )
     change.add_argument('flavor', metavar='FLAVOR', help='Name or ID.')
     change.add_argument(
@@ -62,26 +63,26 @@ def add_commands(subparsers: ty.Any) -> None:
     )
     change.set_defaults(act=_set)
     sync = commands.add_parser(
-        'sync', help='Have flavors claim what they promise.'
+        'sync', help='Set the claims of flavors to their reservations.'
     )
     sync.add_argument(
         'names',
         nargs='*',
         metavar='FLAVOR',
-        help='Name or ID; all that are ours without any.',
+        help='Name or ID; all flavors with extra specs of vsched by default.',
     )
     sync.add_argument(
         '--dry-run',
         action='store_true',
-        help='Only say what would change; exit with 1 when anything would.',
+        help='Only print the changes; exit with 1 when there are any.',
     )
     sync.set_defaults(act=_sync)
 
 
 def client(conf: cfg.ConfigOpts) -> compute.Compute:
-    """Nova, as the options say.
+    """Return a client of Nova.
 
-    :raises session.Unavailable: when the options don't say how.
+    :raises session.Unavailable: when Nova is not configured.
     """
     return compute.Compute(session.connect(conf, openstack.NOVA))
 
@@ -105,7 +106,7 @@ def _guarded(
 
 
 def ours(flavor: compute.Flavor) -> bool:
-    """Whether a flavor says anything that concerns us."""
+    """Return whether a flavor has extra specs of vsched."""
     return any(
         name.startswith(extra_specs.PREFIX) or placement.ours(name)
         for name in flavor.extra_specs
@@ -132,7 +133,7 @@ def _chosen(
 def disagreements(
     flavor: compute.Flavor, io_mcpu: flavors.IoPrice
 ) -> list[str]:
-    """What is wrong with a flavor's claim, in words."""
+    """Return what is wrong with a flavor's claim."""
     try:
         change = flavors.claiming(flavor.vcpus, flavor.extra_specs, io_mcpu)
     except errors.InvalidExtraSpecs as problem:
@@ -162,9 +163,10 @@ def _hint(flavor: compute.Flavor) -> None:
 
 
 class Prices:
-    """What I/O costs on the most expensive host, by the database.
+    """The cost of I/O on the most expensive host in the database.
 
-    Read when a flavor's I/O comes on top of its reservation, once.
+    The database is read once, when the I/O of a flavor is not part of its
+    reservation.
 
     :param conf: with the options of the REST service.
     """
@@ -174,7 +176,7 @@ class Prices:
         self._found: Sequence[fit.Host] | None = None
 
     def of(self, name: str) -> flavors.IoPrice:
-        """For a flavor of that name, which messages tell."""
+        """Return the prices for a flavor; its name is for messages."""
 
         def cost_mcpu(ask: fit.Ask) -> int:
             if self._found is None:
@@ -191,7 +193,7 @@ class Prices:
                     file=sys.stderr,
                 )
                 return 0
-            # A new measurement of the same host should change nothing.
+            # A new measurement of the same host should change no claim.
             return -(-max(costs) // STEP_MCPU) * STEP_MCPU
 
         return cost_mcpu
@@ -285,8 +287,8 @@ def _sync(conf: cfg.ConfigOpts, nova: compute.Compute) -> int:
 def _apply(
     nova: compute.Compute, flavor: compute.Flavor, change: flavors.Change
 ) -> None:
-    # What is added first: a flavor that claims too much for a moment sells
-    # nothing that isn't there.
+    # Extra specs are added before others are deleted: a flavor that claims too
+    # much for a moment oversells nothing.
     if change.added:
         nova.set_extra_specs(flavor, change.added)
     for name in sorted(change.removed):

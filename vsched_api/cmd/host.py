@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``vsched-manage host``: what only an operator can put right of a host."""
+"""``vsched-manage host``: repair or delete a host."""
 
 import sys
 import time
@@ -15,26 +15,23 @@ from vsched_api.operations import numbering
 
 
 def add_commands(subparsers: ty.Any) -> None:
-    """Make the commands known to an argument parser."""
-    host = subparsers.add_parser('host', help='One host.')
+    """Add the commands to an argument parser."""
+    host = subparsers.add_parser('host', help='A host.')
     commands = host.add_subparsers(dest='host_command', required=True)
     reset = commands.add_parser(
         'reset-batches',
-        help="Accept whatever the host's agent sends next, "
-        'however it numbers its reports.',
+        help="Accept the next report of the host's agent under any number.",
     )
     reset.add_argument('host', metavar='HOST')
     reset.set_defaults(act=_reset_batches)
     delete = commands.add_parser(
-        'delete',
-        help='Delete a host that does not report any more, and '
-        'all that is known of it.',
+        'delete', help='Delete a host that does not report, and all its data.'
     )
     delete.add_argument('host', metavar='HOST')
     delete.add_argument(
         '--force',
         action='store_true',
-        help='Also when it lists instances that no other host lists.',
+        help='Delete it even if it lists instances that no other host lists.',
     )
     delete.set_defaults(act=_delete)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``vsched-manage host-key`` and ``master-key``: who may speak on the bus."""
+"""``vsched-manage host-key`` and ``master-key``: manage keys of the bus."""
 
 import os
 import sys
@@ -18,9 +18,9 @@ from vsched_lib.contract import signing
 
 
 def add_commands(subparsers: ty.Any) -> None:
-    """Make the commands known to an argument parser."""
+    """Add the commands to an argument parser."""
     keys = subparsers.add_parser(
-        'host-key', help='The keys that agents sign with.'
+        'host-key', help='Keys that agents sign their messages with.'
     )
     commands = keys.add_subparsers(dest='host_key_command', required=True)
     for name, act, text in (
@@ -33,7 +33,7 @@ def add_commands(subparsers: ty.Any) -> None:
         (
             'rotate',
             _rotate,
-            'Make another key; the one before is '
+            'Issue a new key. The previous one is '
             'accepted until the host uses the new one, '
             'or [bus] key_overlap_s have passed.',
         ),
@@ -43,26 +43,23 @@ def add_commands(subparsers: ty.Any) -> None:
         one.add_argument(
             '--output',
             metavar='FILE',
-            help='Write it to a new file, mode 0600, instead.',
+            help='Write the key to a new file, mode 0600, instead.',
         )
         one.set_defaults(act=act)
-    revoke = commands.add_parser(
-        'revoke', help='Accept no key of a host until one is issued again.'
-    )
+    revoke = commands.add_parser('revoke', help='Revoke all keys of a host.')
     revoke.add_argument('host', metavar='HOST')
     revoke.set_defaults(act=_revoke)
-    commands.add_parser('list', help='Which keys are accepted.').set_defaults(
+    commands.add_parser('list', help='List the accepted keys.').set_defaults(
         act=_list
     )
     master = subparsers.add_parser(
-        'master-key', help='What the keys of all hosts are made of.'
+        'master-key', help='Keys from which the keys of all hosts are derived.'
     )
     create = master.add_subparsers(
         dest='master_key_command', required=True
     ).add_parser(
         'create',
-        help='Write a new one to a file, mode 0600; before '
-        'those that are in it.',
+        help='Write a new key to a file, mode 0600, before those that it has.',
     )
     create.add_argument('file', metavar='FILE')
     create.set_defaults(act=_create)
@@ -79,7 +76,7 @@ def _rotate(conf: cfg.ConfigOpts) -> int:
 def _hand_out(conf: cfg.ConfigOpts, act: ty.Any) -> int:
     def work(database: db.Database) -> int:
         host, path = conf.command.host, conf.command.output
-        # First what may fail without having changed anything.
+        # Steps that may fail come before any change.
         master = bus.master_keys(conf).read()[0]
         file = (
             sys.stdout
@@ -147,7 +144,8 @@ def _create(conf: cfg.ConfigOpts) -> int:
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, 'w', encoding='ascii') as file:
             if found:
-                # The collector's user reads it, not whoever runs this.
+                # The file belongs to the collector's user, not to the current
+                # one.
                 owner = os.stat(path)
                 os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
             file.write(signing.new_master() + '\n' + found)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``vsched-manage``: look after the database and the flavors."""
+"""``vsched-manage``: manage the database, flavors, hosts and keys."""
 
 from collections.abc import Sequence
 import sys
@@ -57,17 +57,19 @@ def _add_commands(subparsers: ty.Any) -> None:
     sync.add_argument(
         '--revision',
         default=migration.HEAD,
-        help='Where to stop; normally the newest.',
+        help='Target revision; the newest by default.',
     )
     sync.set_defaults(act=_db_sync)
     version = commands.add_parser(
         'version',
-        help='Print the revision of the tables; exit with 1 '
-        'when it is not the one that this release needs.',
+        help='Print the revision of the tables; exit with 1 when this '
+        'release needs another one.',
     )
     version.set_defaults(act=_db_version)
     purge = commands.add_parser(
-        'purge', help='Delete what is older than [collector] says, now.'
+        'purge',
+        help='Delete rows that are past their retention time in '
+        '[collector], now.',
     )
     purge.set_defaults(act=_db_purge)
     flavor.add_commands(subparsers)
@@ -77,7 +79,7 @@ def _add_commands(subparsers: ty.Any) -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Do one thing.
+    """Run one command.
 
     :param args: the command line, that of the process when None.
     :returns: the exit status: 1 on a failure, whose reason is on stderr.

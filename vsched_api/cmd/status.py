@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``vsched-status upgrade check``: what an upgrade may trip over."""
+"""``vsched-status upgrade check``: find problems before an upgrade."""
 
 from collections.abc import Sequence
 import importlib.metadata
@@ -27,10 +27,10 @@ from vsched_lib.openstack import session
 Code = upgradecheck.Code
 Result = upgradecheck.Result
 
-#: Without it nova-scheduler knows nothing of reservations.
+#: Without this filter nova-scheduler ignores reservations.
 FILTER = 'VschedReservationFilter'
 
-#: Where nova.conf says how filters reach the REST service.
+#: Group of nova.conf with the filters' connection to the REST service.
 FILTERS_GROUP = 'vsched'
 
 _PAGE = 1000
@@ -41,19 +41,19 @@ _CLI_OPTS = [
         'nova-conf',
         default='/etc/nova/nova.conf',
         metavar='PATH',
-        help="nova-scheduler's configuration, where it is on this machine.",
+        help="nova-scheduler's configuration, if it is on this machine.",
     ),
     cfg.StrOpt(
         'placement-conf',
         default='/etc/placement/placement.conf',
         metavar='PATH',
-        help="placement's own configuration, where it is on this machine.",
+        help="placement's own configuration, if it is on this machine.",
     ),
 ]
 
 
 class Checks(upgradecheck.UpgradeCommands):
-    """Everything that is looked at.
+    """All checks.
 
     :ivar conf: with the options of the REST service; set before use.
     """
@@ -88,7 +88,7 @@ class Checks(upgradecheck.UpgradeCommands):
             return Result(Code.SUCCESS)
         return Result(
             Code.WARNING,
-            "%d hosts don't report: %s" % (len(down), _some(down)),
+            '%d hosts do not report: %s' % (len(down), _some(down)),
         )
 
     def _placement(self) -> Result:
@@ -100,9 +100,8 @@ class Checks(upgradecheck.UpgradeCommands):
         if conf is None:
             return Result(
                 Code.SUCCESS,
-                '%s is not on this machine; look '
-                'there for [placement] '
-                'allocation_conflict_retry_count = 1'
+                '%s is not on this machine; check there that '
+                '[placement] allocation_conflict_retry_count is 1'
                 % self.conf.placement_conf,
             )
         count = conf.placement.allocation_conflict_retry_count
@@ -112,7 +111,7 @@ class Checks(upgradecheck.UpgradeCommands):
             Code.WARNING,
             '[placement] '
             'allocation_conflict_retry_count is %d: placement 14 '
-            'to 16%s over-commit hosts when claims come at the '
+            'to 16%s over-commit hosts when claims arrive at the '
             'same moment; set it to 1 in %s'
             % (count, _installed(), self.conf.placement_conf),
         )
@@ -133,8 +132,8 @@ class Checks(upgradecheck.UpgradeCommands):
         if conf is None:
             return Result(
                 Code.SUCCESS,
-                '%s is not on this machine; look '
-                'where nova-scheduler runs for %s'
+                '%s is not on this machine; check on a host of '
+                'nova-scheduler that %s is enabled'
                 % (self.conf.nova_conf, FILTER),
             )
         options = conf.filter_scheduler
@@ -170,13 +169,12 @@ class Checks(upgradecheck.UpgradeCommands):
         if conf is None:
             return Result(
                 Code.SUCCESS,
-                'not looked at: %s is not on this '
-                'machine; look where nova-scheduler runs'
-                % self.conf.nova_conf,
+                'not checked: %s is not on this machine; run the check on a '
+                'host of nova-scheduler' % self.conf.nova_conf,
             )
         if FILTER not in conf.filter_scheduler.enabled_filters:
             return Result(
-                Code.SUCCESS, 'not looked at: %s is not enabled' % FILTER
+                Code.SUCCESS, 'not checked: %s is not enabled' % FILTER
             )
         try:
             found = endpoint.problem(
@@ -196,12 +194,12 @@ class Checks(upgradecheck.UpgradeCommands):
     def _flavors(self) -> Result:
         if not session.configured(self.conf, openstack.NOVA):
             return Result(
-                Code.SUCCESS, 'not looked at: [nova] auth_type is not set'
+                Code.SUCCESS, 'not checked: [nova] auth_type is not set'
             )
         try:
             found = flavor.client(self.conf).flavors()
         except (session.Unavailable, compute.Rejected) as problem:
-            return Result(Code.WARNING, 'not looked at: %s' % problem)
+            return Result(Code.WARNING, 'not checked: %s' % problem)
         prices = flavor.Prices(self.conf)
         wrong = [
             one.name
@@ -213,12 +211,11 @@ class Checks(upgradecheck.UpgradeCommands):
             return Result(Code.SUCCESS)
         return Result(
             Code.WARNING,
-            "%d flavors don't claim what they "
-            'promise: %s; see vsched-manage flavor show'
-            % (len(wrong), _some(wrong)),
+            '%d flavors do not claim their reservation: %s; see '
+            'vsched-manage flavor show' % (len(wrong), _some(wrong)),
         )
 
-    # What the base class asks for: titles, and what is called.
+    # The interface of the base class: titles and methods.
     _upgrade_checks = (
         ('Database', _database),
         ('Agents', _agents),
@@ -242,7 +239,7 @@ def _hosts(
 
 
 def register_filters(conf: cfg.ConfigOpts) -> None:
-    """Make the options known by which filters reach the REST service."""
+    """Register the options of the filters' connection to the REST service."""
     session.register_opts(conf, FILTERS_GROUP, 'vsched', None)
     conf.set_default('timeout', 10, group=FILTERS_GROUP)
 
@@ -253,7 +250,7 @@ def _read(
     options: Sequence[cfg.Opt],
     more: ty.Callable[[cfg.ConfigOpts], None] = lambda conf: None,
 ) -> cfg.ConfigOpts | None:
-    """Some options of another service; None when we can't see its file.
+    """Read options of another service; return None without read access.
 
     :param more: registers further ones.
     """
@@ -283,7 +280,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Check everything.
+    """Run all checks.
 
     :param args: the command line, that of the process when None.
     :returns: 0 when all is well, 1 with warnings, 2 with failures.
@@ -292,7 +289,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
     def add_commands(subparsers: ty.Any) -> None:
         upgrade = subparsers.add_parser(
-            'upgrade', help='What an upgrade may trip over.'
+            'upgrade', help='Find problems before an upgrade.'
         )
         upgrade.add_argument('what', choices=['check'], metavar='check')
         upgrade.add_argument(
@@ -309,7 +306,7 @@ def main(args: Sequence[str] | None = None) -> int:
             ),
         ],
     )
-    # The library looks there for --json, and nowhere else.
+    # oslo.upgradecheck reads --json from this global only.
     upgradecheck.CONF = checks.conf
     try:
         return int(checks.check())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The quick start: the main job on real VMs, in about a minute.
+"""The quick start: demonstrate a reservation on real VMs, in a minute.
 
-Boots one promised VM and neighbours that burn every CPU, runs the whole of
-vsched in this process, and shows over REST what each VM gets.
+Boots a VM with a reservation and neighbours that burn every CPU, runs all of
+vsched in this process, and shows the CPU time of each VM from the REST API.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_service import backend
 
-# oslo.service chooses eventlet unless told before its first use.
+# oslo.service selects eventlet unless another backend is set before.
 backend.init_backend(backend.BackendType.THREADING)
 
 from vsched_agent.profiling.guest import domain_xml  # noqa: E402
@@ -37,49 +37,47 @@ from vsched_standalone.quickstart import demonstration  # noqa: E402
 from vsched_standalone.quickstart import table  # noqa: E402
 from vsched_standalone import service  # noqa: E402
 
-#: Burning VMs for each CPU of the host: enough that an unpromised VM gets
-#: well below what the promised one is promised.
+#: Burning VMs for each CPU of the host: enough that a VM without a reservation
+#: gets well below what the other one reserves.
 NEIGHBOURS_PER_CPU = 2
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog='quickstart',
-        description='Show a CPU-time promise kept on real VMs.',
+        description='Demonstrate a CPU-time reservation on real VMs.',
     )
     parser.add_argument(
         '--guest-dir',
         required=True,
-        help="folder with the guest's vmlinux and initramfs.cpio",
+        help="directory of the guest's vmlinux and initramfs.cpio",
     )
     parser.add_argument(
         '--virt-type',
         choices=('kvm', 'qemu'),
         default='qemu',
-        help='what runs the guests; default qemu, which emulates',
+        help='virtualization type of the guests; default qemu, which emulates',
     )
     parser.add_argument(
-        '--uri', default='qemu:///system', help='libvirt to use'
+        '--uri', default='qemu:///system', help='URI of libvirt'
     )
     parser.add_argument(
         '--seconds',
         type=_seconds,
         default=60,
-        help='seconds to measure in all; default 60',
+        help='duration of all measurements in seconds; default 60',
     )
     parser.add_argument(
         '--port',
         type=int,
         default=0,
-        help='port of the REST API; default any that is free',
+        help='port of the REST API; default any free one',
     )
-    parser.add_argument(
-        '--json', metavar='FILE', help='write the summary there'
-    )
+    parser.add_argument('--json', metavar='FILE', help='file for the summary')
     parser.add_argument(
         '--keep',
         action='store_true',
-        help='leave everything running until Ctrl-C',
+        help='keep everything running until Ctrl-C',
     )
     return parser.parse_args(argv)
 
@@ -121,7 +119,7 @@ def _conf(options: argparse.Namespace, folder: str) -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
     standalone_conf.register_opts(conf)
     standalone_conf.set_defaults(conf, folder)
-    # One program, one purpose: files of an installed service do not count.
+    # Configuration files of an installed service are ignored.
     conf([], project='vsched', default_config_files=[], default_config_dirs=[])
     conf.set_override('uri', options.uri, group='hypervisor')
     conf.set_override('bind_port', options.port, group='standalone')
@@ -132,7 +130,7 @@ def _conf(options: argparse.Namespace, folder: str) -> cfg.ConfigOpts:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The program's entry point; returns its exit code."""
+    """Run the program; return its exit code."""
     options = _options(argv)
     over = threading.Event()
     for end in (signal.SIGINT, signal.SIGTERM):
@@ -145,7 +143,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         specs = _specs(options, folder)
         for number, spec in enumerate(specs, 1):
             shown.say('starting VM %d/%d %s' % (number, len(specs), spec.name))
-            # Its neighbours burn already; give the last ones time to boot.
+            # The neighbours that run already slow down the boot of the last
+            # ones.
             stack.enter_context(
                 vm.RunningDomain(
                     spec, options.uri, ready_timeout_s=120, cancel=over

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""vsched-standalone: the whole of vsched in one process."""
+"""vsched-standalone: API, collector and agent in one process."""
 
 from collections.abc import Sequence
 import os
@@ -9,7 +9,7 @@ import sys
 from oslo_log import log as logging
 from oslo_service import backend
 
-# oslo.service chooses eventlet unless told before its first use.
+# oslo.service selects eventlet unless another backend is set before.
 backend.init_backend(backend.BackendType.THREADING)
 
 from oslo_service import service as oslo_service  # noqa: E402
@@ -21,7 +21,7 @@ from vsched_standalone import service  # noqa: E402
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command's entry point; returns its exit code."""
+    """Run the command; return its exit code."""
     conf = command_line.Options()
     standalone_conf.register_opts(conf)
     standalone_conf.set_defaults(conf, '/var/lib/vsched')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The little of the REST API that the quickstart uses.
+"""A minimal client of the REST API for the quickstart.
 
-Over HTTP and nothing else: what it shows is what any client can see.
+It uses HTTP only: every client can read what it reads.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from vsched_standalone.quickstart import windows
 
 
 class Client:
-    """One API service.
+    """Client of one API service.
 
     :param url: its root.
     """
@@ -33,10 +33,10 @@ class Client:
         body: Mapping[str, ty.Any] | None = None,
         **query: ty.Any,
     ) -> ty.Any:
-        """One request.
+        """Send a request.
 
         :returns: the decoded body, None when there is none.
-        :raises requests.HTTPError: with the API's own words.
+        :raises requests.HTTPError: with the error message of the API.
         """
         reply = self._session.request(
             method, self.url + path, params=query, json=body, timeout=10
@@ -49,16 +49,16 @@ class Client:
         return reply.json() if reply.content else None
 
     def reservations(self) -> dict[str, dict[str, ty.Any]]:
-        """Every reservation by instance."""
+        """Return all reservations by instance."""
         return {
             one['instance_uuid']: one
             for one in self.call('GET', '/v1/reservations')['reservations']
         }
 
     def change(self, instance_uuid: str, **fields: ty.Any) -> float:
-        """Change a promise live.
+        """Change the reservation of a running instance.
 
-        :returns: when it was asked, seconds since the epoch.
+        :returns: the time of the request, in seconds since the epoch.
         """
         at = time.time()
         self.call('PATCH', '/v1/reservations/' + instance_uuid, fields)
@@ -67,7 +67,7 @@ class Client:
     def windows(
         self, instance_uuid: str, since: float
     ) -> list[windows.Window]:
-        """An instance's usage samples that end after a moment."""
+        """Return an instance's usage samples that end after a time."""
         start = datetime.datetime.fromtimestamp(
             since, datetime.UTC
         ).isoformat()

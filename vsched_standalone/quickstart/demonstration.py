@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The main job, shown on real VMs: a promise, its neighbours, its change.
+"""Demonstrate a reservation beside neighbours, and changes of it.
 
-One VM is promised a share while its neighbours would burn every CPU. Then
-the promise is changed over REST, and at last held by a quota instead of a
-real-time reservation, which shows how far a quota falls short.
+One VM has a reservation while its neighbours burn every CPU. The reservation
+is then changed over REST. The last phase enforces it by a quota instead of a
+real-time scheduling class, which shows how far a quota falls short.
 """
 
 from collections.abc import Callable
@@ -22,14 +22,14 @@ PERIOD_US = 20_000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Phase:
-    """One stretch of the demonstration.
+    """One phase of the demonstration.
 
     :param key: its name in the summary.
-    :param title: what it shows.
-    :param runtime_us: of the promised VM, every :data:`PERIOD_US`.
-    :param backend: what enforces it.
-    :param change: what to PATCH at its start; None for the flavor's own.
-    :param weight: its part of the measuring time.
+    :param title: description for the terminal.
+    :param runtime_us: of the VM with the reservation, every :data:`PERIOD_US`.
+    :param backend: enforces the reservation.
+    :param change: body of the PATCH at its start; None for the flavor's own.
+    :param weight: its fraction of the measuring time.
     """
 
     key: str
@@ -41,7 +41,7 @@ class Phase:
 
     @property
     def promised(self) -> float:
-        """CPUs promised."""
+        """Return the reserved CPUs."""
         return self.runtime_us / PERIOD_US
 
 
@@ -74,38 +74,37 @@ PHASES = (
 
 
 class NotHeld(Exception):
-    """A promise did not come into force in time."""
+    """A reservation was not enforced in time."""
 
 
 class NoLoad(Exception):
-    """A VM does not burn, so that nothing could be shown."""
+    """A VM does not burn CPU time, so that there is nothing to show."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a phase showed."""
+    """The measurements of a phase."""
 
     phase: Phase
     summary: windows.Summary | None
 
 
 class Demonstration:
-    """Runs the phases and watches them over REST.
+    """Runs the phases and samples the VMs over REST.
 
     :param api: the API service.
-    :param promised: the promised VM's UUID.
-    :param names: every VM's name by UUID, the promised one included.
+    :param promised: UUID of the VM with the reservation.
+    :param names: names of all VMs by UUID, including that one.
     :param shown: the live table.
-    :param wait: waits so many seconds, or returns True when it is over
-        early.
+    :param wait: waits for some seconds, or returns True when interrupted.
     """
 
-    #: A change has to be in force within this many seconds.
+    #: Maximum time until a change is enforced, in seconds.
     DEADLINE_S = 30.0
-    #: All VMs have to burn within this many seconds; an emulated guest
-    #: that shares its CPU is slow to come up.
+    #: Maximum time until all VMs burn CPU time, in seconds. An emulated guest
+    #: that shares its CPU boots slowly.
     LOAD_S = 120.0
-    #: Who uses this part of a CPU burns.
+    #: A VM that uses this fraction of a CPU burns CPU time.
     BURNS = 0.05
 
     def __init__(
@@ -125,11 +124,11 @@ class Demonstration:
     def run(
         self, seconds: float, phases: Sequence[Phase] = PHASES
     ) -> list[Outcome]:
-        """Show every phase.
+        """Run all phases.
 
-        :param seconds: to measure, over all phases.
-        :raises NotHeld: when a promise does not come into force.
-        :raises NoLoad: when a VM does not burn.
+        :param seconds: duration of the measurements, over all phases.
+        :raises NotHeld: when a reservation is not enforced.
+        :raises NoLoad: when a VM does not burn CPU time.
         """
         self._await_load()
         total = sum(phase.weight for phase in phases)
@@ -241,7 +240,7 @@ class Demonstration:
 
 
 def metrics(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """The figures that the benchmark records; fractions."""
+    """Return the figures that the benchmark records, as fractions."""
     found = {one.phase.key: one.summary for one in outcomes if one.summary}
     figures: dict[str, float] = {}
     for key, name in (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The live table: what each VM was promised and what it gets."""
+"""A live table of the reserved and the measured CPUs of each VM."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -18,9 +18,9 @@ _HEADER = '%-22s %9s %9s %8s  %-9s %s' % (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """One VM in its latest window; shares in CPUs.
+    """One VM in its latest window; in CPUs.
 
-    :param promised: None without a reservation.
+    :param promised: the reservation; None without one.
     :param got: None before its first window.
     """
 
@@ -47,10 +47,10 @@ class Row:
 
 
 class Table:
-    """Redraws in place on a terminal, and prints now and then elsewhere.
+    """A table that redraws in place on a terminal, else prints periodically.
 
-    :param out: where to draw.
-    :param every: on anything but a terminal, draw each so many updates.
+    :param out: the output stream.
+    :param every: on anything but a terminal, print every n-th update.
     """
 
     def __init__(self, out: ty.TextIO, every: int = 5) -> None:
@@ -60,7 +60,7 @@ class Table:
         self._lines = 0
 
     def draw(self, progress: str, rows: Sequence[Row]) -> None:
-        """Show the newest figures.
+        """Draw the table.
 
         :param progress: one line about the phase and the time left.
         """
@@ -75,7 +75,7 @@ class Table:
         self._lines = len(lines)
 
     def say(self, text: str) -> None:
-        """A line that stays above the table."""
+        """Print a line that stays above the table."""
         self._out.write(text + '\n')
         self._out.flush()
         self._lines = 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What one-second windows of usage say about a promise."""
+"""Compare one-second windows of usage with a reservation."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ class Window:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Summary:
-    """A phase in figures; shares in CPUs, errors as fractions.
+    """Statistics of a phase; shares in CPUs, errors as fractions.
 
-    :param error_p99: 99th percentile of \\|got − promised\\|/promised.
-    :param settle_s: seconds from the change until every later window was
-        within 5 % of the promise; None when that never came.
+    :param error_p99: 99th percentile of \\|got − reserved\\|/reserved.
+    :param settle_s: seconds from the change until all later windows were
+        within 5 % of the reservation; None when they never were.
     """
 
     windows: int
@@ -38,16 +38,17 @@ class Summary:
     settle_s: float | None
 
 
-#: A window within this fraction of the promise counts as settled.
+#: Relative error up to which a window counts as converged.
 SETTLED = 0.05
 
-#: After a change, windows that end within this many seconds still hold
-#: time from before it, so they tell how fast it settled, not how well.
+#: Windows that end within this many seconds after a change still contain time
+#: from before it. They count for the time of convergence only, not for the
+#: errors.
 SETTLING_S = 3.0
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The nearest-rank percentile.
+    """Return the nearest-rank percentile.
 
     :param values: at least one, in any order.
     :param share: 0..1.
@@ -59,12 +60,12 @@ def percentile(values: Sequence[float], share: float) -> float:
 def summarise(
     windows: Iterable[Window], promised: float, changed_at: float
 ) -> Summary | None:
-    """Describe a phase.
+    """Return the statistics of a phase.
 
-    :param windows: every window that ended after the change.
-    :param promised: CPUs promised in the phase.
-    :param changed_at: when the change was asked for.
-    :returns: None when no window is left after settling.
+    :param windows: all windows that ended after the change.
+    :param promised: the reserved CPUs in the phase.
+    :param changed_at: time of the request for the change.
+    :returns: None when there is no window for the errors.
     """
     every = sorted(windows, key=lambda one: one.at)
     steady = [one for one in every if one.at > changed_at + SETTLING_S]

@@ -91,7 +91,7 @@ class TestOrder(base.BaseTestCase):
         for words, text in (
             (
                 ('--backends', 'cfs,rtds'),
-                'can not use rtds; it can use deadline, cfs',
+                'cannot use rtds; it can use deadline, cfs',
             ),
             (('--quick', '--seconds', '3'), 'leave --seconds out'),
             (('--shares', '200'), 'share: 2000000'),

@@ -124,7 +124,7 @@ class TestUsage(base.BaseTestCase):
         self.assertEqual(
             ['all', '2.000', 'of', '2', 'CPUs'], lines[-2].split()
         )
-        self.assertIn('does not tell', lines[-1])
+        self.assertIn('does not account', lines[-1])
         self.assertIn(
             '0.006', usage.table(self.interval(True)).splitlines()[-1]
         )

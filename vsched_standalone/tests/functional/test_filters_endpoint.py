@@ -191,7 +191,7 @@ class TestEndpoint(base.BaseTestCase):
         self.assertIn('[vsched] auth_type is not set', details)
         result, details = self.check({}, filters='')
         self.assertEqual(
-            (0, 'not looked at: VschedReservationFilter is not enabled'),
+            (0, 'not checked: VschedReservationFilter is not enabled'),
             (result, details),
         )
 

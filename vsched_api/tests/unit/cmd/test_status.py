@@ -136,7 +136,7 @@ enabled_filters = ComputeFilter,VschedReservationFilter
 
     def test_what_filters_ask(self):
         check = 'What filters ask'
-        self.assertIn('not looked at', self.check(check)[1])
+        self.assertIn('not checked', self.check(check)[1])
         self.write(
             'nova',
             '[filter_scheduler]\nenabled_filters = '
@@ -149,7 +149,7 @@ enabled_filters = ComputeFilter,VschedReservationFilter
         self.assertIn('no filter learns anything of hosts', details)
 
     def test_flavors(self):
-        self.assertIn('not looked at', self.check('Flavors')[1])
+        self.assertIn('not checked', self.check('Flavors')[1])
         self.use(self.url, '[nova]\nauth_type = none\n')
         nova = mock.Mock(spec_set=compute.Compute)
         with mock.patch.object(
@@ -170,5 +170,5 @@ enabled_filters = ComputeFilter,VschedReservationFilter
             nova.flavors.side_effect = session.Unavailable('nova is away')
             result, details, _ = self.check('Flavors')
             self.assertEqual(
-                (1, 'not looked at: nova is away'), (result, details)
+                (1, 'not checked: nova is away'), (result, details)
             )

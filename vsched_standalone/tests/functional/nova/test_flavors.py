@@ -248,7 +248,7 @@ class TestFlavors(cloud.Cloud):
             'check',
         ]
         for roles, said in (
-            (self.roles, "1 flavors don't claim"),
+            (self.roles, '1 flavors do not claim'),
             ('service', 'os-flavor-extra-specs:index'),
         ):
             self.roles = roles
