@@ -56,7 +56,7 @@ ABOUT = frame.About(
     'On a kernel without high-resolution preemption a budget ends at a '
     'tick, and a second is wrong by up to a tick or so at each end. There '
     'the agent has what the doctor advises, ``[enforcement] '
-    'budget_check_us`` = %d (:ref:`budget-looks`): budgets are looked at '
+    'budget_check_us`` = %d (:ref:`budget-checks`): budgets are looked at '
     'when they end. :doc:`alert_looks` has the same shares with and without. '
     'A look comes a fraction of a millisecond late, which is little of 10 %% '
     'of a CPU and much of 1 %%; ``HRTICK_DL`` among the '
