@@ -57,8 +57,8 @@ ballooning_opts = [
         'active_cpus',
         default=0.5,
         min=0.01,
-        help='An instance whose vCPUs are runnable on fewer CPUs than this '
-        'is ignored when CPUs are divided among instances.',
+        help='An instance that could use fewer CPUs than this is ignored when '
+        'CPUs are divided among instances.',
     ),
     cfg.FloatOpt(
         'settle',
