@@ -8,11 +8,13 @@ import time
 from oslotest import base
 
 from vsched_agent.ballooning import preemption
+from vsched_agent.host import schedstat
 from vsched_agent.profiling.error import hogs
 from vsched_agent.tests.functional import agent_guests
 from vsched_lib.tests import requirements
 
 TURN_US = 500
+SECONDS = 2.0
 _HOGS = 4
 _SWITCHES = re.compile(r'^nonvoluntary_ctxt_switches:\s*([0-9]+)', re.M)
 
@@ -41,6 +43,17 @@ def realtime_threads():
     return found
 
 
+def await_thread(others):
+    """Return the one realtime thread that is not among others."""
+    give_up_s = time.monotonic() + 10.0
+    while not (found := realtime_threads() - others):
+        if time.monotonic() > give_up_s:
+            raise AssertionError('no thread under SCHED_FIFO in 10 s')
+        time.sleep(0.01)
+    (tid,) = found
+    return tid
+
+
 class TurnsTest(base.BaseTestCase):
     """Four threads that burn on one CPU, on this kernel."""
 
@@ -60,7 +73,7 @@ class TurnsTest(base.BaseTestCase):
         self.preemption = preemption.ForcedPreemption(TURN_US)
         self.preemption.prepare()
 
-    def rate(self, seconds=2.0):
+    def rate(self, seconds=SECONDS):
         """Switches between them in a second of CPU time."""
         before = [switches(pid) for pid in self.hogs]
         got = agent_guests.measure(self.hogs, seconds)
@@ -69,23 +82,28 @@ class TurnsTest(base.BaseTestCase):
 
     def test_turns_are_shorter_and_shares_are_not(self):
         without, _ = self.rate()
+        others = realtime_threads()
         with self.preemption.enabled(self.hogs, 60.0):
+            own = await_thread(others)
+            before_ns = schedstat.read(own).run_ns
             within, got = self.rate()
+            own_share = (schedstat.read(own).run_ns - before_ns) / (
+                1e9 * SECONDS
+            )
         after, _ = self.rate()
         self.assertGreater(within, 3 * without)
         self.assertLess(after, 2 * without)
         mean = sum(got.shares) / _HOGS
         for share in got.shares:
             self.assertLess(abs(share - mean), 0.2 * mean)
-        # It passes by, and does not stay.
-        self.assertGreater(sum(got.shares), 0.75 - got.stolen)
+        # Shares of the CPU depend on the machine's other load; this does not.
+        self.assertLess(own_share, 0.25 * (own_share + sum(got.shares)))
 
     def test_nothing_stays_behind(self):
         others = realtime_threads()
         attrs = [os.sched_getscheduler(pid) for pid in self.hogs]
         with self.preemption.enabled(self.hogs, 60.0):
-            time.sleep(0.1)
-            self.assertEqual(1, len(realtime_threads() - others))
+            await_thread(others)
         give_up_s = time.monotonic() + 10.0
         while realtime_threads() - others:
             self.assertLess(time.monotonic(), give_up_s)
