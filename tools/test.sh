@@ -116,7 +116,7 @@ conclude() {
 run() {
     local name=$1 regex=$2 status=0 stream=$RESULTS/$1.subunit
     shift 2
-    mkdir -p "$RESULTS/$name"
+    mkdir -p "$RESULTS/$name" "$RESULTS/coverage"
     say "$name tests:"
     : >"$stream"
     mkfifo "$RESULTS/$name/pipe"
@@ -135,6 +135,18 @@ run() {
     watch "$stream"
     conclude || status=$?
     echo "$status" >"$RESULTS/$name.status"
+}
+
+# check_coverage: fails if the unit tests ran too little of the code. What is
+# too little says pyproject.toml.
+check_coverage() {
+    local -x COVERAGE_FILE=$RESULTS/coverage/data
+    # A run that was cut or has failed covers less.
+    [[ $(<"$RESULTS/unit.status") == 0 ]] || return 0
+    say 'coverage of the unit tests:'
+    "$VENV/bin/coverage" combine --quiet &&
+        "$VENV/bin/coverage" report --format=total --precision=2 ||
+        failure 'the unit tests cover less than fail_under of pyproject.toml'
 }
 
 # prepare: what the functional tests stand on.
@@ -222,7 +234,10 @@ main() {
     local name
     for name in "${RUNS[@]}"; do
         if [[ $name == unit ]]; then
-            run unit '\.tests\.unit\.'
+            PYTHON="$VENV/bin/coverage run" \
+                COVERAGE_FILE=$RESULTS/coverage/data \
+                run unit '\.tests\.unit\.'
+            check_coverage
             continue
         fi
         # Tests fail, and don't skip, where one of these is missing.
