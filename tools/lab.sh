@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A compute node as operators have it, in QEMU's emulation: Debian 12 with
+# systemd, cgroup v2, libvirt, vhost and nested KVM. Runs a command in it, with
+# this working tree. See doc/source/contributor/lab.rst.
+
+set -euo pipefail
+
+# shellcheck source=tools/services.sh
+. "$(dirname "${BASH_SOURCE[0]}")/services.sh"
+# shellcheck source=tools/lab/image.sh
+. "$VSCHED_TOOLS/lab/image.sh"
+# shellcheck source=tools/lab/machine.sh
+. "$VSCHED_TOOLS/lab/machine.sh"
+
+VSCHED_LAB_DIR=${VSCHED_LAB_DIR:-/var/cache/vsched/lab}
+# What the image is built with, and what the node runs in.
+LAB_PACKAGES=(
+    debootstrap e2fsprogs qemu-utils qemu-system-x86 openssh-client
+    util-linux git
+)
+
+usage() {
+    cat <<USAGE
+usage: tools/lab.sh [--kernel RELEASE] [--cold] [--results DIR] NODE
+           [-- COMMAND...]
+
+Boots the node, or restores it as it was after its first boot, puts the
+working tree into /opt/vsched, runs COMMAND there as root and ends the node.
+The exit code is that of COMMAND. Without COMMAND the image is built and the
+node is booted once. Whatever COMMAND leaves in \$VSCHED_LAB_RESULTS is copied
+to DIR.
+
+NODE: $(nodes)
+  --kernel RELEASE  the beginning of a release of one of the node's kernels;
+                    its first one by default
+  --cold            boot, even where a booted node could be restored
+  --results DIR     where results go
+
+Images are kept in \$VSCHED_LAB_DIR ($VSCHED_LAB_DIR), one for each content
+of tools/lab and of the project's requirements; older ones are removed.
+Building one needs root.
+
+Environment: VSCHED_LAB_CPUS ($LAB_CPUS) and VSCHED_LAB_MEMORY_MIB
+($LAB_MEMORY_MIB) of the node.
+USAGE
+}
+
+# nodes: prints the kinds of nodes.
+nodes() {
+    local folder
+    for folder in "$VSCHED_TOOLS"/lab/*/; do
+        basename "$folder"
+    done | paste -s -d ' '
+}
+
+# results SCRATCH DIR: copies the results out.
+results() {
+    mkdir -p "$2"
+    machine_run "$1" 'tar -c -C /var/tmp/vsched-results .' | tar -x -C "$2"
+}
+
+lab_main() {
+    local kernel='' cold='' results='' node='' status=0
+    while [[ $# -gt 0 ]]; do
+        case $1 in
+            --kernel | --results)
+                if [[ $# -lt 2 ]]; then
+                    complain "$1 needs a value"
+                    return 2
+                fi
+                declare "${1#--}=$2"
+                shift 2
+                ;;
+            --cold)
+                cold=yes
+                shift
+                ;;
+            -h | --help)
+                usage
+                return 0
+                ;;
+            --)
+                shift
+                break
+                ;;
+            *)
+                if [[ -n $node || " $(nodes) " != *" $1 "* ]]; then
+                    usage >&2
+                    return 2
+                fi
+                node=$1
+                shift
+                ;;
+        esac
+    done
+    if [[ -z $node ]]; then
+        usage >&2
+        return 2
+    fi
+    ensure_packages "${LAB_PACKAGES[@]}"
+    local image release
+    image=$(image_path "$node")
+    image_ensure "$node" "$image"
+    release=$(image_release "$image" "$kernel")
+
+    SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/vsched-lab.XXXXXX")
+    trap 'machine_end "$SCRATCH"; rm -rf "$SCRATCH"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    if [[ -n $cold || ! -e $image/ready-$release.qcow2 ]]; then
+        machine_boot "$SCRATCH" "$image" "$release"
+        [[ -n $cold ]] || machine_keep "$SCRATCH" "$image" "$release"
+    else
+        machine_restore "$SCRATCH" "$image" "$release"
+    fi
+    [[ $# -gt 0 ]] || return 0
+    machine_put_tree "$SCRATCH"
+    say "lab: $node with $release runs: $*"
+    machine_run "$SCRATCH" "$(command_line "$@")" || status=$?
+    [[ -z $results ]] || results "$SCRATCH" "$results"
+    return "$status"
+}
+
+# command_line WORD...: what a shell of the node is to run.
+command_line() {
+    printf 'cd /opt/vsched && mkdir -p /var/tmp/vsched-results &&'
+    printf ' export VSCHED_LAB_RESULTS=/var/tmp/vsched-results'
+    printf ' PATH=/opt/vsched/.venv/bin:/usr/sbin:/usr/bin:/sbin:/bin && '
+    printf '%q ' "$@"
+}
+
+lab_main "$@"
