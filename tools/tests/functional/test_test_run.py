@@ -55,6 +55,33 @@ time.sleep(3600)"""
 DIE = 'os.kill(os.getpid(), signal.SIGKILL)'
 PASS = 'pass'
 
+COVERAGE = """\
+[tool.coverage.run]
+parallel = true
+source = ["demo"]
+omit = ["*/tests/*"]
+
+[tool.coverage.report]
+fail_under = %d
+"""
+COVERED = """\
+import unittest
+
+from demo import code
+
+
+class SomeTestCase(unittest.TestCase):
+    def test_some(self):
+        self.assertEqual(1, code.covered())
+"""
+#: Three of four lines are run by the test.
+HALF_COVERED = """\
+def covered():
+    return 1
+def not_covered():
+    return 2
+"""
+
 #: Services that run already, by name; the guest is there and no package is
 #: missing.
 SERVICE = """\
@@ -260,6 +287,21 @@ class UnitRunTestCase(ProjectTestCase):
         # Where it hangs, by the fault handler.
         self.assertIn('in test_3_special', '\n'.join(lines))
         self.assert_gone(worker)
+
+    def _covered(self, limit):
+        self.add_tests('demo.tests.unit', PASS)
+        self.write('demo/tests/unit/test_some.py', COVERED)
+        self.write('demo/code.py', HALF_COVERED)
+        self.write('pyproject.toml', COVERAGE % limit)
+        code, lines = self.ended(self.start('tools/test.sh', '--unit'))
+        self.assertIn('75.00', lines)
+        return code, lines[-1]
+
+    def test_enough_is_covered(self):
+        self.assertEqual((0, '1 passed, 0 failed'), self._covered(70))
+
+    def test_too_little_is_covered(self):
+        self.assertEqual((1, '1 passed, 1 failed'), self._covered(80))
 
     def test_no_tests(self):
         code, lines = self.ended(self.start('tools/test.sh', '--unit'))
