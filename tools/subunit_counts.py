@@ -4,6 +4,7 @@
 """Count the results of the test runs in one directory.
 
     tools/subunit_counts.py DIRECTORY
+    tools/subunit_counts.py --repeatable STREAM
 
 ``tools/test.sh`` leaves there, for each run NAME:
 
@@ -18,6 +19,12 @@ about the runs, then one line,
 ``N passed, N failed`` and ``, N skipped`` where tests were skipped. The exit
 code is 0 if something passed and nothing failed.
 
+``isolated.subunit`` has a second run, each test alone, of the few tests of
+another run that failed. One that passes there counts as passed, and a line
+tells that it failed first. ``--repeatable`` prints a regular expression of the
+tests in a stream that may be repeated: none when the run was cut, or when more
+than :data:`REPEATABLE` failed.
+
 A test that began and did not end has failed. So has a run without any
 result, and one that ended with an error or was ended while no test of it
 failed.
@@ -27,6 +34,7 @@ import argparse
 import collections
 import dataclasses
 import pathlib
+import re
 import sys
 import typing
 
@@ -49,6 +57,11 @@ DEAD_WORKER = 'process-returncode'
 #: lines of each. The rest is in the stream.
 SHOWN_FAILURES = 10
 SHOWN_LINES = 30
+#: The run of single tests, and the most tests of a run that are repeated.
+ISOLATED = 'isolated'
+REPEATABLE = 2
+#: Under such a name a class fails, before or after its tests.
+_CLASS = re.compile(r'(?:setUp|tearDown)Class \((?P<name>[\w.]+)\)\Z')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,12 +72,40 @@ class Stream:
     :param unfinished: tests that began and did not end.
     :param not_run: number of tests that were listed and did not begin.
     :param failures: tests that failed, with the end of their tracebacks.
+    :param passed: tests that passed.
     """
 
     counts: collections.Counter[str]
     unfinished: list[str]
     not_run: int
     failures: dict[str, list[str]]
+    passed: frozenset[str]
+
+    def passes(self, test: str) -> bool:
+        """Return whether a test passed, or a class without a failure.
+
+        :param test: a name of :attr:`failures` of another stream
+        """
+        if not (group := _CLASS.match(test)):
+            return test in self.passed
+        return not self.failures and any(
+            one.startswith(group['name'] + '.') for one in self.passed
+        )
+
+    def repeatable(self) -> str:
+        """Return a regular expression of the failed tests to run again."""
+        if (
+            self.unfinished
+            or self.not_run
+            or not 0 < len(self.failures) <= REPEATABLE
+        ):
+            return ''
+        return '^(%s)' % '|'.join(
+            re.escape(group['name'] + '.')
+            if (group := _CLASS.match(test))
+            else re.escape(test) + '$'
+            for test in self.failures
+        )
 
 
 def why(result: dict[str, typing.Any]) -> list[str]:
@@ -116,6 +157,9 @@ def read(stream: typing.BinaryIO) -> Stream:
             for one in counted
             if OUTCOMES[one['status']] == 'failed'
         },
+        frozenset(
+            one['id'] for one in ran if OUTCOMES[one['status']] == 'passed'
+        ),
     )
 
 
@@ -132,12 +176,13 @@ def line(counts: collections.Counter[str]) -> str:
 
 
 def count_run(
-    path: pathlib.Path, notes: list[str]
+    path: pathlib.Path, notes: list[str], isolated: Stream | None = None
 ) -> collections.Counter[str]:
     """Count one run.
 
     :param path: the stream; its status is beside it
     :param notes: takes what is notable about the run
+    :param isolated: the second run of tests that failed in this one
     :returns: number of tests by outcome
     """
     name = path.stem
@@ -165,6 +210,18 @@ def count_run(
         counts['failed'] += 1
     elif status != '0' and not counts['failed']:
         counts['failed'] += 1
+    for test in stream.failures if isolated else ():
+        if isolated and isolated.passes(test):
+            counts['failed'] -= 1
+            group = _CLASS.match(test)
+            # A class that failed before its tests has none counted.
+            counts['passed'] += sum(
+                one.startswith(group['name'] + '.') if group else one == test
+                for one in isolated.passed - stream.passed
+            )
+            notes.append(
+                '%s tests: FAILED FIRST, and passed alone: %s' % (name, test)
+            )
     return counts
 
 
@@ -174,12 +231,24 @@ def main() -> int:
     :returns: the exit code
     """
     parser = argparse.ArgumentParser(description='Count test results.')
-    parser.add_argument('directory', type=pathlib.Path, metavar='DIRECTORY')
-    directory = parser.parse_args().directory
+    parser.add_argument('path', type=pathlib.Path, metavar='DIRECTORY')
+    parser.add_argument('--repeatable', action='store_true')
+    options = parser.parse_args()
+    directory = options.path
+    if options.repeatable:
+        with directory.open('rb') as file:
+            print(read(file).repeatable())
+        return 0
     total: collections.Counter[str] = collections.Counter()
     notes: list[str] = []
+    isolated = None
+    second = directory / (ISOLATED + '.subunit')
+    if second.exists():
+        with second.open('rb') as file:
+            isolated = read(file)
     for path in sorted(directory.glob('*.subunit')):
-        total.update(count_run(path, notes))
+        if path != second:
+            total.update(count_run(path, notes, isolated))
     try:
         failures = (directory / 'failures').read_text('utf-8').splitlines()
     except FileNotFoundError:

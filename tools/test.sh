@@ -155,6 +155,18 @@ check_coverage() {
         failure 'the unit tests cover less than fail_under of pyproject.toml'
 }
 
+# repeat_alone NAME: runs the few tests of a run that failed once more, each
+# alone. What they measure depends on the whole machine; the last lines name
+# them all the same.
+repeat_alone() {
+    local regex
+    regex=$("$VENV/bin/python" "$VSCHED_TOOLS/subunit_counts.py" \
+        --repeatable "$RESULTS/$1.subunit")
+    [[ -n $regex ]] || return 0
+    say "$1 tests that failed are repeated alone"
+    run isolated "$regex" --serial
+}
+
 # prepare: what the functional tests stand on.
 prepare() {
     "$VSCHED_TOOLS/guest/build.sh" || return 1
@@ -261,6 +273,7 @@ main() {
         run openstack "$OPENSTACK"
         run host '^vsched_(agent|standalone)\.tests\.functional\.' \
             --serial --exclude-regex "$OPENSTACK"
+        repeat_alone host
     done
 }
 

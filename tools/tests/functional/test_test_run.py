@@ -54,6 +54,10 @@ HANG = """\
 time.sleep(3600)"""
 DIE = 'os.kill(os.getpid(), signal.SIGKILL)'
 PASS = 'pass'
+FAIL_FIRST = """\
+path = HERE / 'second'
+        self.addCleanup(path.touch)
+        self.assertTrue(path.exists())"""
 
 COVERAGE = """\
 [tool.coverage.run]
@@ -320,6 +324,20 @@ class FunctionalRunTestCase(ProjectTestCase):
         code, lines = self.ended(process)
         # 3 + 3 + 1 and 1 + 1 + 2.
         self.assertEqual((1, '7 passed, 4 failed'), (code, lines[-1]))
+
+    def test_host_test_that_passes_alone_is_named(self):
+        self.add_tests('vsched_lib.tests.functional', PASS)
+        self.add_tests('nova_filters.tests.functional', PASS)
+        self.add_tests('vsched_agent.tests.functional', FAIL_FIRST)
+        code, lines = self.ended(self.start('tools/test.sh', '--functional'))
+        # One of each package fails alone as well.
+        self.assertEqual((1, '9 passed, 3 failed'), (code, lines[-1]))
+        self.assertIn(
+            'host tests: FAILED FIRST, and passed alone: '
+            'vsched_agent.tests.functional.test_some.SomeTestCase'
+            '.test_3_special',
+            lines,
+        )
 
     def test_service_that_does_not_start_ends_it_with_its_log(self):
         folder = self.add_tests('vsched_lib.tests.functional', PASS)

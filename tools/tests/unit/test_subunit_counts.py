@@ -91,6 +91,35 @@ class ReadTestCase(base.BaseTestCase):
         self.assertLess(0, self.read(whole[:-3]).counts['failed'])
 
 
+class RepeatableTestCase(base.BaseTestCase):
+    def repeatable(self, *events):
+        return subunit_counts.read(io.BytesIO(stream(*events))).repeatable()
+
+    def test_tests_and_classes(self):
+        self.assertEqual(
+            r'^(n\.D\.a$|m\.C\.)',
+            self.repeatable(
+                ('n.D.a', 'fail'),
+                ('setUpClass (m.C)', 'fail'),
+                ('n.D.b', 'success'),
+            ),
+        )
+
+    def test_nothing_failed(self):
+        self.assertEqual('', self.repeatable(('a', 'success')))
+
+    def test_too_many_failed(self):
+        self.assertEqual(
+            '', self.repeatable(('a', 'fail'), ('b', 'fail'), ('c', 'fail'))
+        )
+
+    def test_cut(self):
+        self.assertEqual(
+            '', self.repeatable(('a', 'fail'), ('b', 'inprogress'))
+        )
+        self.assertEqual('', self.repeatable(('a', 'fail'), ('b', 'exists')))
+
+
 class CommandTestCase(base.BaseTestCase):
     def setUp(self):
         super().setUp()
@@ -147,6 +176,33 @@ class CommandTestCase(base.BaseTestCase):
         code, lines = self.count()
         self.assertEqual((1, '1 passed, 1 failed'), (code, lines[-1]))
         self.assertIn('one tests: did not end: b', lines)
+
+    def test_passed_alone_is_named(self):
+        self.add('host', 0, ('a', 'success'), ('b', 'fail'))
+        self.add('isolated', 0, ('b', 'success'))
+        code, lines = self.count()
+        self.assertEqual((0, '2 passed, 0 failed'), (code, lines[-1]))
+        self.assertIn('host tests: FAILED FIRST, and passed alone: b', lines)
+
+    def test_failed_alone_as_well(self):
+        self.add('host', 0, ('a', 'success'), ('b', 'fail'), ('c', 'fail'))
+        self.add('isolated', 0, ('b', 'fail'), ('c', 'success'))
+        code, lines = self.count()
+        self.assertEqual((1, '2 passed, 1 failed'), (code, lines[-1]))
+
+    def test_class_that_passed_alone(self):
+        self.add(
+            'host', 0, ('m.C.a', 'success'), ('tearDownClass (m.C)', 'fail')
+        )
+        self.add('isolated', 0, ('m.C.a', 'success'))
+        code, lines = self.count()
+        self.assertEqual((0, '1 passed, 0 failed'), (code, lines[-1]))
+
+    def test_repeat_that_was_cut(self):
+        self.add('host', 0, ('a', 'success'), ('b', 'fail'))
+        self.add('isolated', None, ('b', 'inprogress'))
+        code, lines = self.count()
+        self.assertEqual((1, '1 passed, 1 failed'), (code, lines[-1]))
 
     def test_why_a_test_failed_is_shown(self):
         output = io.BytesIO()
