@@ -114,9 +114,13 @@ image_wheels() {
     local python
     python=$(find_python)
     "$python" -m venv "$1/venv"
-    "$1/venv/bin/pip" wheel -q -w "$1" -c "$VSCHED_ROOT/upper-constraints.txt" \
-        "$VSCHED_ROOT[standalone,test]" pbr setuptools wheel
-    rm -rf "$1/venv"
+    # Building leaves files in the tree.
+    install -d "$1/tree"
+    working_tree | tar -x -C "$1/tree"
+    PBR_VERSION=0.0.1 "$1/venv/bin/pip" wheel -q -w "$1" \
+        -c "$VSCHED_ROOT/upper-constraints.txt" \
+        "$1/tree[standalone,test]" pbr setuptools wheel
+    rm -rf "$1/venv" "$1/tree"
 }
 
 # image_build NODE IMAGE: in a subshell with errexit.

@@ -31,7 +31,7 @@ PATIENCE_S = 60
 _REPORT = """
 import os, sys
 from oslo_config import cfg
-from vsched_lib.contract import errors, messages, rpc
+from vsched_lib.contract import collector_rpc, errors, messages, rpc
 conf = cfg.ConfigOpts()
 conf([], default_config_files=[sys.argv[1]])
 try:
