@@ -67,7 +67,7 @@ class Divided:
         heavy, light = (
             statistics.mean(column) for column in zip(*self.cpus, strict=True)
         )
-        return heavy / light
+        return float(heavy / light)
 
     def figures(self) -> dict[str, object]:
         """For the record."""

@@ -220,4 +220,4 @@ def _answer_ms(channel: socket.socket, number: int) -> float:
         if struct.unpack('!Q', data)[0] == number:
             break
     seconds, nanoseconds = struct.unpack('@qq', more[0][2][:16])
-    return (seconds * 10**9 + nanoseconds - began_ns) / 1e6
+    return float(seconds * 10**9 + nanoseconds - began_ns) / 1e6

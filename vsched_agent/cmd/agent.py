@@ -2,12 +2,12 @@
 
 """vsched-agent: run, doctor, restore."""
 
-import argparse
 from collections.abc import Sequence
 import json
 import os
 import resource
 import sys
+import typing as ty
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -141,7 +141,7 @@ def _restore(conf: cfg.ConfigOpts) -> int:
     return int(bool(problems))
 
 
-def _commands(parsers: argparse._SubParsersAction) -> None:
+def _commands(parsers: ty.Any) -> None:
     run = parsers.add_parser('run', help='enforce reservations until stopped')
     run.set_defaults(handler=_run)
     doctor = parsers.add_parser(
@@ -189,7 +189,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         conf.set_default('use_stderr', True)
     logging.setup(conf, 'vsched-agent')
     privileged.use(conf)
-    return conf.command.handler(conf)
+    status: int = conf.command.handler(conf)
+    return status
 
 
 if __name__ == '__main__':

@@ -2,6 +2,7 @@
 
 """Start a privileged helper."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 import os
 import shlex
@@ -18,6 +19,9 @@ from vsched_agent.privileged import isolated
 SOCKET = '/run/vsched-helpers/%s.sock'
 
 _HELPER = 'vsched_agent.privileged.helper'
+
+P = ty.ParamSpec('P')
+R = ty.TypeVar('R')
 
 
 def _options(name: str) -> list[cfg.Opt]:
@@ -72,6 +76,16 @@ class Context(priv_context.PrivContext):
         self.name = name.removesuffix('_pctxt')
         self._given: ty.Any = None
         self._starting = threading.Lock()
+
+    def entrypoint(  # type: ignore[override]
+        self, func: Callable[P, R]
+    ) -> Callable[P, R]:
+        """Make ``func`` an entrypoint, and keep its types for callers.
+
+        :param func: runs in the helper.
+        :returns: what sends a call to the helper.
+        """
+        return super().entrypoint(func)
 
     def start(
         self, method: priv_context.Method = priv_context.Method.ROOTWRAP

@@ -254,7 +254,7 @@ class HypervisorSuite(Watching):
             self.assertEqual({with_disk}, found.keys())
             self.assertEqual({'vda'}, found[with_disk].keys())
             self.assertGreaterEqual(found[with_disk]['vda'].writes, 0)
-            return found[with_disk]['vda'].reads
+            return int(found[with_disk]['vda'].reads)
 
         before = reads()
         self.read_blocks(with_disk)

@@ -5,10 +5,13 @@
 import dataclasses
 import uuid as uuids
 
+from vsched_agent.profiling import margins as margins_of
 from vsched_lib.model import fit
+from vsched_lib.model import reservation
 from vsched_lib.tests import error_profiles
 
-FACTS = {'kernel': '6.18.0', 'tick_us': 4000, 'cpus': 2, 'features': {}}
+CPUS = 2
+FACTS = {'kernel': '6.18.0', 'tick_us': 4000, 'cpus': CPUS, 'features': {}}
 
 
 def point(samples, backend='deadline', share_pct=10, contenders=4, **where):
@@ -30,7 +33,13 @@ def profile(*points, **changes):
     )
 
 
-def granted(margins, promise, backend, bound_ppm, cpus=FACTS['cpus']):
+def granted(
+    margins: margins_of.Margins,
+    promise: reservation.Reservation,
+    backend: reservation.Backend,
+    bound_ppm: int,
+    cpus: int = CPUS,
+) -> reservation.Reservation:
     """Return a reservation with the runtime that keeps its error bound.
 
     :param margins: of the host's errors.

@@ -189,7 +189,9 @@ class Database:
             with mode.using(_Context()) as session:
                 return work(session)
 
-        return self._guarded(attempt)
+        # oslo.db declares no types: what it decorates has lost its own.
+        retried: Callable[[], T] = attempt
+        return self._guarded(retried)
 
     def _guarded(self, act: Callable[[], T]) -> T:
         if not self._configured:

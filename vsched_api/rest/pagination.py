@@ -32,8 +32,9 @@ _HOST = re.compile(
 
 def limit(query: Mapping[str, ty.Any]) -> int:
     """How many items the page may hold."""
-    highest = services.current().conf.api.max_limit
-    return min(query.get('limit', highest), highest)
+    highest: int = services.current().conf.api.max_limit
+    asked: int = query.get('limit', highest)
+    return min(asked, highest)
 
 
 def split(

@@ -185,7 +185,8 @@ def _required_reader(where: str, kind: ty.Any, bound: ty.Any) -> Reader:
     if kind is bool:
         return _atom_reader(where, kind)
     if issubclass(kind, Message):
-        return kind.from_dict
+        read_message: Reader = kind.from_dict
+        return read_message
     if issubclass(kind, enum.Enum):
 
         def read_word(value: ty.Any) -> ty.Any:

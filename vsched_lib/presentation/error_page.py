@@ -121,7 +121,7 @@ def limit(most: float, least: float) -> float:
     :param most: the largest value to show.
     :param least: the smallest power of ten.
     """
-    return 1.3 * max(least, 10 ** math.ceil(math.log10(max(most, least))))
+    return 1.3 * max(least, 10.0 ** math.ceil(math.log10(max(most, least))))
 
 
 def error_axis(

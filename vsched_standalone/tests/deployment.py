@@ -189,8 +189,8 @@ class Deployment(fixtures.Fixture):
         if reply.status_code == 404:
             return {}
         reply.raise_for_status()
-        body = reply.json()
-        return body.get('reservation', body)
+        body: dict[str, ty.Any] = reply.json()
+        return dict(body.get('reservation', body))
 
     def await_state(
         self, uuid: str, state: str, **enforced: ty.Any

@@ -25,7 +25,8 @@ def free_port() -> int:
     """A loopback TCP port nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def answers(port: int) -> bool:

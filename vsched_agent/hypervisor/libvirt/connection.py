@@ -114,7 +114,7 @@ class Connection:
 
     def _backoff_s(self, failures: int) -> float:
         delay_s = min(
-            self._reconnect_max_s, BACKOFF_FIRST_S * 2 ** min(failures, 30)
+            self._reconnect_max_s, BACKOFF_FIRST_S * 2.0 ** min(failures, 30)
         )
         # Jitter: agents must not all reconnect at the same time.
         return delay_s * random.uniform(0.5, 1.0)

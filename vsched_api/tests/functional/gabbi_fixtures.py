@@ -363,7 +363,7 @@ def _fill(collector: endpoint.Collector) -> None:
 
 def _profile(version: int, **changes: ty.Any) -> profiles.ErrorProfile:
     source = changes.get('source', profiles.ProfileSource.BENCHMARK)
-    return error_profiles.full(
+    profile: profiles.ErrorProfile = error_profiles.full(
         windows=180,
         shares_ppm=(10_000, 500_000),
         version=version,
@@ -372,3 +372,4 @@ def _profile(version: int, **changes: ty.Any) -> profiles.ErrorProfile:
         finished_at=base.NOW - 60,
         **changes,
     )
+    return profile

@@ -10,6 +10,7 @@ what really ran.
 
 import dataclasses
 import random
+import typing as ty
 
 import fixtures
 import hypothesis
@@ -57,8 +58,8 @@ class Machine:
 
     uuid: str
     pid: int
-    threads: dict
-    workers: dict
+    threads: dict[int, ty.Any]
+    workers: dict[int, ty.Any]
     clock_ns: int = 0
     packets: int = 0
     seen: bool = False
