@@ -14,9 +14,8 @@ set -euo pipefail
 
 EXTRAS=standalone,test,openstack
 RUNS=(unit functional)
-# Tests with real Nova, placement and keystone.
-OPENSTACK='^(nova_filters\.tests\.functional'
-OPENSTACK+='|vsched_[a-z]+\.tests\.functional\.(nova|placement))\.'
+# Which tests may share the CPUs, and how processes divide them.
+WORKERS=$VSCHED_TOOLS/shared-workers.yaml
 # No test takes as long without an event, and all of them together don't
 # either.
 SILENCE_S=${VSCHED_TEST_SILENCE_S:-900}
@@ -32,16 +31,24 @@ subunit_trace.main()'
 # that keeps and prints its stream.
 RUNNING=''
 PRINTING=''
+# What runs beside the tests: the command and its process.
+COMMAND=''
+BESIDE=''
 
 usage() {
     cat <<USAGE
-usage: tools/test.sh [--unit | --functional]
+usage: tools/test.sh [--unit | --functional] [--beside COMMAND]
 
-Runs the unit tests in parallel, then the functional tests one after the
-other; the options choose one of the two. The last line counts the results,
-also of a run that is interrupted, hangs or is killed: a test that began and
-did not end has failed. The exit code is 0 when nothing failed. Run as root:
-the functional tests need libvirt and the kernel's scheduler.
+Runs the unit tests in parallel, then the functional tests: those that wait
+for services in parallel, those that measure one after the other. The options
+choose unit or functional tests. The last line counts the results, also of a
+run that is interrupted, hangs or is killed: a test that began and did not end
+has failed. The exit code is 0 when nothing failed. Run as root: the
+functional tests need libvirt and the kernel's scheduler.
+
+COMMAND runs at low priority beside the tests, and has ended before those
+begin that measure. Its output and exit code are in the files beside.log and
+beside.status of VSCHED_TEST_RESULTS.
 
 Environment: VSCHED_TEST_RESULTS, an empty directory for the streams;
 VSCHED_TEST_SILENCE_S ($SILENCE_S) and VSCHED_TEST_LIMIT_S ($LIMIT_S), after
@@ -167,6 +174,36 @@ repeat_alone() {
     run isolated "$regex" --serial
 }
 
+# shared_tests: prints a regular expression of the tests that may share the
+# CPUs.
+shared_tests() {
+    sed -n "s/^ *- '\(\^.*\)'\$/\1/p" "$WORKERS" | paste -sd '|'
+}
+
+# start_beside: starts what runs beside the tests, in a process group of its
+# own and with the CPU time that they leave.
+start_beside() {
+    [[ -n $COMMAND ]] || return 0
+    setsid setpriv --pdeathsig TERM nice -n 19 bash -c \
+        '"$1"; echo $? >"$2"' beside "$COMMAND" "$RESULTS/beside.status" \
+        >"$RESULTS/beside.log" 2>&1 </dev/null &
+    BESIDE=$!
+}
+
+# await_beside: waits for its end. Tests that measure would measure it too.
+await_beside() {
+    [[ -n $BESIDE ]] || return 0
+    wait "$BESIDE" || true
+    BESIDE=''
+}
+
+# end_beside: ends it.
+end_beside() {
+    [[ -n $BESIDE ]] || return 0
+    kill -s TERM -- "-$BESIDE" 2>/dev/null || true
+    await_beside
+}
+
 # prepare: what the functional tests stand on.
 prepare() {
     "$VSCHED_TOOLS/guest/build.sh" || return 1
@@ -188,6 +225,7 @@ finish() {
         # This script was interrupted or has gone wrong between two runs.
         failure "ended with status $code before all was run"
     fi
+    end_beside
     stop_started || true
     "$VENV/bin/python" "$VSCHED_TOOLS/subunit_counts.py" "$RESULTS" \
         >"$RESULTS/counts" || status=1
@@ -208,6 +246,10 @@ main() {
             --unit | --functional)
                 RUNS=("${1#--}")
                 shift
+                ;;
+            --beside)
+                COMMAND=${2:?--beside needs a command}
+                shift 2
                 ;;
             -h | --help)
                 usage
@@ -249,6 +291,7 @@ main() {
         exit 1
     fi
 
+    start_beside
     local name
     for name in "${RUNS[@]}"; do
         if [[ $name == unit ]]; then
@@ -266,15 +309,17 @@ main() {
         )
         export VSCHED_REQUIRE
         hold_host
-        # Those that need services only may share the CPUs; those that
-        # measure what the kernel gives may not.
-        run services '^(tools|vsched_(api|lib))\.tests\.functional\.'
-        # Nova's own tests replace parts of the process that they run in.
-        run openstack "$OPENSTACK"
-        run host '^vsched_(agent|standalone)\.tests\.functional\.' \
-            --serial --exclude-regex "$OPENSTACK"
+        # Those that wait for services may share the CPUs; those that measure
+        # what the kernel gives may not. stestr ignores the file of workers
+        # where it would take one by itself.
+        local shared
+        shared=$(shared_tests)
+        run shared "$shared" --concurrency 2 --worker-file "$WORKERS"
+        await_beside
+        run host '\.tests\.functional\.' --serial --exclude-regex "$shared"
         repeat_alone host
     done
+    await_beside
 }
 
 main "$@"

@@ -125,6 +125,7 @@ class ProjectTestCase(base.BaseTestCase):
         for name in (
             'tools/test.sh',
             'tools/services.sh',
+            'tools/shared-workers.yaml',
             'tools/services/processes.sh',
             'tools/subunit_counts.py',
             '.ci/run',
@@ -338,6 +339,28 @@ class FunctionalRunTestCase(ProjectTestCase):
             '.test_3_special',
             lines,
         )
+
+    def test_tests_that_measure_wait_for_what_runs_beside(self):
+        ended = self.project / 'ended'
+        self.script('beside', 'sleep 5; touch %s; exit 3' % ended)
+        self.add_tests('vsched_lib.tests.functional', PASS)
+        self.add_tests(
+            'vsched_agent.tests.functional',
+            'self.assertTrue(os.path.exists(%r))' % str(ended),
+        )
+        results = self.project / 'results'
+        results.mkdir()
+        code, lines = self.ended(
+            self.start(
+                'tools/test.sh',
+                '--functional',
+                '--beside',
+                str(self.project / 'beside'),
+                VSCHED_TEST_RESULTS=str(results),
+            )
+        )
+        self.assertEqual((1, '6 passed, 2 failed'), (code, lines[-1]))
+        self.assertEqual('3\n', (results / 'beside.status').read_text())
 
     def test_service_that_does_not_start_ends_it_with_its_log(self):
         folder = self.add_tests('vsched_lib.tests.functional', PASS)

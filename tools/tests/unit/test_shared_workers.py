@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Each functional test is run once, by one process or alone."""
+
+import pathlib
+import re
+import subprocess
+
+from oslotest import base
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+WORKERS = ROOT / 'tools' / 'shared-workers.yaml'
+
+
+def classes():
+    """Return names of a test in each class with functional tests."""
+    return [
+        '%s.%s.test_some'
+        % (
+            '.'.join(path.relative_to(ROOT).with_suffix('').parts),
+            # Some modules get all of their tests by load_tests().
+            name,
+        )
+        for path in ROOT.glob('*/tests/functional/**/test_*.py')
+        for name in re.findall(r'^class (\w+)', path.read_text(), re.M)
+        or ['AnyTest']
+    ]
+
+
+class SharedWorkersTestCase(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.workers = [
+            one['worker'] for one in yaml.safe_load(WORKERS.read_text())
+        ]
+        self.expressions = [one for worker in self.workers for one in worker]
+
+    def test_no_test_runs_twice(self):
+        for test in classes():
+            found = [one for one in self.expressions if re.search(one, test)]
+            self.assertLessEqual(len(found), 1, '%s: %s' % (test, found))
+
+    def test_each_expression_selects_something(self):
+        for one in self.expressions:
+            self.assertTrue(
+                any(re.search(one, test) for test in classes()), one
+            )
+
+    def test_the_script_reads_the_same_expressions(self):
+        script = (ROOT / 'tools' / 'test.sh').read_text()
+        function = re.search(
+            r'^shared_tests\(\) \{\n.*?^\}\n', script, re.M | re.S
+        )
+        text = function.group() + 'WORKERS=$1; shared_tests'
+        printed = subprocess.run(
+            ['bash', '-c', text, 'bash', str(WORKERS)],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        self.assertEqual('|'.join(self.expressions), printed.strip())
