@@ -21,6 +21,7 @@ NAMES = (
     'drill',
     'filters',
     'fleet',
+    'house',
     'ingest',
     'interference',
     'outage_filters',

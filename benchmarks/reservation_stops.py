@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The way of one changed reservation, from its request to its report.
+
+A stop is a public function or method of ours that takes the change, or the
+answer to it, and hands it on to another module or thread. Functions that a
+module has for itself are none, nor are checks whose result only stops the
+change, such as authorization and signatures.
+"""
+
+#: In their order, as ``module:function`` or ``module:Class.method``. The
+#: backend is ``deadline``, and the instance has no other special features.
+STOPS = (
+    # The request is stored, and its agent notified.
+    'vsched_api.rest.reservations:update',
+    'vsched_api.rest.overrides:Noun.update',
+    'vsched_api.operations.reservations:change',
+    'vsched_api.operations.overrides:store',
+    'vsched_api.db.queries.overrides:put',
+    'vsched_api.operations.announcements:Announcer.overrides_changed',
+    'vsched_lib.contract.agent_rpc:AgentClient.overrides_changed',
+    'vsched_lib.contract.agent_rpc:AgentEndpoint.overrides_changed',
+    # The agent fetches it.
+    'vsched_agent.reporting.endpoint:Endpoint.on_overrides_changed',
+    'vsched_agent.reporting.collector_session:Reporter.fetch_overrides',
+    'vsched_lib.contract.collector_rpc:CollectorClient.overrides',
+    'vsched_lib.contract.collector_rpc:CollectorEndpoint.overrides',
+    'vsched_api.collector.endpoint:Collector.on_overrides',
+    'vsched_api.operations.overrides:of_host',
+    'vsched_api.db.queries.overrides:of_host',
+    # The agent applies it.
+    'vsched_agent.reconciliation.reconciler:Reconciler.set_overrides',
+    'vsched_agent.state.store:Journal.replace_overrides',
+    'vsched_agent.reconciliation.reconciler:Reconciler.run_pass',
+    'vsched_agent.reservations.desired:of',
+    'vsched_agent.reconciliation.instance:InstanceReconciler.reconcile',
+    'vsched_agent.reservations.enforcer:Enforcer.hold',
+    'vsched_agent.reservations.admission:AdmissionChecker.check',
+    'vsched_agent.reservations.admission:AdmissionChecker.admit',
+    'vsched_agent.reservations.vcpu_threads:VcpuThreads.apply',
+    'vsched_agent.enforcement.base:Backend.apply',
+    'vsched_agent.enforcement.deadline:DeadlineBackend.apply_each',
+    'vsched_agent.privileged.sched:set_deadline',
+    'vsched_agent.privileged.entering:enter',
+    # The agent reports it.
+    'vsched_agent.reporting.reservation_reports:ReservationReports.add',
+    'vsched_agent.reporting.report_builder:ReportBuilder.post',
+    'vsched_agent.state.outbox:Outbox.post',
+    'vsched_agent.reporting.collector_session:Reporter.wake',
+    'vsched_agent.reporting.collector_session:Reporter.deliver',
+    'vsched_lib.contract.collector_rpc:CollectorClient.report',
+    'vsched_lib.contract.collector_rpc:CollectorEndpoint.report',
+    'vsched_api.collector.endpoint:Collector.on_report',
+    'vsched_api.operations.reports:store',
+    'vsched_api.operations.inspection:rows',
+    'vsched_api.db.queries.reservations:put',
+)
