@@ -95,27 +95,7 @@ ABOUT = frame.About(
         'domstats_ratio': 'Not like for like: accounting asked about disks a '
         'tenth as often as the statistics did.'
     },
-    exercises=(
-        'benchmarks/accounting_process.py',
-        'benchmarks/agent_process.py',
-        'vsched_agent/accounting',
-        'vsched_agent/enforcement',
-        'vsched_agent/host',
-        'vsched_agent/hypervisor',
-        'vsched_agent/privileged',
-        'vsched_agent/reconciliation/instance.py',
-        'vsched_agent/reconciliation/observer.py',
-        'vsched_agent/reconciliation/reconciler.py',
-        'vsched_agent/reconciliation/recovery.py',
-        'vsched_agent/reporting/collector_session.py',
-        'vsched_agent/reporting/events.py',
-        'vsched_agent/reporting/profile_reports.py',
-        'vsched_agent/reporting/report_builder.py',
-        'vsched_agent/reporting/reservation_reports.py',
-        'vsched_agent/reservations/enforcer.py',
-        'vsched_agent/reservations/vcpu_threads.py',
-        'vsched_agent/service.py',
-    ),
+    exercises=('tools/guest',),
 )
 
 VCPUS = 4

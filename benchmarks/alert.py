@@ -35,14 +35,6 @@ BOUND_PPM = 20_000
 FROM_PPM = error.JUDGED_FROM_PPM
 INFLATE_FROM_PPM = 10_000
 
-#: What gives the shares and measures them.
-EXERCISES = (
-    'vsched_agent/enforcement',
-    'vsched_agent/host',
-    'vsched_agent/privileged',
-    'vsched_agent/profiling',
-)
-
 ABOUT = frame.About(
     'How wrong the CPU allocation is (ALERT)',
     'A CPU hog is promised a share of a CPU and looked at once a second, '
@@ -115,7 +107,6 @@ ABOUT = frame.About(
         frame.within('cfs_certified_2_pct', 0, 0, '', 'issue 3'),
         frame.at_most('inflated_p99_pct', 2, '%', 'issue 3'),
     ),
-    exercises=(*EXERCISES, 'vsched_lib/model/error.py'),
 )
 
 

@@ -45,7 +45,6 @@ ABOUT = frame.About(
         frame.at_most('looks_p99_pct', 2, '%', 'issue 3'),
         frame.at_most('looks_contended_p99_pct', 2, '%', 'issue 3'),
     ),
-    exercises=('benchmarks/alert.py', *alert.EXERCISES),
 )
 
 SHARES_PPM = tuple(share * 10_000 for share in (5, 10, 20, 30))

@@ -38,7 +38,6 @@ ABOUT = frame.About(
         frame.at_most('inflated_p99_pct', 2, '%', 'issue 3'),
         frame.at_most('inflated_from_10_p99_pct', 2, '%', 'issue 3'),
     ),
-    exercises=('benchmarks/alert.py', *alert.EXERCISES),
 )
 
 INFLATE_FROM_PPM = 50_000

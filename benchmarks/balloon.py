@@ -83,14 +83,7 @@ ABOUT = frame.About(
         'weights_ratio': 'It was made by reservations of 2:1; weights alone '
         'gave 0.99.',
     },
-    exercises=(
-        'benchmarks/balloon_weights.py',
-        'tools/guest',
-        'vsched_agent/ballooning',
-        'vsched_agent/hypervisor',
-        'vsched_agent/tests/functional/agent_guests.py',
-        'vsched_lib/model/balloon.py',
-    ),
+    exercises=('tools/guest',),
 )
 
 #: By kind, rounds of the work in a full run and in a quick one.

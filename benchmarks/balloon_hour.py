@@ -81,16 +81,7 @@ ABOUT = frame.About(
         frame.within('threads_changed', 0, 0, '', 'issue 6'),
         frame.within('host_changes', 0, 0, '', 'issue 6'),
     ),
-    exercises=(
-        'benchmarks/balloon_acts.py',
-        'benchmarks/balloon_turns.py',
-        'benchmarks/balloon_watch.py',
-        'tools/guest',
-        'vsched_agent/ballooning',
-        'vsched_agent/hypervisor',
-        'vsched_agent/tests/functional/agent_guests.py',
-        'vsched_lib/model/balloon.py',
-    ),
+    exercises=('tools/guest',),
 )
 
 #: By name, (runtime, period) in us of each vCPU.

@@ -50,14 +50,7 @@ ABOUT = frame.About(
         frame.at_most('one_s', 0.5, 's', 'issue 6'),
         frame.at_most('two_to_one', 1, '', 'issue 6'),
     ),
-    exercises=(
-        'benchmarks/balloon.py',
-        'tools/guest',
-        'vsched_agent/ballooning',
-        'vsched_agent/hypervisor',
-        'vsched_agent/tests/functional/agent_guests.py',
-        'vsched_lib/model/balloon.py',
-    ),
+    exercises=('tools/guest',),
 )
 
 _ENDLESS = 1_000_000_000

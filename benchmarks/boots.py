@@ -44,11 +44,7 @@ ABOUT = frame.About(
         frame.within('short', 0, 0, '', 'issue 5'),
         frame.within('overpromised', 0, 0, '', 'issue 5'),
     ),
-    exercises=(
-        'nova_filters',
-        'vsched_agent/placement',
-        'vsched_standalone/tests/region',
-    ),
+    exercises=('tools/guest', 'vsched_standalone/tests/region'),
 )
 
 _FIXED = 'allocation_conflict_retry_count = 1'

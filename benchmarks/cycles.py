@@ -52,25 +52,7 @@ ABOUT = frame.About(
         frame.at_most('idle_longest_standstill_s', 1, 's', 'issue 2'),
         frame.at_most('busy_longest_standstill_s', 1, 's', 'issue 2'),
     ),
-    exercises=(
-        'vsched_agent/accounting',
-        'vsched_agent/enforcement',
-        'vsched_agent/host',
-        'vsched_agent/hypervisor',
-        'vsched_agent/privileged',
-        'vsched_agent/reconciliation/instance.py',
-        'vsched_agent/reconciliation/observer.py',
-        'vsched_agent/reconciliation/reconciler.py',
-        'vsched_agent/reconciliation/recovery.py',
-        'vsched_agent/reporting/events.py',
-        'vsched_agent/reporting/profile_reports.py',
-        'vsched_agent/reporting/report_builder.py',
-        'vsched_agent/reporting/reservation_reports.py',
-        'vsched_agent/reservations/enforcer.py',
-        'vsched_agent/reservations/vcpu_threads.py',
-        'vsched_agent/service.py',
-        'vsched_agent/tests/functional/agent_cycles.py',
-    ),
+    exercises=('tools/guest',),
 )
 
 #: By name, what the guest does.

@@ -55,13 +55,7 @@ ABOUT = frame.About(
         frame.within('samples_repeated', 0, 0, '', 'issue 16'),
         frame.within('doubled_promises', 0, 0, '', 'issue 16'),
     ),
-    exercises=(
-        'vsched_agent',
-        'vsched_api',
-        'vsched_lib',
-        'vsched_standalone/tests/drill.py',
-        'vsched_standalone/tests/drill_scene.py',
-    ),
+    exercises=('tools/guest',),
 )
 
 _KINDS: dict[str, drill_scene.Database] = {

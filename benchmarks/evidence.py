@@ -34,7 +34,8 @@ target that was set before. *Ours* is the median of the newest run and of all
 others of the same sources, with the least and the greatest; *All runs* adds
 those of other sources. The median of *Ours* decides whether a target is met.
 *Record* says what the newest run measured: the present code, or code that has
-changed since (stale), a tree with changes that no commit has (dirty).
+changed since (stale), a tree with changes that no commit has (dirty). A
+benchmark that was never run in full has no page and no record.
 
 ``tox -e bench -- NAME`` measures again, and so does ``python -m benchmarks
 NAME``; ``python -m benchmarks --targets`` prints this table.
@@ -166,7 +167,10 @@ def _state(run: history.Run) -> str:
 def _rows(
     about: frame.About, runs: Sequence[history.Run]
 ) -> Iterator[tuple[str, ...]]:
-    """Return a row for each target."""
+    """Return a row for each target.
+
+    :param runs: the newest first; none if it was never measured
+    """
     for target in about.targets:
         ours, others = figures(target.metric, runs)
         yield (
@@ -186,13 +190,12 @@ def figures(
 
     :param runs: the newest first
     """
-    newest = runs[0]
     ours: list[float] = []
     others: list[float] = []
     for run in runs:
         if metric in run.record.metrics:
-            same = run is newest or (
-                run.sources is not None and run.sources == newest.sources
+            same = run is runs[0] or (
+                run.sources is not None and run.sources == runs[0].sources
             )
             (ours if same else others).append(run.record.metrics[metric])
     return ours, others
@@ -296,25 +299,34 @@ def _picture(
     return True
 
 
-def kept(
+def every(
     folder: pathlib.Path = frame.RESULTS,
 ) -> Iterator[tuple[str, frame.Benchmark, list[history.Run]]]:
-    """Return every benchmark that has records, with its runs."""
+    """Return every benchmark with its runs, of which there may be none."""
     for name in catalogue.NAMES:
         benchmark = catalogue.load(name)
-        runs = history.runs(name, benchmark.ABOUT, folder)
-        if runs:
-            yield name, benchmark, runs
+        yield name, benchmark, history.runs(name, benchmark.ABOUT, folder)
 
 
-def write(folder: pathlib.Path = FOLDER, pictures: bool = True) -> None:
+def write(
+    folder: pathlib.Path = FOLDER,
+    pictures: bool = True,
+    results: pathlib.Path = frame.RESULTS,
+) -> None:
     """Write a page for every benchmark that has records, and the index.
 
     :param pictures: draw them as well
+    :param results: where the records are
     """
     folder.mkdir(parents=True, exist_ok=True)
     names, rows = [], []
-    for name, benchmark, runs in kept():
+    for name, benchmark, runs in every(results):
+        if not runs:
+            rows += [
+                ('``%s``' % name, *row, 'none')
+                for row in _rows(benchmark.ABOUT, runs)
+            ]
+            continue
         names.append(name)
         picture = (
             pictures
@@ -344,7 +356,7 @@ def write(folder: pathlib.Path = FOLDER, pictures: bool = True) -> None:
 
 def target_lines() -> Iterator[str]:
     """Return every target and whether it is met, as text."""
-    for name, benchmark, runs in kept():
+    for name, benchmark, runs in every():
         for metric, wanted, _, ours, _, verdict in _rows(
             benchmark.ABOUT, runs
         ):
@@ -354,14 +366,16 @@ def target_lines() -> Iterator[str]:
                 wanted,
                 ours or '-',
                 verdict,
-                _state(runs[0]),
+                _state(runs[0]) if runs else 'no record',
             )
 
 
 def stale_lines() -> Iterator[str]:
     """Return the newest records that do not show the present code."""
-    for name, _, runs in kept():
-        if runs[0].dirty or runs[0].state is not history.State.CURRENT:
+    for name, _, runs in every():
+        if runs and (
+            runs[0].dirty or runs[0].state is not history.State.CURRENT
+        ):
             yield '%s: %s (%s, commit %s)' % (
                 name,
                 _state(runs[0]),

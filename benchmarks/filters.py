@@ -63,11 +63,6 @@ ABOUT = frame.About(
         frame.at_most('us_per_host_overhead', 5, 'µs', 'issue 5'),
         frame.at_most('select_added_pct', 3, '%', 'issue 5'),
     ),
-    exercises=(
-        'benchmarks/nova_hosts.py',
-        'benchmarks/nova_scheduler.py',
-        'nova_filters',
-    ),
 )
 
 SIZES = (100, 1_000, 10_000)

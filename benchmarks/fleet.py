@@ -64,7 +64,6 @@ ABOUT = frame.About(
         frame.at_most('failed', 0, '', 'nothing is lost'),
         frame.at_most('rss_growth_mib', 10, 'MiB', 'issue 16: flat'),
     ),
-    exercises=('vsched_api', 'vsched_lib/contract'),
 )
 
 AGENTS = 1000

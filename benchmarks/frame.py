@@ -7,7 +7,7 @@ A benchmark is a module::
     ABOUT = frame.About(
         'Title', 'What it measures.', units={'headline': 'in seconds'},
         targets=(frame.at_most('headline', 2, 's', 'issue 1'),),
-        exercises=('vsched_agent/enforcement',))
+        exercises=('tools/guest',))
 
     def run(quick: bool) -> frame.Run:
         yield frame.Variant('name', {'figure': 1.5})
@@ -68,8 +68,10 @@ class About:
     :param papers: numbers to compare with.
     :param units: by metric, what it is, with its unit.
     :param targets: what the metrics are to reach.
-    :param exercises: files and folders whose code it measures, from the
-        root of the project; a change of them makes its records stale.
+    :param exercises: files and folders that it exercises and to which no
+        import leads, from the root of the project. A change of them, or of
+        what it imports (:mod:`benchmarks.sources`), makes its records
+        stale.
     :param former: by metric of older records that is measured no longer,
         what was wrong with it.
     """

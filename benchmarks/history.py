@@ -3,20 +3,18 @@
 """The runs that are kept, and whether the code has changed since.
 
 A full run is one file, ``benchmarks/results/NAME/WHEN-COMMIT.json``; nothing
-overwrites it. What a benchmark exercises is its own module and the paths that
-it declares. A run is stale if these differ from the present tree: by the
-digest that the run recorded, or, for runs that recorded none, by the commit.
+overwrites it. A run is stale if what its benchmark exercises
+(:mod:`benchmarks.sources`) differs between its commit and the present tree.
+Where the commit is not at hand, or the run's tree had other changes, the
+digest that the run recorded decides.
 """
 
-import ast
-from collections.abc import Sequence
 import dataclasses
 import enum
-import hashlib
 import pathlib
-import subprocess
 
 from benchmarks import frame
+from benchmarks import sources
 
 
 class State(enum.Enum):
@@ -92,16 +90,16 @@ def runs(
     present = digest(name, about, root=root)
     found = []
     for record in records(name, folder):
-        sources = record.sources
-        if sources is None:
-            sources = digest(
-                name, about, record.commit.removesuffix('-dirty'), root
-            )
-        if sources is None or present is None:
+        run = digest(name, about, record.commit.removesuffix('-dirty'), root)
+        if record.sources and (
+            run is None or record.commit.endswith('-dirty')
+        ):
+            run = record.sources
+        if run is None or present is None:
             state = State.UNKNOWN
         else:
-            state = State.CURRENT if sources == present else State.STALE
-        found.append(Run(record, sources, state))
+            state = State.CURRENT if run == present else State.STALE
+        found.append(Run(record, run, state))
     return found
 
 
@@ -113,104 +111,7 @@ def digest(
 ) -> str | None:
     """Return a digest of what a benchmark exercises.
 
-    That is its own module, less what it says about itself, and the files
-    under the paths that it declares, less tests below a path outside of
-    tests.
-
     :param commit: the commit to read; None for the working tree
-    :returns: None if there is no git, or no such commit
+    :returns: None if it cannot be read
     """
-    module = 'benchmarks/%s.py' % name
-    try:
-        found = (
-            _working_tree(about.exercises, root)
-            if commit is None
-            else _committed(about.exercises, commit, root)
-        )
-        text = (
-            (root / module).read_text('utf-8')
-            if commit is None
-            else _git(root, 'show', '%s:%s' % (commit, module))
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    lines = sorted(
-        '%s %s\n' % (file, blob)
-        for file, blob in found
-        if '/tests/' not in file
-        or any(
-            '/tests/' in path and file.startswith(path)
-            for path in about.exercises
-        )
-    )
-    return hashlib.sha256(
-        ''.join([*lines, _without_about(text)]).encode()
-    ).hexdigest()[:16]
-
-
-def _without_about(source: str) -> str:
-    """Return the source of a benchmark without its ``ABOUT``."""
-    lines = source.splitlines(keepends=True)
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.Assign) and any(
-            isinstance(one, ast.Name) and one.id == 'ABOUT'
-            for one in node.targets
-        ):
-            del lines[node.lineno - 1 : node.end_lineno]
-            break
-    return ''.join(lines)
-
-
-def _committed(
-    paths: Sequence[str], commit: str, root: pathlib.Path
-) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    if not paths:
-        return found
-    for line in _git(root, 'ls-tree', '-r', '-z', commit, '--', *paths).split(
-        '\0'
-    ):
-        if line:
-            facts, _, name = line.partition('\t')
-            found.append((name, facts.split()[2]))
-    return found
-
-
-def _working_tree(
-    paths: Sequence[str], root: pathlib.Path
-) -> list[tuple[str, str]]:
-    if not paths:
-        return []
-    names = sorted(
-        {
-            name
-            for name in _git(
-                root,
-                'ls-files',
-                '-z',
-                '--cached',
-                '--others',
-                '--exclude-standard',
-                '--',
-                *paths,
-            ).split('\0')
-            if name and (root / name).is_file()
-        }
-    )
-    blobs = _git(
-        root,
-        'hash-object',
-        '--stdin-paths',
-        given=''.join(name + '\n' for name in names),
-    ).split()
-    return list(zip(names, blobs, strict=True))
-
-
-def _git(root: pathlib.Path, *arguments: str, given: str = '') -> str:
-    return subprocess.run(
-        ('git', '-C', str(root), *arguments),
-        check=True,
-        input=given,
-        capture_output=True,
-        text=True,
-    ).stdout
+    return sources.digest(name, about.exercises, root, commit)

@@ -59,11 +59,6 @@ ABOUT = frame.About(
         frame.at_least('postgresql_last_to_first_tenth', 1, '', 'issue 4'),
         frame.at_least('mariadb_last_to_first_tenth', 1, '', 'issue 4'),
     ),
-    exercises=(
-        'vsched_api/collector',
-        'vsched_api/db',
-        'vsched_api/operations',
-    ),
 )
 
 KINDS: tuple[ty.Any, ...] = (databases.PostgreSQL, databases.MariaDB)

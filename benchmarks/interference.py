@@ -50,11 +50,6 @@ ABOUT = frame.About(
         'worst_tenth_cut_pct': 'the same of the tenth of the instances that '
         'suffer most',
     },
-    exercises=(
-        'benchmarks/nova_hosts.py',
-        'nova_filters',
-        'vsched_lib/model/interference.py',
-    ),
 )
 
 HOSTS = 24

@@ -69,11 +69,6 @@ ABOUT = frame.About(
         frame.at_most('slowed_ms', 1, 'ms', 'issue 5'),
         frame.at_most('slowed_p99_ms', 1, 'ms', 'issue 5'),
     ),
-    exercises=(
-        'benchmarks/nova_hosts.py',
-        'benchmarks/snapshot.py',
-        'nova_filters',
-    ),
 )
 
 #: What the scheduler's options are in seconds, scaled.

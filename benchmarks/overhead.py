@@ -68,11 +68,7 @@ ABOUT = frame.About(
         'worst_heldout_error_pct': 'Of one repeat.',
         'r2': 'Of one repeat.',
     },
-    exercises=(
-        'vsched_agent/accounting',
-        'vsched_agent/profiling',
-        'vsched_lib/model/overhead.py',
-    ),
+    exercises=('tools/guest',),
 )
 
 _RX, _TX = loads.Experiment.NET_RX, loads.Experiment.NET_TX

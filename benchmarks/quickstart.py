@@ -52,25 +52,7 @@ ABOUT = frame.About(
         frame.within('patched_got_mean', 0.3, 0.006, 'CPUs', 'issue 2'),
         frame.at_most('patched_settle_s', 3, 's', 'issue 2'),
     ),
-    exercises=(
-        'vsched_agent/accounting',
-        'vsched_agent/enforcement',
-        'vsched_agent/host',
-        'vsched_agent/hypervisor',
-        'vsched_agent/privileged',
-        'vsched_agent/reconciliation/instance.py',
-        'vsched_agent/reconciliation/observer.py',
-        'vsched_agent/reconciliation/reconciler.py',
-        'vsched_agent/reconciliation/recovery.py',
-        'vsched_agent/reporting/events.py',
-        'vsched_agent/reporting/profile_reports.py',
-        'vsched_agent/reporting/report_builder.py',
-        'vsched_agent/reporting/reservation_reports.py',
-        'vsched_agent/reservations/enforcer.py',
-        'vsched_agent/reservations/vcpu_threads.py',
-        'vsched_agent/service.py',
-        'vsched_standalone/quickstart',
-    ),
+    exercises=('tools/guest',),
 )
 
 GUEST = os.environ.get('VSCHED_GUEST_DIR', '/var/cache/vsched/guest')

@@ -63,14 +63,6 @@ ABOUT = frame.About(
         'full_10k_s': "The time in the service only; the scheduler's half, "
         '1.16 s, was left out.'
     },
-    exercises=(
-        'benchmarks/nova_hosts.py',
-        'nova_filters',
-        'vsched_api/collector',
-        'vsched_api/db',
-        'vsched_api/operations',
-        'vsched_lib/contract/snapshot.py',
-    ),
 )
 
 KINDS: tuple[ty.Any, ...] = (databases.PostgreSQL, databases.MariaDB)

@@ -86,11 +86,7 @@ ABOUT = frame.About(
         targets.at_least('idle_share_pct', 90, '%', 'issue 16'),
         targets.at_most('switch_s', 1, 's', 'issue 16'),
     ),
-    exercises=(
-        'vsched_agent/enforcement',
-        'vsched_agent/host',
-        'vsched_agent/privileged',
-    ),
+    exercises=('tools/guest',),
 )
 
 

@@ -14,6 +14,7 @@ from benchmarks import catalogue
 from benchmarks import evidence
 from benchmarks import frame
 from benchmarks import history
+from benchmarks import sources
 
 
 class EvidenceTestCase(base.BaseTestCase):
@@ -213,8 +214,42 @@ class WriteTestCase(base.BaseTestCase):
             self.assertEqual(kept, (folder / (name + '.rst')).exists())
             self.assertEqual(kept, '   %s\n' % name in index)
             for target in catalogue.load(name).ABOUT.targets:
-                if kept:
-                    self.assertIn('``%s``' % target.metric, index)
+                self.assertIn('``%s``' % target.metric, index)
+
+    def test_targets_that_were_never_measured(self):
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        evidence.write(folder / 'pages', False, folder / 'no results')
+        self.assertEqual(
+            ['index.rst'], [one.name for one in (folder / 'pages').iterdir()]
+        )
+        index = (folder / 'pages' / 'index.rst').read_text()
+        for name in catalogue.NAMES:
+            for target in catalogue.load(name).ABOUT.targets:
+                self.assertIn(
+                    '   * - ``%s``\n'
+                    '     - ``%s``\n'
+                    '     - %s\n'
+                    '     - %s\n'
+                    '     -\n'
+                    '     -\n'
+                    '     - not measured\n'
+                    '     - none\n'
+                    % (name, target.metric, target.text(), target.source),
+                    index,
+                )
+        self.assertNotIn(':doc:', index)
+
+    def test_lines_say_so_too(self):
+        empty = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        everything = list(evidence.every(empty))
+        self.useFixture(
+            fixtures.MockPatchObject(evidence, 'every', lambda: everything)
+        )
+        self.assertIn(
+            'drill gap_s: = 0 s; ours -: not measured [no record]',
+            list(evidence.target_lines()),
+        )
+        self.assertEqual([], list(evidence.stale_lines()))
 
     def test_index_is_clean_rst(self):
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
@@ -256,13 +291,15 @@ class CatalogueTestCase(base.BaseTestCase):
                 self.assertIn(metric, about.units, name)
             self.assertEqual(set(), set(about.units) & set(about.former))
 
-    def test_what_is_exercised_exists(self):
+    def test_what_is_declared_exists_and_no_import_leads_there(self):
+        tree = sources.Tree(frame.ROOT)
         for name in catalogue.NAMES:
-            about = catalogue.load(name).ABOUT
-            self.assertNotEqual((), about.exercises, name)
-            for path in about.exercises:
-                self.assertTrue(
-                    (frame.ROOT / path).exists(), '%s: %s' % (name, path)
+            imported = set(sources.files(name, (), tree))
+            for path in catalogue.load(name).ABOUT.exercises:
+                self.assertNotEqual(
+                    set(),
+                    set(tree.below(path)) - imported,
+                    '%s: %s' % (name, path),
                 )
 
     def test_unknown(self):

@@ -13,6 +13,7 @@ from benchmarks import history
 
 MODULE = """\
 import frame
+from vsched_lib import used
 
 ABOUT = frame.About(
     '%s',
@@ -32,8 +33,9 @@ class HistoryTestCase(base.BaseTestCase):
         self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.folder = self.root / 'benchmarks' / 'results'
         self.git('init', '-q')
-        self.write('code/some.py', '1')
+        self.write('code/some.txt', '1')
         self.write('other.py', '1')
+        self.write('vsched_lib/used.py', '1')
         self.write('benchmarks/some.py', MODULE % ('Title', 1))
         self.commit()
 
@@ -118,26 +120,39 @@ class HistoryTestCase(base.BaseTestCase):
         )
         self.assertEqual([history.State.CURRENT] * 2, self.states())
         # What is not committed counts, too.
-        self.write('code/new.py', '2')
+        self.write('code/new.txt', '2')
         self.assertEqual([history.State.STALE] * 2, self.states())
         self.commit()
         self.assertEqual([history.State.STALE] * 2, self.states())
+
+    def test_changed_import_makes_it_stale(self):
+        history.keep(self.record(), self.folder)
+        self.write('vsched_lib/used.py', '2')
+        self.commit()
+        self.assertEqual([history.State.STALE], self.states())
+
+    def test_declaration_that_grew_is_compared_by_the_commit(self):
+        history.keep(self.record(sources=self.digest()), self.folder)
+        self.about = frame.About('Title', 'text', exercises=('other.py',))
+        self.assertEqual([history.State.CURRENT], self.states())
+        self.write('other.py', '2')
+        self.assertEqual([history.State.STALE], self.states())
+
+    def test_digest_decides_where_the_commit_is_lost(self):
+        history.keep(
+            self.record(commit='0123456789' * 4, sources=self.digest()),
+            self.folder,
+        )
+        self.assertEqual([history.State.CURRENT], self.states())
+        self.write('code/some.txt', '2')
+        self.assertEqual([history.State.STALE], self.states())
 
     def test_other_code_does_not(self):
         history.keep(self.record(sources=self.digest()), self.folder)
         self.write('other.py', '2')
-        self.write('code/tests/functional/test_some.py', '2')
+        self.write('vsched_lib/unused.py', '2')
         self.commit()
         self.assertEqual([history.State.CURRENT], self.states())
-
-    def test_scene_among_the_tests_does_if_it_is_named(self):
-        self.about = frame.About(
-            'Title', 'text', exercises=('code/tests/scene.py',)
-        )
-        self.write('code/tests/scene.py', '1')
-        history.keep(self.record(sources=self.digest()), self.folder)
-        self.write('code/tests/scene.py', '2')
-        self.assertEqual([history.State.STALE], self.states())
 
     def test_module_of_the_benchmark_counts_without_what_it_says(self):
         history.keep(self.record(sources=self.digest()), self.folder)
