@@ -11,22 +11,26 @@ COLLECTOR = 'vsched_api.cmd.collector'
 MANAGE = 'vsched_api.cmd.manage'
 
 
-def python(module: str, options: str, *words: str) -> list[str]:
+def python(
+    module: str, options: str, *words: str, interpreter: str = sys.executable
+) -> list[str]:
     """Return a command of ours.
 
     :param module: its module.
     :param options: its configuration file.
     :param words: further arguments.
+    :param interpreter: decides which release it is of.
     """
-    return [sys.executable, '-m', module, '--config-file', options, *words]
+    return [interpreter, '-m', module, '--config-file', options, *words]
 
 
-def api(port: int) -> list[str]:
+def api(port: int, home: str | None = None) -> list[str]:
     """Return the command of the REST service under uWSGI.
 
     It reads the files that ``OS_VSCHED_CONFIG_FILES`` names.
 
     :param port: of 127.0.0.1.
+    :param home: the virtual environment of another release.
     """
     return [
         os.path.join(os.path.dirname(sys.executable), 'uwsgi'),
@@ -46,4 +50,5 @@ def api(port: int) -> list[str]:
         '--single-interpreter',
         '--add-header',
         'Connection: close',
+        *(() if home is None else ('--virtualenv', home)),
     ]

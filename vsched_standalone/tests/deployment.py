@@ -2,6 +2,7 @@
 
 """The services as operators run them: processes, a broker, a database."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import requests
 
 from vsched_standalone.tests import commands
 from vsched_standalone.tests import private_services
+from vsched_standalone.tests import releases
 
 _START_S = 60
 
@@ -25,6 +27,8 @@ class Deployment(fixtures.Fixture):
     :param host: the agent's name.
     :param options: added to the configuration, by section.
     :param parts: the services to start.
+    :param release: whose programs make the database and run.
+    :ivar release: whose programs are started next; this tree's if None.
     """
 
     def __init__(
@@ -34,12 +38,14 @@ class Deployment(fixtures.Fixture):
         host: str = 'node-1',
         options: ty.Mapping[str, ty.Mapping[str, str]] | None = None,
         parts: ty.Sequence[str] = ('collector', 'api', 'agent'),
+        release: releases.Release | None = None,
     ) -> None:
         self._transport_url = transport_url
         self._connection = connection
         self._options = options or {}
         self._parts = parts
         self.host = host
+        self.release = release
 
     def _setUp(self) -> None:
         self.folder = self.useFixture(fixtures.TempDir()).path
@@ -58,9 +64,8 @@ class Deployment(fixtures.Fixture):
                         '[api]',
                         'auth_strategy = noauth',
                         '[bus]',
-                        'master_key_file = '
-                        + os.path.join(self.folder, 'master.key'),
-                        'key_file = ' + os.path.join(self.folder, 'host.key'),
+                        'master_key_file = ' + self.master_key_file,
+                        'key_file = ' + self.host_key_file,
                         '[agent]',
                         'host = ' + self.host,
                         'state_path = ' + os.path.join(self.folder, 'state'),
@@ -75,15 +80,9 @@ class Deployment(fixtures.Fixture):
         for words in (
             ('db', 'sync'),
             ('master-key', 'create', self.master_key_file),
-            (
-                'host-key',
-                'issue',
-                self.host,
-                '--output',
-                os.path.join(self.folder, 'host.key'),
-            ),
+            ('host-key', 'issue', self.host, '--output', self.host_key_file),
         ):
-            self._run(commands.python(commands.MANAGE, self._config, *words))
+            self.manage(*words)
         for name in self._parts:
             self.addCleanup(self.stop, name)
             self.start(name)
@@ -93,7 +92,7 @@ class Deployment(fixtures.Fixture):
     def start(self, name: str) -> None:
         """Start one service.
 
-        :param name: agent, collector or api.
+        :param name: agent or api; any other is a collector's.
         """
         with open(self.log(name), 'ab') as log:
             self._processes[name] = subprocess.Popen(
@@ -102,6 +101,7 @@ class Deployment(fixtures.Fixture):
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                cwd=self._cwd,
                 env=os.environ | {'OS_VSCHED_CONFIG_FILES': self._config},
             )
         if name == 'api':
@@ -109,10 +109,29 @@ class Deployment(fixtures.Fixture):
 
     def _command(self, name: str) -> list[str]:
         if name == 'api':
-            return commands.api(self.port)
+            return commands.api(
+                self.port, self.release.home if self.release else None
+            )
         if name == 'agent':
-            return commands.python(commands.AGENT, self._config, 'run')
-        return commands.python(commands.COLLECTOR, self._config)
+            return self._python(commands.AGENT, 'run')
+        return self._python(commands.COLLECTOR)
+
+    def _python(self, module: str, *words: str) -> list[str]:
+        return commands.python(
+            module,
+            self._config,
+            *words,
+            interpreter=(self.release or releases.Present).python,
+        )
+
+    @property
+    def _cwd(self) -> str | None:
+        # Python imports from there first.
+        return self.release.path if self.release else None
+
+    def manage(self, *words: str) -> None:
+        """Run ``vsched-manage``."""
+        self._run(self._python(commands.MANAGE, *words))
 
     def stop(self, name: str) -> None:
         """Ask one service to stop, and wait until it has."""
@@ -132,7 +151,9 @@ class Deployment(fixtures.Fixture):
     def kill(self, name: str) -> None:
         """End one service and its children without a word (SIGKILL)."""
         process = self._processes.pop(name)
-        os.killpg(process.pid, signal.SIGKILL)
+        # It may have ended by itself.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
     @property
@@ -144,6 +165,11 @@ class Deployment(fixtures.Fixture):
     def master_key_file(self) -> str:
         """What the keys of hosts are made of."""
         return os.path.join(self.folder, 'master.key')
+
+    @property
+    def host_key_file(self) -> str:
+        """The key of the host."""
+        return os.path.join(self.folder, 'host.key')
 
     def pid(self, name: str) -> int:
         """The process of a service that runs."""
@@ -158,7 +184,7 @@ class Deployment(fixtures.Fixture):
         """What an operator runs to undo vsched on a host."""
         if 'agent' in self._processes:
             self.stop('agent')
-        self._run(commands.python(commands.AGENT, self._config, 'restore'))
+        self._run(self._python(commands.AGENT, 'restore'))
 
     def log(self, name: str) -> str:
         """Where a service writes."""
@@ -235,7 +261,7 @@ class Deployment(fixtures.Fixture):
 
     def _run(self, command: list[str]) -> None:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=120
+            command, capture_output=True, text=True, timeout=120, cwd=self._cwd
         )
         if done.returncode:
             raise RuntimeError(

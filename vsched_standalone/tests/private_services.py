@@ -94,6 +94,12 @@ class Service(fixtures.Fixture):
             time.sleep(0.1)
 
     @property
+    def pid(self) -> int:
+        """Its process, which runs."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def alive(self) -> bool:
         """Whether its process runs."""
         return self._process is not None and self._process.poll() is None

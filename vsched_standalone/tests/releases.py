@@ -5,18 +5,67 @@
 import os
 import subprocess
 import sys
+import sysconfig
 import typing as ty
 
 import fixtures
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..'))
 
+#: The last commit that has landed: what operators upgrade from. Each landing
+#: replaces it here, and nowhere else.
+LANDED = '9b131aa21f9c99d79ef5f92d8cef13cd9e844f92'
 #: The last commit whose agents do not sign and number by their clocks.
 BEFORE_EPOCHS = '06e48f7c0d7870cc45599bc84f988ff9e83570c3'
 
 
-class Release(fixtures.Fixture):
+class Tree:
+    """The programs of a release.
+
+    :param path: of its source.
+    :param python: the interpreter that imports it.
+    """
+
+    path: str
+    python: str
+
+    def run(self, script: str, *arguments: str) -> str:
+        """Run a script in this release.
+
+        :returns: what it wrote to standard output.
+        :raises AssertionError: when it fails, with what it wrote.
+        """
+        return result(self.begin(script, *arguments))
+
+    def begin(self, script: str, *arguments: str) -> subprocess.Popen[str]:
+        """Start a script in this release; see :func:`result`."""
+        check = (
+            'import vsched_lib\n'
+            'assert vsched_lib.__file__.startswith(%r), vsched_lib\n'
+            % (self.path + os.sep)
+        )
+        return subprocess.Popen(
+            [self.python, '-W', 'ignore', '-c', check + script, *arguments],
+            cwd=self.path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+class Present(Tree):
+    """The tree of this test."""
+
+    path = ROOT
+    python = sys.executable
+
+
+class Release(fixtures.Fixture, Tree):
     """The tree of a commit, run with the packages of this one.
+
+    Its interpreter is that of a virtual environment: processes that are
+    isolated from the caller's environment import the commit as well.
 
     :param commit: which one.
     """
@@ -25,8 +74,10 @@ class Release(fixtures.Fixture):
         self._commit = commit
 
     def _setUp(self) -> None:
-        self.path = self.useFixture(fixtures.TempDir()).path
-        archive = os.path.join(self.path, 'tree.tar')
+        folder = self.useFixture(fixtures.TempDir()).path
+        self.path = os.path.join(folder, 'tree')
+        os.mkdir(self.path)
+        archive = os.path.join(folder, 'tree.tar')
         done = subprocess.run(
             ['git', '-C', ROOT, 'archive', '-o', archive, self._commit],
             capture_output=True,
@@ -42,45 +93,26 @@ class Release(fixtures.Fixture):
             )
         subprocess.run(['tar', '-xf', archive, '-C', self.path], check=True)
         os.unlink(archive)
-        self._process: subprocess.Popen[str] | None = None
-
-    def environment(self) -> dict[str, str]:
-        """With which Python imports this release and no other."""
-        return os.environ | {
-            'PYTHONPATH': self.path,
-            'PYTHONWARNINGS': 'ignore',
-        }
-
-    def run(self, script: str, *arguments: str) -> str:
-        """Run a script in this release.
-
-        :returns: what it wrote to standard output.
-        :raises AssertionError: when it fails, with what it wrote.
-        """
-        check = (
-            'import vsched_lib\n'
-            'assert vsched_lib.__file__.startswith(%r), vsched_lib\n'
-            % (self.path)
+        self.home = os.path.join(folder, 'venv')
+        subprocess.run(
+            [sys.executable, '-m', 'venv', '--without-pip', self.home],
+            check=True,
         )
-        done = subprocess.run(
-            [sys.executable, '-c', check + script, *arguments],
-            cwd=self.path,
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        if done.returncode:
-            raise AssertionError(done.stdout + done.stderr)
-        return done.stdout
+        self.python = os.path.join(self.home, 'bin', 'python')
+        # The packages' own .pth files, which name this tree, are not read.
+        with open(
+            sysconfig.get_path('purelib', vars={'base': self.home})
+            + '/release.pth',
+            'w',
+            encoding='utf-8',
+        ) as file:
+            file.write('%s\n%s\n' % (self.path, sysconfig.get_path('purelib')))
 
     def start(self, module: str, *arguments: str) -> subprocess.Popen[str]:
         """Start a module of this release; it ends with the fixture."""
         process = subprocess.Popen(
-            [sys.executable, '-m', module, *arguments],
+            [self.python, '-W', 'ignore', '-m', module, *arguments],
             cwd=self.path,
-            env=self.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -93,6 +125,24 @@ class Release(fixtures.Fixture):
 
         self.addCleanup(end)
         return process
+
+
+def result(process: subprocess.Popen[str]) -> str:
+    """Wait for a script.
+
+    :returns: what it wrote to standard output.
+    :raises AssertionError: when it fails, with what it wrote, or takes more
+        than two minutes.
+    """
+    try:
+        output, problem = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output, problem = process.communicate()
+        raise AssertionError('it hangs: ' + output + problem) from None
+    if process.returncode:
+        raise AssertionError(output + problem)
+    return output
 
 
 def read_until(process: subprocess.Popen[str], word: str) -> str:
