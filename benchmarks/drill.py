@@ -29,16 +29,16 @@ ABOUT = frame.About(
     'Every 20 ms a thread of the benchmark reads from the kernel what the '
     'reserved vCPUs hold. A look at which the constant one holds anything '
     'but its 12 ms every 20 ms by SCHED_DEADLINE counts as a gap from the '
-    'look before. A sample is lost when time of the VM is in no stored '
-    'sample, between the first and the last that are stored, and repeated '
-    'when it is in two. A reservation is doubled when the API lists it '
-    'twice, when a look shows the changed VM with neither of its two '
+    'look before. A sample is lost when time of one of the four VMs is in no '
+    'stored sample, between the first and the last that are stored, and '
+    'repeated when it is in two. A reservation is doubled when the API lists '
+    'it twice, when a look shows the changed VM with neither of its two '
     'values, or when it ends with another value than was ordered last.',
     (),
     {
         'gap_s': 'seconds during which the kernel did not hold the constant '
         'reservation',
-        'samples_lost': 'seconds of the constant VM that no sample covers, '
+        'samples_lost': 'seconds of the four VMs that no sample covers, '
         'rounded up',
         'samples_repeated': 'samples that cover time that another one covers',
         'doubled_promises': 'reservations held or listed twice, or not as '

@@ -2,6 +2,7 @@
 
 """A thousand agents, one collector, one worker of the API."""
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -15,6 +16,7 @@ import typing as ty
 import requests
 
 from benchmarks import fleet_agents
+from benchmarks import fleet_meter
 from benchmarks import frame
 from vsched_api.db import session as db
 from vsched_api.operations import host_keys
@@ -43,7 +45,12 @@ ABOUT = frame.About(
     'of hosts and one of reservations.\n\n'
     'Memory is the resident set of the processes of collector and API. It '
     'grows while caches fill; growth is the median of the last fifth of the '
-    'run less that of the second fifth.',
+    'run less that of the second fifth.\n\n'
+    '``by minute`` shows the CPU time of each part in CPUs, and the part of '
+    'the time in which some task of the machine waited for a CPU or for its '
+    'disk (pressure stall information), in percent. The log of the database '
+    'grows faster while one of its checkpoints goes on, the first of which '
+    'begins five minutes after its start.',
     (),
     {
         'agents': 'simulated agents',
@@ -78,8 +85,11 @@ PARTS = ('collector', 'api')
 class _Watch(threading.Thread):
     """Asks the API, and reads how much memory the services use."""
 
-    def __init__(self, services: deployment.Deployment) -> None:
+    def __init__(
+        self, services: deployment.Deployment, meter: fleet_meter.Meter
+    ) -> None:
         super().__init__(daemon=True)
+        self._meter = meter
         self._services = services
         self._stopping = threading.Event()
         self.latencies_ms: list[float] = []
@@ -95,6 +105,8 @@ class _Watch(threading.Thread):
         number, etag = 0, ''
         while not self._stopping.wait(1):
             number += 1
+            if number % 60 == 0:
+                self._meter.read()
             for name in PARTS:
                 self.rss_mib[name].append(_rss_mib(self._services.pid(name)))
             self._ask('/v1/hosts?limit=100')
@@ -148,39 +160,40 @@ def run(quick: bool) -> frame.Run:
         deployment.Deployment(
             broker.transport_url, database.connection, parts=PARTS
         ) as services,
+        contextlib.ExitStack() as stack,
     ):
         master = _issue_keys(services)
         each = AGENTS // PROCESSES
-        watch = _Watch(services)
-        watch.start()
         running = [
-            subprocess.Popen(
-                (
-                    sys.executable,
-                    '-W',
-                    'ignore',
-                    '-m',
-                    'benchmarks.fleet_agents',
-                    json.dumps(
-                        dataclasses.asdict(
-                            fleet_agents.Task(
-                                broker.transport_url,
-                                each * number,
-                                each,
-                                INSTANCES,
-                                INTERVAL_S,
-                                seconds,
-                                master,
-                            )
-                        )
-                    ),
-                ),
-                stdout=subprocess.PIPE,
-                text=True,
-                cwd=frame.ROOT,
+            _start(
+                fleet_agents.Task(
+                    broker.transport_url,
+                    each * number,
+                    each,
+                    INSTANCES,
+                    INTERVAL_S,
+                    seconds,
+                    master,
+                )
             )
             for number in range(PROCESSES)
         ]
+        for one in running:
+            stack.callback(_end, one)
+        meter = fleet_meter.Meter(
+            {
+                'collector': (services.pid('collector'),),
+                'api': (services.pid('api'),),
+                'agents': tuple(one.pid for one in running),
+                'broker': (broker.pid,),
+                'database': (database.pid,),
+            },
+            database.connection,
+        )
+        watch = _Watch(services, meter)
+        watch.start()
+        stack.callback(watch.stop)
+        # All reports are sent by then, or have failed.
         found = [
             json.loads(one.communicate(timeout=seconds + 300)[0])
             for one in running
@@ -195,29 +208,20 @@ def run(quick: bool) -> frame.Run:
         'fleet',
         {
             'reports': len(latencies),
-            'by_minute_p99_ms': _by_minute(reports),
             'failed': failed,
-            'report_ms': {
-                name: quantile(latencies, part)
-                for name, part in (
-                    ('p50', 0.5),
-                    ('p95', 0.95),
-                    ('p99', 0.99),
-                    ('max', 1),
-                )
-            },
+            'problems': [
+                '%d x %s' % (count, text)
+                for one in found
+                for text, count in one['problems']
+            ],
+            'report_ms': _quantiles(latencies),
             'api_requests': len(watch.latencies_ms),
-            'api_ms': {
-                name: quantile(sorted(watch.latencies_ms), part)
-                for name, part in (
-                    ('p50', 0.5),
-                    ('p95', 0.95),
-                    ('p99', 0.99),
-                    ('max', 1),
-                )
-            },
+            'api_ms': _quantiles(sorted(watch.latencies_ms)),
             'rss_mib': rss,
         },
+    )
+    yield frame.Variant(
+        'by minute', {'report_p99_ms': _by_minute(reports), **meter.minutes}
     )
     return {
         'agents': AGENTS,
@@ -230,6 +234,40 @@ def run(quick: bool) -> frame.Run:
         'rss_growth_mib': round(
             max(values[-1] - values[1] for values in rss.values()), 1
         ),
+    }
+
+
+def _start(task: fleet_agents.Task) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        (
+            sys.executable,
+            '-W',
+            'ignore',
+            '-m',
+            'benchmarks.fleet_agents',
+            json.dumps(dataclasses.asdict(task)),
+        ),
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=frame.ROOT,
+    )
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.communicate()
+
+
+def _quantiles(ordered: ty.Sequence[float]) -> dict[str, float]:
+    return {
+        name: quantile(ordered, part)
+        for name, part in (
+            ('p50', 0.5),
+            ('p95', 0.95),
+            ('p99', 0.99),
+            ('max', 1),
+        )
     }
 
 

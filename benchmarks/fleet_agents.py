@@ -90,6 +90,8 @@ class Agent:
         )
         #: How often a report was not answered in time.
         self.timeouts = 0
+        #: Why reports could not be delivered, other than for that.
+        self.problems: collections.Counter[str] = collections.Counter()
 
     def report(self, at: float) -> list[float]:
         """Send the next report, after those that are not answered yet.
@@ -118,6 +120,9 @@ class Agent:
                 answered.append(at)
         except errors.Unreachable:
             self.timeouts += 1
+        except Exception as problem:
+            # It is tried again, and fails in the end.
+            self.problems['%s: %s' % (type(problem).__name__, problem)] += 1
         finally:
             self._sending.release()
         return answered
@@ -216,7 +221,8 @@ def run(task: Task) -> dict[str, ty.Any]:
 
     :returns: ``reports``, each with when it was due, in seconds since the
         start, and its latency in milliseconds; how many calls had
-        ``timeouts``, and how many reports ``failed`` to be answered at all.
+        ``timeouts``, how many reports ``failed`` to be answered at all, and
+        the commonest ``problems``.
     """
     conf = cfg.ConfigOpts()
     conf([], default_config_files=[], default_config_dirs=[])
@@ -257,6 +263,9 @@ def run(task: Task) -> dict[str, ty.Any]:
         'reports': [(round(at, 3), round(ms, 2)) for at, ms in found],
         'timeouts': sum(agent.timeouts for agent in agents),
         'failed': sum(agent.unanswered for agent in agents),
+        'problems': sum(
+            (agent.problems for agent in agents), collections.Counter()
+        ).most_common(5),
     }
 
 

@@ -248,9 +248,7 @@ def _digest(name: str, content: bytes) -> str:
             _remove_docstring(node)
         if name.startswith('benchmarks/'):
             # What a benchmark says about itself.
-            module.body = [
-                node for node in module.body if not _is_about(node)
-            ]
+            module.body = [node for node in module.body if not _is_about(node)]
         content = ast.dump(module).encode()
     return hashlib.sha256(content).hexdigest()
 

@@ -55,6 +55,8 @@ class Scene(fixtures.Fixture):
         self.database = self.useFixture(self._kind())
         self.libvirtd = self.useFixture(hypervisor.Libvirtd('vsched-drill'))
         self.libvirtd.start()
+        # Where libvirtd is dead in the end, it cannot stop its guests.
+        self.addCleanup(self._end_guests)
         folder = self.useFixture(fixtures.TempDir()).path
         self._guests = [
             self._boot(folder, name, spec)
@@ -91,6 +93,13 @@ class Scene(fixtures.Fixture):
                 backend='deadline',
                 runtime_us=wanted.runtime_us,
             )
+
+    def _end_guests(self) -> None:
+        for pid in self.libvirtd.guests():
+            with contextlib.suppress(OSError):
+                with open('/proc/%d/comm' % pid, encoding='ascii') as file:
+                    if file.read().startswith('qemu'):
+                        os.kill(pid, signal.SIGKILL)
 
     def _boot(
         self, folder: str, name: str, wanted: reservation.Reservation | None
@@ -148,7 +157,8 @@ class Scene(fixtures.Fixture):
             self.database.kill()
         elif component == 'libvirtd':
             # Its QEMU processes are in sessions of their own.
-            os.kill(self.libvirtd.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.libvirtd.pid, signal.SIGKILL)
         else:
             self.services.kill(component)
 
@@ -159,19 +169,33 @@ class Scene(fixtures.Fixture):
 
 
 class Background:
-    """Something that goes on in a thread until the block is left."""
+    """Something that goes on in a thread until the block is left.
+
+    Leaving the block raises what has ended the thread before.
+    """
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._problem: Exception | None = None
+        self._thread = threading.Thread(target=self._guarded, daemon=True)
 
     def __enter__(self) -> ty.Self:
         self._thread.start()
         return self
 
-    def __exit__(self, *problem: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, *problem: object
+    ) -> None:
         self._stopping.set()
         self._thread.join()
+        if self._problem is not None and kind is None:
+            raise self._problem
+
+    def _guarded(self) -> None:
+        try:
+            self._run()
+        except Exception as problem:
+            self._problem = problem
 
     def _run(self) -> None:
         """Do it until ``_stopping`` is set."""
