@@ -191,12 +191,12 @@ def _kill(
         with supervisor.lock:
             for component in killed:
                 scene.kill(component)
-        took_s = _recover(scene, at)
+        took_s = recover(scene, at)
         faults += [Fault(one, at, took_s) for one in killed]
     return faults
 
 
-def _recover(scene: drill_scene.Scene, since: float) -> float:
+def recover(scene: drill_scene.Scene, since: float) -> float:
     """Wait until every part does its work again.
 
     :param since: when parts were killed.

@@ -19,10 +19,12 @@ from vsched_agent.profiling.guest import domain_xml
 from vsched_agent.profiling.guest import vm
 from vsched_lib.contract import extra_specs
 from vsched_lib.model import reservation
+from vsched_lib.tests import requirements
 from vsched_standalone.tests import deployment
 from vsched_standalone.tests import outages
 from vsched_standalone.tests import private_services
 from vsched_standalone.tests.region import hypervisor
+from vsched_standalone.tests import releases
 
 #: The reservation that nobody changes.
 CONSTANT = reservation.Reservation(12_000, 20_000)
@@ -41,14 +43,32 @@ COMPONENTS = ('agent', 'collector', 'api', 'broker', 'database', 'libvirtd')
 RESTART_S = 1.0
 
 
+def require(test: ty.Any) -> None:
+    """End a test of a scene where there can be none."""
+    hypervisor.require(test)
+    for part, there in (
+        ('rabbitmq', os.path.exists('/usr/lib/rabbitmq')),
+        ('postgresql', os.path.exists('/usr/lib/postgresql')),
+        ('mariadb', os.path.exists('/usr/sbin/mariadbd')),
+    ):
+        if not there:
+            requirements.require(test, part, 'it is not installed')
+    if not private_services.answers(4369):
+        requirements.require(test, 'rabbitmq', 'epmd does not answer')
+
+
 class Scene(fixtures.Fixture):
     """What the drill kills.
 
     :param database: the class of the private database server.
+    :param release: whose programs run; this tree's if None.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, release: releases.Release | None = None
+    ) -> None:
         self._kind = database
+        self._release = release
 
     def _setUp(self) -> None:
         self.broker = self.useFixture(private_services.Rabbit())
@@ -81,6 +101,7 @@ class Scene(fixtures.Fixture):
                         'run_dir': self.libvirtd.run_dir,
                     }
                 },
+                release=self._release,
             )
         )
         for uuid, wanted in (

@@ -2,15 +2,11 @@
 
 """Every part of a deployment is killed; nothing of it is lost."""
 
-import os
-
 from oslotest import base
 
-from vsched_lib.tests import requirements
 from vsched_standalone.tests import drill
 from vsched_standalone.tests import drill_scene
 from vsched_standalone.tests import private_services
-from vsched_standalone.tests.region import hypervisor
 
 
 class TestDrill(base.BaseTestCase):
@@ -18,15 +14,7 @@ class TestDrill(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        hypervisor.require(self)
-        for part, there in (
-            ('rabbitmq', os.path.exists('/usr/lib/rabbitmq')),
-            ('mariadb', os.path.exists('/usr/sbin/mariadbd')),
-        ):
-            if not there:
-                requirements.require(self, part, 'it is not installed')
-        if not private_services.answers(4369):
-            requirements.require(self, 'rabbitmq', 'epmd does not answer')
+        drill_scene.require(self)
 
     def test_every_part_is_killed(self):
         scene = self.useFixture(drill_scene.Scene(private_services.MariaDB))

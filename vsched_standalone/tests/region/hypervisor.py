@@ -7,6 +7,7 @@ others than the machine's: nova-compute refuses a hypervisor that has domains
 which its database does not know.
 """
 
+import contextlib
 import os
 import sys
 import time
@@ -75,6 +76,10 @@ class Libvirtd(daemon.Daemon):
         mounts = []
         for name, place in _FOLDERS.items():
             os.makedirs(os.path.join(folder, name), exist_ok=True)
+            if not os.path.isdir(place):
+                # No libvirtd has run since the machine was booted.
+                os.makedirs(place)
+                self.addCleanup(_remove_empty, place)
             mounts.append('mount --bind "$1/%s" %s' % (name, place))
         for name, text in (
             ('libvirtd.conf', _LIBVIRTD_CONF),
@@ -143,7 +148,10 @@ class Libvirtd(daemon.Daemon):
 
     def guests(self) -> set[int]:
         """The processes of the domains that run."""
-        found = set()
+        found: set[int] = set()
+        if not os.path.isdir(self.run_dir):
+            # It has not started.
+            return found
         for name in os.listdir(self.run_dir):
             # Its own is there as well.
             if name.endswith('.pid') and name != 'driver.pid':
@@ -152,6 +160,12 @@ class Libvirtd(daemon.Daemon):
                 ) as file:
                     found.add(int(file.read()))
         return found
+
+
+def _remove_empty(folder: str) -> None:
+    # Another libvirtd may use it by now.
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
 
 
 def compute(
