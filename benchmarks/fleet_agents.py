@@ -121,7 +121,7 @@ class Agent:
         except errors.Unreachable:
             self.timeouts += 1
         except Exception as problem:
-            # It is tried again, and fails in the end.
+            # It is tried again, and has failed even if that succeeds.
             self.problems['%s: %s' % (type(problem).__name__, problem)] += 1
         finally:
             self._sending.release()
@@ -221,8 +221,8 @@ def run(task: Task) -> dict[str, ty.Any]:
 
     :returns: ``reports``, each with when it was due, in seconds since the
         start, and its latency in milliseconds; how many calls had
-        ``timeouts``, how many reports ``failed`` to be answered at all, and
-        the commonest ``problems``.
+        ``timeouts``, how many reports ``failed`` to be answered at all or
+        were answered wrong, and the commonest ``problems``.
     """
     conf = cfg.ConfigOpts()
     conf([], default_config_files=[], default_config_dirs=[])
@@ -262,7 +262,9 @@ def run(task: Task) -> dict[str, ty.Any]:
     return {
         'reports': [(round(at, 3), round(ms, 2)) for at, ms in found],
         'timeouts': sum(agent.timeouts for agent in agents),
-        'failed': sum(agent.unanswered for agent in agents),
+        'failed': sum(
+            agent.unanswered + agent.problems.total() for agent in agents
+        ),
         'problems': sum(
             (agent.problems for agent in agents), collections.Counter()
         ).most_common(5),
