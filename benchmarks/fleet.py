@@ -124,7 +124,7 @@ class _Watch(threading.Thread):
         except requests.RequestException:
             self.failed += 1
             return None
-        self.latencies_ms.append(1000 * (time.monotonic() - began))
+        self.latencies_ms.append(round(1000 * (time.monotonic() - began), 2))
         self.failed += reply.status_code not in (200, 304)
         return reply
 

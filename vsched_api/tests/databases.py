@@ -207,6 +207,39 @@ class MariaDB(_Server):
         return creates + inserts
 
 
+Columns = ty.Mapping[str, ty.Sequence[str]]
+
+
+def content(
+    url: str, tables: Columns | None = None
+) -> tuple[Columns, dict[str, list[str]]]:
+    """Read a database, whatever release has made its tables.
+
+    :param tables: columns by table; all of them when None.
+    :returns: the columns, and by table the rows as text, sorted.
+    """
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        if tables is None:
+            inspected = sa.inspect(connection)
+            tables = {
+                name: [one['name'] for one in inspected.get_columns(name)]
+                for name in inspected.get_table_names()
+                if name != 'alembic_version'
+            }
+        return tables, {
+            name: sorted(
+                str(tuple(row))
+                for row in connection.execute(
+                    sa.select(*map(sa.column, columns)).select_from(
+                        sa.table(name)
+                    )
+                )
+            )
+            for name, columns in tables.items()
+        }
+
+
 def write(test: unittest.TestCase, text: str) -> str:
     """The path of a file with that text, which goes with the test."""
     folder = tempfile.mkdtemp(prefix='vsched-test-')

@@ -14,7 +14,6 @@ import time
 import uuid
 
 from oslotest import base
-import sqlalchemy as sa
 
 from vsched_api.tests import databases
 from vsched_lib.tests import rabbitmq
@@ -125,14 +124,12 @@ class LandedRelease:
     def setUp(self):
         super().setUp()
         self.bus = rabbitmq.make_vhost(self)
-        connection = self.kind.make(self, migrated=False)
-        self.engine = sa.create_engine(connection, poolclass=sa.NullPool)
         self.old = self.useFixture(releases.Release(releases.LANDED))
         self.new = releases.Present()
         self.services = self.useFixture(
             deployment.Deployment(
                 self.bus,
-                connection,
+                self.kind.make(self, migrated=False),
                 parts=('collector', 'api'),
                 release=self.old,
             )
@@ -196,35 +193,6 @@ class LandedRelease:
         )
         self.assertEqual(202, reply.status_code, reply.text)
 
-    def rows(self, tables=None):
-        """Read the database.
-
-        :param tables: columns by table; all of them when None.
-        :returns: columns, and rows as text, by table.
-        """
-        with self.engine.connect() as connection:
-            if tables is None:
-                inspected = sa.inspect(connection)
-                tables = {
-                    name: [
-                        column['name']
-                        for column in inspected.get_columns(name)
-                    ]
-                    for name in inspected.get_table_names()
-                    if name != 'alembic_version'
-                }
-            return tables, {
-                name: sorted(
-                    str(tuple(row))
-                    for row in connection.execute(
-                        sa.select(*map(sa.column, columns)).select_from(
-                            sa.table(name)
-                        )
-                    )
-                )
-                for name, columns in tables.items()
-            }
-
     def check_samples(self):
         self.assertEqual(
             [self.began_at + number for number in range(self.taken)],
@@ -244,7 +212,7 @@ class LandedRelease:
         self.services.stop('collector')
         self.services.stop('api')
         self.old.run(_FOLD, self.services.connection)
-        tables, before = self.rows()
+        tables, before = databases.content(self.services.connection)
         # Rows that a test does not have are not seen to survive. What is
         # learnt of neighbours needs hours of them.
         self.assertEqual(
@@ -253,7 +221,9 @@ class LandedRelease:
         )
         self.services.release = None
         self.services.manage('db', 'sync')
-        self.assertEqual(before, self.rows(tables)[1])
+        self.assertEqual(
+            before, databases.content(self.services.connection, tables)[1]
+        )
         self.services.start('collector')
         self.services.start('api')
         self.check_samples()
