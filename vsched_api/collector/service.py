@@ -19,6 +19,7 @@ from vsched_api.operations import retention
 from vsched_api.operations import rollups
 from vsched_api.operations import slowdowns
 from vsched_api.operations import snapshot
+from vsched_api.operations import verifications
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import rpc
 
@@ -68,6 +69,7 @@ class Service:
             (slowdowns.LENGTH_S, self._learn_slowdowns),
             (conf.snapshot.tend_interval_s, self._tend_snapshot),
             (conf.collector.purge_interval_s, self._purge_old_rows),
+            (verifications.ROUND_S, self._verify_hosts),
         )
         # Not by import: that settles for a backend before rpc chooses one.
         self._loops = backend.get_component('ThreadGroup')()
@@ -108,6 +110,12 @@ class Service:
     @_unless_database_away
     def _purge_old_rows(self) -> None:
         retention.purge(
+            self._maintained, self._conf, time.time(), self._stopped.is_set
+        )
+
+    @_unless_database_away
+    def _verify_hosts(self) -> None:
+        verifications.verify(
             self._maintained, self._conf, time.time(), self._stopped.is_set
         )
 

@@ -105,6 +105,24 @@ OPTS: list[cfg.Opt] = [
         'configured.',
     ),
     cfg.IntOpt(
+        'verification_interval_s',
+        mutable=True,
+        default=600,
+        min=0,
+        help='Number of seconds after which the reports of a host are '
+        'compared with Nova and placement again. 0 disables the comparison. '
+        'It is not made either when neither [nova] nor [placement] is '
+        'configured.',
+    ),
+    cfg.IntOpt(
+        'verification_hosts',
+        mutable=True,
+        default=50,
+        min=1,
+        help='Maximum number of hosts that a collector compares with Nova '
+        'and placement in a row. It does so every 30 seconds.',
+    ),
+    cfg.IntOpt(
         'purge_interval_s',
         default=300,
         min=1,

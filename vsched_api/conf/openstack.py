@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of [nova] and [placement]: connections of the commands."""
+"""Options of [nova] and [placement]: connections to these services."""
 
 from oslo_config import cfg
 
@@ -15,15 +15,18 @@ nova_group = cfg.OptGroup(
     NOVA,
     title='Nova',
     help='Connection to Nova, for the flavors of "vsched-manage flavor" and '
-    '"vsched-status". The user must be allowed to change extra specs of '
-    'flavors.',
+    '"vsched-status", for audits, and for the collector, which compares the '
+    'reports of hosts with Nova. The user must be allowed to change extra '
+    'specs of flavors, and to list hypervisors, compute services and the '
+    'servers of all projects.',
 )
 
 placement_group = cfg.OptGroup(
     PLACEMENT,
     title='Placement',
     help='Connection to placement, for audits of the capacity and the '
-    'allocations of hosts. The options are those of [placement] in '
+    'allocations of hosts, and for the collector, which compares the '
+    'reports of hosts with it. The options are those of [placement] in '
     'nova.conf.',
 )
 

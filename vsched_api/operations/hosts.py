@@ -13,6 +13,7 @@ from oslo_log import log as logging
 from vsched_api.db import models
 from vsched_api.db.queries import hosts as queries
 from vsched_api.db.queries import instances as instance_queries
+from vsched_api.db.queries import verifications
 from vsched_api.db import session as db
 from vsched_api.operations import errors
 from vsched_api.operations import stored
@@ -31,6 +32,21 @@ class State(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Verification:
+    """The last comparison of a host's reports with Nova and placement.
+
+    :param checked_at: in seconds since the epoch.
+    :param cpus: how many CPUs its compute node has for instances; None when
+        unknown.
+    :param contradictions: pairs of a code and a detail.
+    """
+
+    checked_at: float
+    cpus: int | None
+    contradictions: Sequence[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Host:
     """A host as reported by its agent.
 
@@ -40,6 +56,7 @@ class Host:
         then; None when unknown.
     :param info: None until the agent has reported it.
     :param problem: why ``info`` cannot be read; None when it can.
+    :param verification: None before the first one.
     """
 
     name: str
@@ -51,6 +68,7 @@ class Host:
     info: messages.HostInfo | None
     problem: str | None = None
     clock_skew_s: float | None = None
+    verification: Verification | None = None
 
 
 def page(
@@ -67,10 +85,12 @@ def page(
 
     def work(session: ty.Any) -> list[Host]:
         rows = queries.page(session, limit, marker)
-        counts = instance_queries.count_by_host(
-            session, [row.id for row in rows]
-        )
-        return [_host(row, counts, now, down_after_s) for row in rows]
+        ids = [row.id for row in rows]
+        counts = instance_queries.count_by_host(session, ids)
+        verified = verifications.of_hosts(session, ids)
+        return [
+            _host(row, counts, verified, now, down_after_s) for row in rows
+        ]
 
     return database.read(work)
 
@@ -93,6 +113,7 @@ def get(
         return _host(
             row,
             instance_queries.count_by_host(session, [row.id]),
+            verifications.of_hosts(session, [row.id]),
             now,
             down_after_s,
         )
@@ -119,14 +140,17 @@ def _known_info(
 def every(session: ty.Any, now: float, down_after_s: float) -> Sequence[Host]:
     """Return all hosts, inside a transaction."""
     counts = instance_queries.count_by_host(session)
+    verified = verifications.of_hosts(session)
     return [
-        _host(row, counts, now, down_after_s) for row in queries.every(session)
+        _host(row, counts, verified, now, down_after_s)
+        for row in queries.every(session)
     ]
 
 
 def _host(
     row: models.Host,
     counts: Mapping[int, int],
+    verified: Mapping[int, models.HostVerification],
     now: float,
     down_after_s: float,
 ) -> Host:
@@ -142,4 +166,15 @@ def _host(
         info=info,
         problem=problem,
         clock_skew_s=row.clock_skew_s,
+        verification=_verification(verified.get(row.id)),
+    )
+
+
+def _verification(row: models.HostVerification | None) -> Verification | None:
+    if row is None:
+        return None
+    return Verification(
+        row.checked_at,
+        row.cpus,
+        [(one['code'], one['detail']) for one in row.contradictions or ()],
     )

@@ -22,6 +22,7 @@ class HostFigures:
     instances: int
     capacity_mcpu: int | None
     admitted_mcpu: int | None
+    contradictions: int | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,6 +53,11 @@ def read(database: db.Database, now: float, down_after_s: float) -> Metrics:
                     ),
                     admitted_mcpu=(
                         None if host.info is None else host.info.admitted_mcpu
+                    ),
+                    contradictions=(
+                        None
+                        if host.verification is None
+                        else len(host.verification.contradictions)
                     ),
                 )
                 for host in hosts.every(session, now, down_after_s)

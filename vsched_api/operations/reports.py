@@ -24,7 +24,6 @@ the agent keeps the batch.
 from collections.abc import Collection
 import dataclasses
 import typing as ty
-import uuid
 
 from oslo_log import log as logging
 
@@ -46,9 +45,11 @@ from vsched_api.operations import clocks
 from vsched_api.operations import gathering
 from vsched_api.operations import inspection
 from vsched_api.operations import jobs
+from vsched_api.operations import notices
 from vsched_api.operations import numbering
 from vsched_api.operations import plausibility
 from vsched_api.operations import snapshot
+from vsched_api.operations import verifications
 from vsched_lib.contract import balloons as contract
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -56,11 +57,7 @@ from vsched_lib.contract import wire
 
 LOG = logging.getLogger(__name__)
 
-# Namespace of the UUIDs of the collector's own events: repeated events get the
-# same UUID.
-_EVENTS = uuid.UUID('8c7b4a52-3a0e-4be3-9c6b-0f9a4f0f6a11')
 _SECONDS_PER_DAY = 86_400
-_SECONDS_PER_HOUR = 3_600
 
 _TWO_JOURNALS = (
     'a report came from a journal that another one had followed: either a '
@@ -128,12 +125,7 @@ def reject(
     # with another value.
     field = str(problem).partition(':')[0]
     event = {
-        'uuid': str(
-            uuid.uuid5(
-                _EVENTS,
-                ascii('%s %s %d' % (host, field, now // _SECONDS_PER_DAY)),
-            )
-        ),
+        'uuid': notices.event_uuid(host, field, int(now // _SECONDS_PER_DAY)),
         'at': now,
         'code': errors.Code.REPORT_REJECTED.value,
         'severity': messages.Severity.ERROR.value,
@@ -168,7 +160,7 @@ def _place(
     if place.new:
         numbering.advance(host, epoch, number, place)
     elif place.state is messages.EpochState.REPLACED:
-        _notify(
+        notices.add(
             session,
             host,
             now,
@@ -178,42 +170,6 @@ def _place(
             {'batch': number, 'epoch': epoch},
         )
     return place
-
-
-def _notify(
-    session: ty.Any,
-    host: models.Host,
-    now: float,
-    code: errors.Code,
-    severity: messages.Severity,
-    detail: str,
-    figures: inspection.Row,
-) -> None:
-    """Store and log an event of the collector itself, once an hour."""
-    if events.add(
-        session,
-        [
-            {
-                'host_id': host.id,
-                'uuid': str(
-                    uuid.uuid5(
-                        _EVENTS,
-                        ascii(
-                            '%s %s %d'
-                            % (host.name, code.value, now // _SECONDS_PER_HOUR)
-                        ),
-                    )
-                ),
-                'at': now,
-                'code': code.value,
-                'severity': severity.value,
-                'detail': detail,
-                'instance_uuid': None,
-                'figures': figures,
-            }
-        ],
-    ):
-        LOG.warning('Host %s: %s', host.name, detail)
 
 
 def _store(
@@ -234,7 +190,7 @@ def _store(
     if not place.new:
         return numbering.reply(host, batch.epoch, place)
     if place.anew:
-        _notify(
+        notices.add(
             session,
             host,
             now,
@@ -248,7 +204,7 @@ def _store(
         host.clock_skew_s, batch.skew_s, skew_warning_s
     ):
         wrong = abs(batch.skew_s) > skew_warning_s
-        _notify(
+        notices.add(
             session,
             host,
             now,
@@ -264,9 +220,10 @@ def _store(
     host.reported_at = batch.at
     host.received_at = now
     if batch.info is not None:
-        host.info, problems = plausibility.bound(batch.info, max_cpus)
+        info, problems = plausibility.bound(batch.info, max_cpus)
+        host.info = verifications.bound(session, host.id, info, now)
         if problems:
-            _notify(
+            notices.add(
                 session,
                 host,
                 now,

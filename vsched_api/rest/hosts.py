@@ -142,4 +142,17 @@ def _view(host: hosts.Host) -> dict[str, ty.Any]:
     view['policy'] = (
         None if info is None or info.policy is None else info.policy.to_dict()
     )
+    checked = host.verification
+    view['verification'] = (
+        None
+        if checked is None
+        else {
+            'checked_at': clock.iso(checked.checked_at),
+            'cpus': checked.cpus,
+            'contradictions': [
+                {'code': code, 'detail': detail}
+                for code, detail in checked.contradictions
+            ],
+        }
+    )
     return view

@@ -59,6 +59,10 @@ class _Figures(registry.Collector):
                 ('instances', 'Instances the host lists.'),
                 ('capacity_mcpu', 'What reservations may use in total.'),
                 ('admitted_mcpu', 'What applied reservations use.'),
+                (
+                    'contradictions',
+                    'Codes by which Nova and placement contradict it.',
+                ),
             )
         }
         for host in self._found.hosts:
@@ -69,6 +73,7 @@ class _Figures(registry.Collector):
                 'instances': host.instances,
                 'capacity_mcpu': host.capacity_mcpu,
                 'admitted_mcpu': host.admitted_mcpu,
+                'contradictions': host.contradictions,
             }
             for name, value in figures.items():
                 if value is not None:

@@ -32,6 +32,9 @@ _OVER = frozenset(
     }
 )
 
+#: States of servers that move from one host to another.
+_MOVING = ('MIGRATING', 'RESIZE', 'VERIFY_RESIZE', 'REVERT_RESIZE')
+
 #: Page size of lists of flavors and migrations.
 _PAGE = 500
 
@@ -45,6 +48,7 @@ _ALL_SERVERS = 'servers:detail:get_all_tenants'
 _SERVER = 'servers:show'
 _MIGRATIONS = 'os-migrations:index'
 _SERVICES = 'os-services:list'
+_HYPERVISORS = 'os-hypervisors:list-detail'
 _SEE_HOSTS = 'os-extended-server-attributes'
 
 #: Attributes of a server with its compute service and its hypervisor.
@@ -74,6 +78,22 @@ class Flavor:
     name: str
     vcpus: int
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hypervisor:
+    """A compute node.
+
+    :param uuid: also of its resource provider.
+    :param name: its hostname, which is the name of its provider.
+    :param host: of its compute service.
+    :param vcpus: how many CPUs it has for instances.
+    """
+
+    uuid: str
+    name: str
+    host: str
+    vcpus: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -180,6 +200,38 @@ class Compute:
             params={'binary': 'nova-compute', 'host': host},
         )
         return bool(found.json()['services'])
+
+    def hypervisors(self) -> list[Hypervisor]:
+        """Return all compute nodes."""
+        return [
+            Hypervisor(
+                one['id'],
+                one['hypervisor_hostname'],
+                one['service']['host'],
+                one['vcpus'],
+            )
+            for one in self._pages(
+                '/os-hypervisors/detail', 'hypervisors', 'id', _HYPERVISORS
+            )
+        ]
+
+    def moving(self) -> frozenset[str]:
+        """Return the UUIDs of all servers that may be on two hosts.
+
+        :raises Forbidden: when the user does not see all of them.
+        """
+        return frozenset(
+            one['id']
+            for status in _MOVING
+            for one in self._pages(
+                '/servers/detail',
+                'servers',
+                'id',
+                _ALL_SERVERS,
+                all_tenants='1',
+                status=status,
+            )
+        )
 
     def knows(self, consumer: str) -> bool:
         """Return whether a consumer is a server or a migration in progress.

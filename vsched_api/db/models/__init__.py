@@ -30,6 +30,7 @@ from vsched_api.db.models.usage import Slowdown
 from vsched_api.db.models.usage import UsageBucket
 from vsched_api.db.models.usage import UsageFold
 from vsched_api.db.models.usage import UsageSecond
+from vsched_api.db.models.verifications import HostVerification
 
 __all__ = (
     'Balloon',
@@ -45,6 +46,7 @@ __all__ = (
     'HostTimeBucket',
     'HostTimeSample',
     'HostUsageBucket',
+    'HostVerification',
     'Instance',
     'Job',
     'OverheadProfile',

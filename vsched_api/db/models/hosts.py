@@ -138,6 +138,8 @@ class Instance(base.Base):
         sa.String(base.WORD_CHARS)
     )
     present: orm.Mapped[bool]
+    # Since when Nova has it on another host, or does not have it.
+    contradicted_at: orm.Mapped[float | None]
     arrived_at: orm.Mapped[float]
     left_at: orm.Mapped[float | None]
 

@@ -333,6 +333,7 @@ def delete(session: orm.Session, host_id: int) -> None:
     for row, key in (
         (models.UsageFold, models.UsageFold.host_id),
         (models.SnapshotHost, models.SnapshotHost.host_id),
+        (models.HostVerification, models.HostVerification.host_id),
         (_row, _row.id),
     ):
         session.execute(

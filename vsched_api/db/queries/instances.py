@@ -21,7 +21,8 @@ def is_current(
     """Whether a row is the one that says where its instance is.
 
     The host that lists it counts; of two that do, as while it migrates,
-    the one that began to list it last; when none does, the last that did.
+    the one that Nova does not contradict, and of two such the one that began
+    to list it last; when none lists it, the last that did.
 
     :param rank: of a row; a higher one counts for more than the time.
     """
@@ -34,12 +35,24 @@ def is_current(
         later = sa.or_(
             rank(other) > rank(_row), sa.and_(rank(other) == rank(_row), later)
         )
+
+    def contradicted(row: ty.Any) -> sa.ColumnElement[bool]:
+        return ty.cast(
+            sa.ColumnElement[bool], row.contradicted_at.is_not(None)
+        )
+
     return ~sa.exists().where(
         other.uuid == _row.uuid,
         other.id != _row.id,
         sa.or_(
             sa.and_(other.present.is_(True), _row.present.is_(False)),
-            sa.and_(other.present == _row.present, later),
+            sa.and_(
+                other.present == _row.present,
+                sa.or_(
+                    sa.and_(contradicted(_row), ~contradicted(other)),
+                    sa.and_(contradicted(_row) == contradicted(other), later),
+                ),
+            ),
         ),
     )
 

@@ -23,6 +23,7 @@ from vsched_api.tests.suites import retention
 from vsched_api.tests.suites import rollups
 from vsched_api.tests.suites import slowdowns
 from vsched_api.tests.suites import snapshot
+from vsched_api.tests.suites import verifications
 
 
 class TestReportsOnPostgreSQL(reports.Reports, base.TestCase):
@@ -265,5 +266,19 @@ class TestDeletionOnPostgreSQL(host_lives.Deletion, base.TestCase):
 
 class TestDeletionOnMariaDB(host_lives.Deletion, base.TestCase):
     """Deleting hosts."""
+
+    kind = databases.MariaDB
+
+
+class TestVerificationsOnPostgreSQL(
+    verifications.Verifications, base.TestCase
+):
+    """Comparing reports with Nova and placement."""
+
+    kind = databases.PostgreSQL
+
+
+class TestVerificationsOnMariaDB(verifications.Verifications, base.TestCase):
+    """Comparing reports with Nova and placement."""
 
     kind = databases.MariaDB

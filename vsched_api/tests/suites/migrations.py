@@ -67,10 +67,23 @@ class Migrations:
 
     def test_an_upgrade_from_the_initial_release_loses_no_rows(self):
         migration.sync(self.conf, INITIAL)
-        tables = models.Base.metadata.sorted_tables
+        initial = self.database.read(_columns)
+        # Tables and columns of later releases did not exist.
+        tables = [
+            one
+            for one in models.Base.metadata.sorted_tables
+            if one.name in initial
+        ]
         self.database.write(
             lambda session: [
-                session.execute(one.insert(), _row(one))
+                session.execute(
+                    one.insert(),
+                    {
+                        name: value
+                        for name, value in _row(one).items()
+                        if name in initial[one.name]
+                    },
+                )
                 for one in tables
                 if one.name != 'counters'
             ]
@@ -87,7 +100,7 @@ class Migrations:
                 for one, columns in known.items()
             }
 
-        known = {one: [column.name for column in one.c] for one in tables}
+        known = {one: sorted(initial[one.name]) for one in tables}
         before = self.database.read(rows)
         self.assertEqual(
             {1},
@@ -134,6 +147,15 @@ class Migrations:
                 ]
             ),
         )
+
+
+def _columns(session):
+    """The names of the columns of each table that there is."""
+    inspector = sa.inspect(session.connection())
+    return {
+        name: {column['name'] for column in inspector.get_columns(name)}
+        for name in inspector.get_table_names()
+    }
 
 
 def _row(table):
