@@ -35,8 +35,14 @@ CONFIRM_S = 0.002
 OFF_INTERVAL_S = 0.02
 #: Consecutive samples with a waiting ordinary thread that clear the flag.
 CONFIRMATIONS = 3
-#: The flag is set after CPUs were idle for this long, in seconds.
+#: The flag is set after CPUs were idle for this long, in seconds. After a wait
+#: no longer than BRIEF_S it is set again sooner: after BRIEF_QUIET_S, and
+#: twice as long each time that it was set for less than STABLE_FACTOR times as
+#: long.
 QUIET_S = 0.3
+BRIEF_S = 0.04
+BRIEF_QUIET_S = 0.04
+STABLE_FACTOR = 10
 #: Part of the time in which ordinary threads may be found waiting, and the
 #: largest credit and debt of that time, in seconds.
 ALLOWED_PART = 0.01
@@ -96,6 +102,11 @@ class Policy:
         self._clear_s = 0.0
         self._found = 0
         self._unpaid_s = 0.0
+        #: For how long the flag has been set.
+        self._on_s = 0.0
+        #: For how long threads have waited since it was cleared.
+        self._busy_s = QUIET_S
+        self._brief_quiet_s = BRIEF_QUIET_S
 
     def take(self, sample: Sample, now_s: float) -> bool:
         """Account for one sample.
@@ -118,6 +129,8 @@ class Policy:
         self.on = False
         self._clear_s = 0.0
         self._found = 0
+        self._on_s = 0.0
+        self._busy_s = QUIET_S
 
     @property
     def interval_s(self) -> float:
@@ -127,6 +140,7 @@ class Policy:
         return CONFIRM_S if self._found else INTERVAL_S
 
     def _sample_on(self, sample: Sample, passed_s: float) -> None:
+        self._on_s += passed_s
         if not sample.saturated:
             self._found = 0
             return
@@ -141,18 +155,29 @@ class Policy:
         if self._found >= CONFIRMATIONS:
             if sample.wanting:
                 self._credit_s -= self._unpaid_s
-            self.clear()
+            self._back_off()
         elif self._credit_s <= 0:
-            self.clear()
+            self._back_off()
         self._credit_s = max(self._credit_s, -DEBT_S)
+
+    def _back_off(self) -> None:
+        """Clear the flag, for a short time if the wait turns out short."""
+        stable = self._on_s >= STABLE_FACTOR * self._brief_quiet_s
+        self._brief_quiet_s = (
+            BRIEF_QUIET_S if stable else min(QUIET_S, 2 * self._brief_quiet_s)
+        )
+        self.clear()
+        self._busy_s = 0.0
 
     def _sample_off(self, sample: Sample, passed_s: float) -> None:
         passed_s = min(passed_s, 2 * OFF_INTERVAL_S)
         if sample.saturated:
+            self._busy_s += passed_s
             self._clear_s = max(0.0, self._clear_s - 5 * passed_s)
             return
         self._clear_s += passed_s
-        if self._clear_s >= QUIET_S and self._credit_s > 0:
+        quiet_s = QUIET_S if self._busy_s > BRIEF_S else self._brief_quiet_s
+        if self._clear_s >= quiet_s and self._credit_s > 0:
             self.on = True
 
 

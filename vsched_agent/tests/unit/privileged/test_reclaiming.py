@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import random
 import threading
 import time
 
@@ -132,6 +133,37 @@ class TestPolicy(base.BaseTestCase):
             watched=2,
         ).run(60)
         self.assertLess(host.loss, 0.02)
+
+    @ddt.data(0.03, 0.06, 0.1, 0.15, 0.3, 1.0)
+    def test_short_bursts_lose_little_of_the_host(self, period_s):
+        for length_s in (0.01, 0.02, 0.03, 0.05):
+            if length_s >= period_s:
+                continue
+            host = Host(
+                lambda now_s, length_s=length_s: (
+                    4 if now_s % period_s < length_s else 0
+                )
+            ).run(30)
+            lost_s = host.capped_s - host.ordinary_s
+            self.assertLess(lost_s / (30 * host.CPUS), 0.01)
+
+    @ddt.data(0.006, 0.010)
+    def test_short_waits_cost_an_idle_host_little(self, length_s):
+        # Two threads of the host run for a moment each second or so.
+        for seed in range(3):
+            random_ = random.Random(seed)
+            steps = set()
+            at_s = 0.0
+            while at_s < 30:
+                at_s += random_.uniform(0.7, 1.7)
+                first = round(at_s / STEP_S)
+                steps.update(range(first, first + round(length_s / STEP_S)))
+            host = Host(
+                lambda now_s, steps=steps: (
+                    2 if round(now_s / STEP_S) in steps else 0
+                )
+            ).run(30)
+            self.assertGreater(host.got_s / 30, 0.9)
 
     def test_the_flag_follows_within_a_second(self):
         edges = [0, 5, 7, 13, 14, 21]
