@@ -94,6 +94,12 @@ BAD_QUERIES = (
     ('colour', '/v1?colour=red'),
     ('colour', '/readiness?colour=red'),
     ('colour', '/metrics?colour=red'),
+    # MariaDB would find node1.
+    ('name', '/v1/hosts/node1%20'),
+    ('name', '/v1/hosts/node1%20/profiles/error'),
+    ('host', '/v1/events?host=node1%20'),
+    ('host', '/v1/events?host=%0Anode1'),
+    ('marker', '/v1/hosts?marker=node1%20'),
     ('present', '/v1/instances?present=maybe'),
     ('marker', '/v1/instances?marker=node1'),
     ('instance_uuid', '/v1/instances/node1'),
