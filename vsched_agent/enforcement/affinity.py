@@ -84,7 +84,7 @@ class Affinity:
             if (
                 place is None
                 or place.parent is None
-                or place.threads() != {target.tid}
+                or not self._cgroups.is_alone(target.tid, place)
             ):
                 raise _unsupported(
                     target,
@@ -208,7 +208,7 @@ class Affinity:
         :param wanted: from :meth:`confinement`.
         """
         for one in wanted:
-            failure = privileged_cgroup.write([(one.path, one.cpuset)])
+            failure = privileged_cgroup.write([(one.path, self._former(one))])
             if failure and os.path.exists(one.path):
                 LOG.error(
                     'cpuset %s cannot be set back to %r: %s',
@@ -228,6 +228,16 @@ class Affinity:
                     cpu_list.render(one.cpus),
                     problem,
                 )
+
+    def _former(self, found: Confinement) -> str:
+        """Return what to write for a thread to be confined as noted."""
+        if found.cpuset:
+            return found.cpuset
+        try:
+            place = self._cgroups.place(found.tid, 'cpuset')
+            return '' if place is None else _widest(place)
+        except (ProcessLookupError, FileNotFoundError):
+            return ''
 
     def _write(
         self, values: list[tuple[str, str]], targets: Sequence[base.Target]
@@ -261,10 +271,13 @@ class Affinity:
 
 
 def _widest(place: cgroup.Place) -> str:
-    # As wide as the parent group: the kernel accepts no more.
+    # As wide as the parent group: v1 accepts no more. In v2 '' means that,
+    # but a group with threads that has a value does not accept it (ENOSPC).
     parent = place.parent
-    if place.version == 2 or parent is None:
+    if parent is None:
         return ''
+    if place.version == 2:
+        return parent.read('cpuset.cpus.effective')
     return parent.read('cpuset.cpus')
 
 

@@ -198,7 +198,9 @@ class CfsBackend(base.Backend):
                 'no cgroup hierarchy has the cpu controller',
                 errors.Code.BACKEND_UNAVAILABLE,
             )
-        if place.parent is None or place.threads() != {target.tid}:
+        if place.parent is None or not self._cgroups.is_alone(
+            target.tid, place
+        ):
             raise errors.Refused(
                 'vCPU %d: thread %d has no cpu group of its own, it shares '
                 '%s; libvirt makes one for each vCPU when its qemu driver '

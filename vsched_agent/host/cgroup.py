@@ -9,6 +9,11 @@ from vsched_agent.host import mount_table
 
 Mount = mount_table.Mount
 
+#: A thread that KVM starts in QEMU's process, and thereby in the group of the
+#: vCPU that runs first, since Linux 6.12. It splits huge pages once an hour.
+#: Names of threads are cut off at 15 characters.
+_KVM_RECOVERY_COMM = 'kvm-nx-lpage-re'
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Place:
@@ -132,6 +137,28 @@ class Cgroups:
             folder = os.path.normpath(os.path.join(mount.point, below))
             return Place(mount.version, folder, mount.point)
         return None
+
+    def is_alone(self, tid: int, place: Place) -> bool:
+        """Return whether a vCPU's group has no thread but the vCPU's.
+
+        Threads that KVM starts in the same process do not count.
+
+        :param tid: the vCPU's thread.
+        :param place: its group.
+        :raises FileNotFoundError: when the group does not exist.
+        """
+        tids = place.threads()
+        return tid in tids and all(
+            self._is_kvms(tid, other) for other in tids - {tid}
+        )
+
+    def _is_kvms(self, tid: int, other: int) -> bool:
+        try:
+            comm = read_text(self._path('proc/%d/task/%d/comm' % (tid, other)))
+        except FileNotFoundError:
+            # Of another process, or ended.
+            return False
+        return comm == _KVM_RECOVERY_COMM
 
     def _all_mounts(self) -> dict[str, Mount]:
         if self._mounts is None:

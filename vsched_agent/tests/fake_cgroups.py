@@ -89,6 +89,7 @@ class FakeCgroups(fixtures.Fixture):
                 '%s %s' % ('max' if quota == '-1' else quota, period),
             )
             self.write(folder + '/cpuset.cpus', cpus)
+            self.write(folder + '/cpuset.cpus.effective', cpus or '0-1')
         for tid in tids:
             self.write(
                 'proc/%d/cgroup' % tid,

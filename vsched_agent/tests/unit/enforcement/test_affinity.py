@@ -22,17 +22,19 @@ from vsched_lib.model import reservation
 class TestPinned(base.BaseTestCase):
     """A pinned vCPU, as libvirt leaves it: a narrow cpuset of its own."""
 
+    version = 1
+
     def setUp(self):
         super().setUp()
         self.kernel = self.useFixture(fake_kernel.FakeKernel())
-        self.tree = self.useFixture(fake_cgroups.FakeCgroups())
+        self.tree = self.useFixture(fake_cgroups.FakeCgroups(self.version))
         self.patch(leaving.time, 'sleep', lambda seconds: None)
         real = privileged._write
 
         def write(path, text):
-            before = real(path, text)
+            before = cgroup.read_text(path)
             self.follow(path, text)
-            return before
+            return real(path, text) and before
 
         self.patch(privileged, '_write', write)
         self.tree.group('vm', cpus='0-1')
@@ -44,12 +46,12 @@ class TestPinned(base.BaseTestCase):
         )
 
     def follow(self, path, text):
+        if self.version == 2 and not text:
+            raise OSError(errno.ENOSPC, 'a cpuset with threads needs CPUs')
         # The kernel moves the threads of a cpuset at once.
-        with open(os.path.join(os.path.dirname(path), 'tasks')) as file:
-            for tid in file.read().split():
-                thread = self.kernel.threads[int(tid)]
-                thread.cpuset = cpu_list.parse(text) or self.kernel.cpus
-                thread.cpus = thread.cpuset
+        thread = self.kernel.threads[self.tid]
+        thread.cpuset = cpu_list.parse(text) or self.kernel.cpus
+        thread.cpus = thread.cpuset
 
     @property
     def cpus(self):
@@ -117,6 +119,30 @@ class TestPinned(base.BaseTestCase):
         refusal = self.assertRaises(errors.Refused, self.apply, 4_000)
         self.assertEqual(errors.Code.PINNING_UNSUPPORTED, refusal.code)
 
+    def test_a_group_with_a_thread_of_kvm(self):
+        self.tree.group('vm/vcpu0', (self.tid, 5), cpus='1')
+        self.tree.write('proc/%d/task/5/comm' % self.tid, 'kvm-nx-lpage-re\n')
+        self.apply(4_000)
+        self.assertEqual(({1}, '1'), (self.cpus, self.cpuset))
+
     def test_pinned_to_everything_is_not_pinned(self):
         target = enforcement.Target(0, self.tid, frozenset((0, 1, 2)))
         self.assertEqual([], affinity.Affinity().pinned([target]))
+
+
+class TestPinnedVersion2(TestPinned):
+    """The same in the unified hierarchy, which has no empty cpuset."""
+
+    version = 2
+
+    def follow_but_not_below(self, path, text):
+        if text.strip() != '1':
+            raise OSError(errno.EACCES, 'the group above has fewer')
+
+    def test_one_that_had_no_cpuset_is_left_as_wide(self):
+        self.tree.group('vm/vcpu0', (self.tid,), cpus='')
+        prior = self.backend.prior([self.target])
+        self.apply(4_000)
+        self.assertEqual('1', self.cpuset)
+        self.backend.restore([self.target], prior)
+        self.assertEqual(({1}, '0-1'), (self.cpus, self.cpuset))

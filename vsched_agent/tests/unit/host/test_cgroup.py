@@ -47,6 +47,17 @@ class TestCgroups(base.BaseTestCase):
         groups = self.make(version)
         self.assertRaises(ProcessLookupError, groups.place, 7, 'cpu')
 
+    def test_threads_of_kvm_in_a_group(self):
+        groups = self.make(2)
+        self.tree.group('a/vcpu0', (7, 8))
+        place = groups.place(7, 'cpu')
+        self.assertFalse(groups.is_alone(7, place))
+        self.tree.write('proc/7/task/8/comm', 'CPU 1/KVM\n')
+        self.assertFalse(groups.is_alone(7, place))
+        self.tree.write('proc/7/task/8/comm', 'kvm-nx-lpage-re\n')
+        self.assertTrue(groups.is_alone(7, place))
+        self.assertFalse(groups.is_alone(9, place))
+
     def test_both_versions_side_by_side(self):
         self.assertEqual({1, 2}, self.make(1).versions)
         self.assertEqual({2}, self.make(2).versions)
