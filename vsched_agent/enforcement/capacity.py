@@ -53,7 +53,7 @@ def deadline_threads(root: str = '/') -> list[DeadlineThread]:
     :param root: root of the file system; tests use their own.
     """
     found = []
-    for pid, tid in _threads(root):
+    for pid, tid in threads(root):
         try:
             attr = syscalls.get_attr(tid)
             if attr.policy != syscalls.SCHED_DEADLINE:
@@ -81,7 +81,11 @@ def deadline_threads(root: str = '/') -> list[DeadlineThread]:
     return found
 
 
-def _threads(root: str) -> Iterator[tuple[int, int]]:
+def threads(root: str = '/') -> Iterator[tuple[int, int]]:
+    """Yield the process and the id of every thread on the host.
+
+    :param root: root of the file system; tests use their own.
+    """
     top = os.path.join(root, 'proc')
     for pid in os.listdir(top):
         if pid.isdigit():

@@ -118,11 +118,11 @@ def make_probe_group(path: str, pid: int) -> dict[str, ty.Any]:
     :raises PermissionError: for another path, or a process that is not the
         client's child.
     """
-    _own_name(path)
+    check_own_name(path)
     ownership.check([pid])
     if not _groups:
         atexit.register(_remove_all)
-    with _top(path) as top:
+    with open_top(path) as top:
         try:
             os.mkdir(os.path.basename(path), dir_fd=top.folder)
         except OSError as failure:
@@ -144,7 +144,7 @@ def remove_probe_group(path: str) -> bool:
     :returns: whether it is removed.
     :raises PermissionError: for a path that is no probe group of the client.
     """
-    _own_name(path)
+    check_own_name(path)
     return _remove(path)
 
 
@@ -183,7 +183,7 @@ def _remove(path: str) -> bool:
     give_up = time.monotonic() + _EMPTY_S
     while True:
         try:
-            with _top(path) as top:
+            with open_top(path) as top:
                 os.rmdir(os.path.basename(path), dir_fd=top.folder)
         except FileNotFoundError:
             break
@@ -199,7 +199,7 @@ def _remove(path: str) -> bool:
     return True
 
 
-def _own_name(path: str) -> None:
+def check_own_name(path: str) -> None:
     """Refuse a path that is no probe group of the client."""
     match = PROBE_GROUP.match(os.path.basename(path))
     if not match or int(match[1]) != ownership.client():
@@ -209,7 +209,7 @@ def _own_name(path: str) -> None:
         )
 
 
-def _top(path: str) -> cgroup_tree.Group:
+def open_top(path: str) -> cgroup_tree.Group:
     group = cgroup_tree.open_group(os.path.dirname(path))
     try:
         _at_top(group)

@@ -69,7 +69,7 @@ def main() -> None:
                     ),
                     'wide': wide,
                     'narrow': sorted(os.sched_getaffinity(tid)),
-                    'switch': leak_repair.switch(groups),
+                    'switch': leak_repair.check(groups),
                 }
             )
         )

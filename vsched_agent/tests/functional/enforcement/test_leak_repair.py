@@ -17,7 +17,7 @@ class TestLeakRepair(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         try:
-            leak_repair.switch(cgroup.Cgroups())
+            leak_repair.check(cgroup.Cgroups())
         except leak_repair.NotRepairable as error:
             self.skipTest('this host can not repair a leak: %s' % error)
         self.before = capacity.KernelCapacity().measured()
@@ -66,7 +66,14 @@ class TestLeakRepair(base.BaseTestCase):
         # 6.15 reading kernel.sched_rt_runtime_us makes the books anew. It
         # is named in both cases.
         found = self.find(repair=True)
-        self.assertIn('314572 units', found.text)
+        # Linux 6.12 forgets its fair servers when it recounts, and admits
+        # more than expected from then on.
+        surplus = (
+            self.before.free_units
+            + self.before.live_units
+            - (self.before.expected_units)
+        )
+        self.assertIn('%d units' % (314572 - max(0, surplus)), found.text)
         self.assertIn(found.level, (doctor.Level.OK, doctor.Level.NOTE))
         self.assertEqual(doctor.Level.OK, self.find().level)
         self.assertEqual(self.before, capacity.KernelCapacity().measured())

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import errno
-import os
 
 from oslotest import base
 

@@ -178,25 +178,3 @@ class TestDoctor(base.BaseTestCase):
             self.assertEqual(
                 {'level', 'subject', 'text', 'remedy'}, set(one.to_dict())
             )
-
-
-class TestSwitch(base.BaseTestCase):
-    class Cgroups:
-        def __init__(self, mount):
-            self.found = mount
-
-        def mount(self, controller):
-            return self.found
-
-    def test_version_1_has_one(self):
-        self.assertEqual(
-            '/x/cpuset/cpuset.sched_load_balance',
-            repair.switch(self.Cgroups(cgroup.Mount(1, '/x/cpuset', '/'))),
-        )
-
-    def test_version_2_and_no_cpusets_have_none(self):
-        for mount in (None, cgroup.Mount(2, '/x', '/')):
-            error = self.assertRaises(
-                repair.NotRepairable, repair.switch, self.Cgroups(mount)
-            )
-            self.assertIn('reboot', str(error))
