@@ -14,6 +14,11 @@ set -euo pipefail
 # shellcheck source=tools/lab/machine.sh
 . "$VSCHED_TOOLS/lab/machine.sh"
 
+# The output is the command's alone.
+say() {
+    echo "$*" >&2
+}
+
 VSCHED_LAB_DIR=${VSCHED_LAB_DIR:-/var/cache/vsched/lab}
 # What the image is built with, and what the node runs in.
 LAB_PACKAGES=(
@@ -28,7 +33,7 @@ usage: tools/lab.sh [--kernel RELEASE] [--cold] [--results DIR] NODE
 
 Boots the node, or restores it as it was after its first boot, puts the
 working tree into /opt/vsched, runs COMMAND there as root and ends the node.
-The exit code is that of COMMAND. Without COMMAND the image is built and the
+The exit code and the standard output are those of COMMAND. Without COMMAND the image is built and the
 node is booted once. Whatever COMMAND leaves in \$VSCHED_LAB_RESULTS is copied
 to DIR.
 
@@ -103,6 +108,8 @@ lab_main() {
     local image release
     image=$(image_path "$node")
     image_ensure "$node" "$image"
+    # 6.1 is not the beginning of 6.12.
+    [[ ! $kernel =~ ^[0-9]+\.[0-9]+$ ]] || kernel+=.
     release=$(image_release "$image" "$kernel")
 
     SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/vsched-lab.XXXXXX")

@@ -16,6 +16,12 @@ EXTRAS=standalone,test,openstack
 RUNS=(unit functional)
 # Which tests may share the CPUs, and how processes divide them.
 WORKERS=$VSCHED_TOOLS/shared-workers.yaml
+# Tests that run in the lab node, and nowhere else.
+NODE='^vsched_agent\.tests\.functional\.node\.'
+# The beginning of the release of the node's kernel; the default one's if empty.
+NODE_KERNEL=''
+# All tests of the node take a quarter of an hour on two free CPUs.
+NODE_LIMIT_S=1800
 # No test takes as long without an event, and all of them together don't
 # either.
 SILENCE_S=${VSCHED_TEST_SILENCE_S:-900}
@@ -37,11 +43,14 @@ BESIDE=''
 
 usage() {
     cat <<USAGE
-usage: tools/test.sh [--unit | --functional] [--beside COMMAND]
+usage: tools/test.sh [--unit | --functional | --node [RELEASE]]
+                     [--beside COMMAND]
 
 Runs the unit tests in parallel, then the functional tests: those that wait
 for services in parallel, those that measure one after the other. The options
-choose unit or functional tests. The last line counts the results, also of a
+choose one of the two. --node boots a compute node with systemd, cgroup v2 and
+KVM in emulation (tools/lab.sh) and runs the tests that need one in it, with
+the kernel whose release begins so. The last line counts the results, also of a
 run that is interrupted, hangs or is killed: a test that began and did not end
 has failed. The exit code is 0 when nothing failed. Run as root: the
 functional tests need libvirt and the kernel's scheduler.
@@ -118,11 +127,31 @@ conclude() {
 }
 
 # run NAME REGEX OPTION...: one run of stestr, with a repository of its own.
-# Its stream is kept as it comes, and not taken from the repository, which
-# has it only if stestr lives to the end.
 run() {
-    local name=$1 regex=$2 status=0 stream=$RESULTS/$1.subunit
+    local name=$1 regex=$2
     shift 2
+    record "$name" "$VENV/bin/stestr" --repo-url "$RESULTS/$name" \
+        run --subunit "$@" "$regex"
+}
+
+# run_node: one run of stestr in the lab node. A node that does not boot, or
+# dies, is a failure.
+run_node() {
+    local lab=("$VSCHED_TOOLS/lab.sh")
+    [[ -z $NODE_KERNEL ]] || lab+=(--kernel "$NODE_KERNEL")
+    LIMIT_S=${VSCHED_TEST_LIMIT_S:-$NODE_LIMIT_S}
+    record node "${lab[@]}" kvm -- env VSCHED_REQUIRE=libvirt \
+        OS_TEST_TIMEOUT=600 OS_STDOUT_CAPTURE=1 OS_STDERR_CAPTURE=1 \
+        PYTHONDONTWRITEBYTECODE=1 PYTHONFAULTHANDLER=1 PYTHONWARNINGS=ignore \
+        stestr run --subunit --serial "$NODE"
+}
+
+# record NAME COMMAND...: one run of a command that writes a stream. The
+# stream is kept as it comes, and not taken from stestr's repository, which
+# has it only if stestr lives to the end.
+record() {
+    local name=$1 status=0 stream=$RESULTS/$1.subunit
+    shift
     mkdir -p "$RESULTS/$name" "$RESULTS/coverage"
     say "$name tests:"
     : >"$stream"
@@ -135,9 +164,7 @@ run() {
     ) &
     PRINTING=$!
     # A process group of its own; it ends if this script is killed.
-    setsid setpriv --pdeathsig TERM "$VENV/bin/stestr" \
-        --repo-url "$RESULTS/$name" run --subunit "$@" "$regex" \
-        >"$RESULTS/$name/pipe" &
+    setsid setpriv --pdeathsig TERM "$@" >"$RESULTS/$name/pipe" &
     RUNNING=$!
     watch "$stream"
     conclude || status=$?
@@ -251,6 +278,14 @@ main() {
                 COMMAND=${2:?--beside needs a command}
                 shift 2
                 ;;
+            --node)
+                RUNS=(node)
+                shift
+                if [[ $# -gt 0 && $1 != --* ]]; then
+                    NODE_KERNEL=$1
+                    shift
+                fi
+                ;;
             -h | --help)
                 usage
                 exit 0
@@ -294,6 +329,10 @@ main() {
     start_beside
     local name
     for name in "${RUNS[@]}"; do
+        if [[ $name == node ]]; then
+            run_node
+            continue
+        fi
         if [[ $name == unit ]]; then
             PYTHON="$VENV/bin/coverage run" \
                 COVERAGE_FILE=$RESULTS/coverage/data \
@@ -316,7 +355,8 @@ main() {
         shared=$(shared_tests)
         run shared "$shared" --concurrency 2 --worker-file "$WORKERS"
         await_beside
-        run host '\.tests\.functional\.' --serial --exclude-regex "$shared"
+        run host '\.tests\.functional\.' --serial \
+            --exclude-regex "$shared|$NODE"
         repeat_alone host
     done
     await_beside

@@ -7,6 +7,7 @@ import copy
 from oslo_config import cfg
 from oslo_config import types
 
+from vsched_agent.host import cpu_list
 from vsched_lib.model import reservation
 
 #: The kernel's minimum period (kernel.sched_deadline_period_min_us), and an
@@ -33,6 +34,19 @@ class CheckInterval(types.Integer):
                 % LEAST_CHECK_US
             )
         return found
+
+
+class CpuList(types.String):
+    """A list of CPUs such as 0-3,8."""
+
+    def __call__(self, value: object) -> str:
+        """Check the list.
+
+        :raises ValueError: when it is none.
+        """
+        text = str(super().__call__(value))
+        cpu_list.parse(text)
+        return text
 
 
 enforcement_group = cfg.OptGroup(
@@ -93,6 +107,21 @@ enforcement_opts: list[cfg.Opt] = [
         'this is false, or the kernel refuses that reservation, the '
         'mode work_conserving is enforced like capped. Pinned vCPUs get '
         'no idle time.',
+    ),
+    cfg.Opt(
+        'partition_cpus',
+        type=CpuList(),
+        default='',
+        sample_default='2-7',
+        help='CPUs that vsched may take out of the scheduling of all others '
+        'for pinned vCPUs of backend deadline, such as 2-7; none by default. '
+        'A vCPU that is pinned to exactly one of these CPUs gets it as a '
+        'cpuset partition: nothing else runs on this CPU while the '
+        'reservation is in force, no matter how small it is, and the kernel '
+        "admits the CPU's bandwidth separately. An instance with pinned "
+        'vCPUs is refused when another one has such a CPU. This needs cgroup '
+        'v2 and Linux 6.7. Otherwise, and on other CPUs, pinned vCPUs are '
+        'confined by their cpusets, and several instances may share a CPU.',
     ),
     cfg.FloatOpt(
         'max_overhead_pct',

@@ -16,7 +16,9 @@ from vsched_agent.enforcement import base
 from vsched_agent.enforcement import budget_expiry
 from vsched_agent.enforcement import cfs
 from vsched_agent.enforcement import deadline
+from vsched_agent.enforcement import partitions
 from vsched_agent.enforcement import reclaim
+from vsched_agent.host import cpu_list
 from vsched_lib.model import reservation
 
 
@@ -46,6 +48,17 @@ def use_idle_time(conf: cfg.ConfigOpts | None) -> bool:
     )
 
 
+def partition_cpus(conf: cfg.ConfigOpts | None) -> frozenset[int]:
+    """Return the CPUs that may become partitions of pinned vCPUs.
+
+    :param conf: options with the group ``enforcement``; None for the
+        defaults.
+    """
+    if conf is None:
+        return frozenset()
+    return cpu_list.parse(conf.enforcement.partition_cpus)
+
+
 def reserve_mcpu(conf: cfg.ConfigOpts) -> int:
     """Return the milli-CPU that enforcement itself reserves.
 
@@ -61,6 +74,7 @@ def _deadline(conf: cfg.ConfigOpts | None) -> base.Backend:
     return deadline.DeadlineBackend(
         checks=budget_expiry.BudgetChecks(budget_check_us(conf)),
         idle=reclaim.IdleTime(use_idle_time(conf)),
+        isolation=partitions.Partitions(partition_cpus(conf)),
     )
 
 

@@ -135,3 +135,9 @@ class Backend(abc.ABC):
         Threads that have ended are skipped; a thread without a prior state
         gets the kernel's default.
         """
+
+    def clean_up(self, prior: Mapping[int, Prior]) -> None:  # noqa: B027
+        """Undo what outlives the threads of an instance that has ended.
+
+        :param prior: the former states of its threads.
+        """

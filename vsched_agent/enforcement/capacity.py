@@ -3,6 +3,7 @@
 """The CPU capacity that this host can reserve, as measured in its kernel."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 import dataclasses
 from fractions import Fraction
@@ -102,12 +103,16 @@ class Measured:
     """One sample of the kernel's admission control, in 2**-20 CPU.
 
     :param online: CPUs online at the time.
-    :param free_units: what it still admitted.
+    :param free_units: what it still admitted outside of partitions.
     :param live_units: what live threads held.
     :param expected_units: the sum of both when nothing leaked; None when the
         kernel sets no bound.
     :param recovered_units: leaked in a first sample and free in the second:
         since Linux 6.15 reading the bound recomputes the sums.
+    :param fair_units: what the fair servers have of the bound. Linux 6.12
+        forgets it when it recomputes the sums, and admits it as well.
+    :param partition_cpus: CPUs in cpuset partitions.
+    :param partition_live_units: what live threads held there.
     """
 
     online: frozenset[int]
@@ -115,6 +120,30 @@ class Measured:
     live_units: int
     expected_units: int | None
     recovered_units: int = 0
+    fair_units: int = 0
+    partition_cpus: frozenset[int] = frozenset()
+    partition_live_units: int = 0
+
+    @property
+    def _sum_units(self) -> int:
+        """The sum of what is free and what is held on all CPUs.
+
+        In a partition the kernel admits its part of the bound; a probe
+        outside does not see it.
+        """
+        found = self.free_units + self.live_units
+        if not self.partition_cpus:
+            return found
+        whole = (
+            len(self.online) * _UNITS_PER_CPU
+            if self.expected_units is None
+            else self.expected_units
+        )
+        return (
+            found
+            - self.partition_live_units
+            + whole * len(self.partition_cpus) // len(self.online)
+        )
 
     @property
     def total_units(self) -> int:
@@ -124,10 +153,9 @@ class Measured:
         rebuilt, the kernel can subtract their bandwidth twice and admits too
         much for a while.
         """
-        total = self.free_units + self.live_units
         if self.expected_units is None:
-            return total
-        return min(total, self.expected_units)
+            return self._sum_units
+        return min(self._sum_units, self.expected_units)
 
     @property
     def leaked_units(self) -> int:
@@ -142,8 +170,8 @@ class Measured:
         """Whether no bandwidth is leaked or counted twice."""
         return (
             self.expected_units is None
-            or 0
-            <= (self.expected_units - self.free_units - self.live_units)
+            or -self.fair_units
+            <= self.expected_units - self._sum_units
             < _SEEN_UNITS
         )
 
@@ -178,6 +206,7 @@ class KernelCapacity:
         self._reserve_mcpu = reserve_mcpu
         self._probe = probe or sched.probe_free_bandwidth
         self._root = root
+        self._cgroups = cgroup.Cgroups(root)
         self._lock = threading.Lock()
         self._measured: Measured | None = None
         self._facts: kernel.KernelFacts | None = None
@@ -261,20 +290,35 @@ class KernelCapacity:
 
     def _with_bound(self, sample: Measured) -> Measured:
         facts = self._facts
+        if facts is None:
+            return dataclasses.replace(sample, expected_units=None)
         return dataclasses.replace(
-            sample, expected_units=facts.expected_units if facts else None
+            sample,
+            expected_units=facts.expected_units,
+            fair_units=facts.fair_units,
         )
 
     def _sample(self, online: frozenset[int]) -> Measured:
-        most = len(online) * _UNITS_PER_CPU
+        cpus = self._cgroups.unpartitioned_cpus()
+        apart = online - cpus if cpus else frozenset()
+        most = (len(online) - len(apart)) * _UNITS_PER_CPU
         # A thread that starts or ends between two reads would be counted twice
         # or not at all: repeat until nothing changed.
         for _ in range(_TRIES):
-            live = _units(deadline_threads(self._root))
-            free = self._probe(max(0, most - live))
+            held = deadline_threads(self._root)
+            live = _units(held)
+            live_apart = _units(_only_on(held, apart)) if apart else 0
+            free = self._probe(max(0, most - live + live_apart))
             if live == _units(deadline_threads(self._root)):
                 break
-        return Measured(online, free, live, None)
+        return Measured(
+            online,
+            free,
+            live,
+            None,
+            partition_cpus=apart,
+            partition_live_units=live_apart,
+        )
 
 
 _TRIES = 5
@@ -285,6 +329,18 @@ _SETTLE_S = 0.05
 #: second, see ``Reservation.worst_debt_us``; its deadline is up to two periods
 #: away.
 _PENDING_S = 1.5
+
+
+def _only_on(
+    held: Iterable[DeadlineThread], cpus: frozenset[int]
+) -> Iterator[DeadlineThread]:
+    """Yield the threads that may use these CPUs only."""
+    for thread in held:
+        try:
+            if frozenset(os.sched_getaffinity(thread.tid)) <= cpus:
+                yield thread
+        except ProcessLookupError:
+            continue
 
 
 def _units(threads: ty.Iterable[DeadlineThread]) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import errno
 from fractions import Fraction
 import math
@@ -17,6 +18,7 @@ from oslo_log import log as logging
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import base
 from vsched_agent.enforcement import budget_expiry
+from vsched_agent.enforcement import partitions
 from vsched_agent.enforcement import reclaim
 from vsched_agent.host import cpu_list
 from vsched_agent.privileged import sched
@@ -44,6 +46,7 @@ class DeadlineBackend(base.Backend):
     :param root: root of the file system; tests use their own.
     :param checks: budget expiry checks between the kernel's ticks.
     :param idle: grants idle CPU time to threads that may use it.
+    :param isolation: gives pinned threads CPUs of their own.
     """
 
     name = reservation.Backend.DEADLINE
@@ -55,10 +58,12 @@ class DeadlineBackend(base.Backend):
         root: str = '/',
         checks: budget_expiry.BudgetChecks | None = None,
         idle: reclaim.IdleTime | None = None,
+        isolation: partitions.Partitions | None = None,
     ) -> None:
         self._pinning = pinning or affinity.Affinity(root=root)
         self._checks = checks or budget_expiry.BudgetChecks()
         self._idle = idle or reclaim.IdleTime()
+        self._partitions = isolation or partitions.Partitions()
         self._probe = probe or sched.probe_free_bandwidth
         self._root = root
 
@@ -114,6 +119,7 @@ class DeadlineBackend(base.Backend):
                     prior['cpuset_path'] = confinement.path
                     prior['cpuset'] = confinement.cpuset
                     prior['cpus'] = sorted(confinement.cpus)
+                    prior.update(self._partitions.record(target))
             except ProcessLookupError:
                 continue
             except errors.Refused as refusal:
@@ -156,10 +162,16 @@ class DeadlineBackend(base.Backend):
                 != (target.pinned_cpus or frozenset())
                 & cpu_list.online(self._root)
             ]
-            if changing_pinned:
-                with self._pinning.widened(changing_pinned):
-                    self._set(changing)
-            else:
+            isolated = self._partitions.wanted(pinned)
+            apart = {target.tid for target in isolated}
+            confined = [
+                target for target in changing_pinned if target.tid not in apart
+            ]
+            with contextlib.ExitStack() as stack:
+                if isolated:
+                    stack.enter_context(self._partitions.made(isolated))
+                if confined:
+                    stack.enter_context(self._pinning.widened(confined))
                 self._set(changing)
         except ProcessLookupError as failure:
             raise errors.Refused(
@@ -248,7 +260,13 @@ class DeadlineBackend(base.Backend):
                         frozenset(found['cpus']),
                     )
                 )
-        leaving = [target for target in targets if _held(target.tid)]
+        replaced = self._partitions.replaced(targets, prior)
+        # In a partition a thread may use all CPUs of its root domain.
+        leaving = [
+            target
+            for target in targets
+            if _held(target.tid) and not self._partitions.is_made(target)
+        ]
         with self._pinning.unpinned(leaving):
             for request in entering:
                 failure = sched.set_deadline([request])
@@ -264,7 +282,17 @@ class DeadlineBackend(base.Backend):
                     tid,
                     os.strerror(number),
                 )
+        self._partitions.remove(replaced.values())
         self._pinning.confine(confine)
+
+    def clean_up(self, prior: Mapping[int, base.Prior]) -> None:
+        """See the base class: partitions have exclusive CPUs above them."""
+        formers = [
+            former
+            for former in map(partitions.Former.of, prior.values())
+            if former is not None
+        ]
+        self._partitions.remove(formers)
 
     def _set(self, assignments: Sequence[base.Assignment]) -> None:
         if not assignments:

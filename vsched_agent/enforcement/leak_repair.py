@@ -17,8 +17,10 @@ The repair waits until no thread may be in that state.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import itertools
 import os
 import time
@@ -35,7 +37,6 @@ from vsched_agent.privileged import sched
 LOG = logging.getLogger(__name__)
 
 _SWITCH = 'cpuset.sched_load_balance'
-_EFFECTIVE = 'cpuset.cpus.effective'
 #: For this long no thread may have left the class: a second of debt, and a
 #: period, see ``Reservation.worst_debt_us``.
 _QUIET_S = 1.5
@@ -66,7 +67,7 @@ def check(cgroups: cgroup.Cgroups) -> str:
         )
     if mount.version == 1:
         return '%s/%s' % (mount.point.rstrip('/'), _SWITCH)
-    if len(_root_cpus(mount)) < 2:
+    if len(cgroups.unpartitioned_cpus() or ()) < 2:
         raise NotRepairable(
             'cgroup v2 rebuilds the root domains where the top group has at '
             'least two CPUs; a reboot does it as well'
@@ -89,12 +90,12 @@ def rebuild_root_domains(
     await_quiet(threads)
     mount = cgroups.mount('cpuset')
     if mount is not None and mount.version == 2:
-        _by_partition(mount)
+        _by_partition(mount.point, cgroups.unpartitioned_cpus() or frozenset())
     else:
         _by_switch(path)
 
 
-def await_quiet(threads: Threads) -> None:
+def await_quiet(threads: Threads = capacity.deadline_threads) -> None:
     """Wait until no thread has left the class for long enough.
 
     :param threads: lists the threads under SCHED_DEADLINE.
@@ -131,18 +132,18 @@ def _by_switch(path: str) -> None:
         )
 
 
-def _by_partition(mount: cgroup.Mount) -> None:
-    cpus = _root_cpus(mount)
+def _by_partition(top: str, cpus: frozenset[int]) -> None:
     before = _narrow(cpus)
     # A CPU to which no thread is confined, if there is one.
     taken = {next(iter(one)) for one in before.values() if len(one) == 1}
     cpu = max(cpus - taken or cpus)
-    failed = cgroup_partitions.rebuild_root_domains(
-        os.path.join(
-            mount.point, 'vsched-probe-%d-%d' % (os.getpid(), next(_numbers))
-        ),
-        cpu,
-    )
+    with _cpusets_below(top):
+        failed = cgroup_partitions.rebuild_root_domains(
+            os.path.join(
+                top, 'vsched-probe-%d-%d' % (os.getpid(), next(_numbers))
+            ),
+            cpu,
+        )
     _restore(before)
     if failed:
         raise NotRepairable(
@@ -151,14 +152,35 @@ def _by_partition(mount: cgroup.Mount) -> None:
         )
 
 
-def _root_cpus(mount: cgroup.Mount) -> frozenset[int]:
-    """Return the CPUs that are in no partition."""
+@contextlib.contextmanager
+def _cpusets_below(top: str) -> Iterator[None]:
+    """Have the controller enabled below the top group.
+
+    libvirt does that for instances. The helper cannot: enabling it needs
+    CAP_SYS_NICE for all processes of the host.
+
+    :raises NotRepairable: when this process may not.
+    """
+    path = os.path.join(top, 'cgroup.subtree_control')
+    if 'cpuset' in cgroup.read_text(path).split():
+        yield
+        return
     try:
-        return cpu_list.parse(
-            cgroup.read_text(os.path.join(mount.point, _EFFECTIVE))
-        )
-    except FileNotFoundError:
-        return frozenset()
+        _write(path, '+cpuset')
+    except OSError as failure:
+        raise NotRepairable(
+            'the cpuset controller is not enabled in %s: %s; repeat it as '
+            'root, or while an instance runs' % (path, failure.strerror)
+        ) from None
+    try:
+        yield
+    finally:
+        _write(path, '-cpuset')
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, 'w') as file:
+        file.write(text)
 
 
 def _narrow(cpus: frozenset[int]) -> Mapping[int, frozenset[int]]:

@@ -5,6 +5,7 @@
 import dataclasses
 import os
 
+from vsched_agent.host import cpu_list
 from vsched_agent.host import mount_table
 
 Mount = mount_table.Mount
@@ -137,6 +138,22 @@ class Cgroups:
             folder = os.path.normpath(os.path.join(mount.point, below))
             return Place(mount.version, folder, mount.point)
         return None
+
+    def unpartitioned_cpus(self) -> frozenset[int] | None:
+        """Return the CPUs that are in no partition; None when unknown.
+
+        Only the unified hierarchy has partitions: groups that are root
+        domains of their own.
+        """
+        try:
+            mount = self.mount('cpuset')
+            if mount is None or mount.version != 2:
+                return None
+            return cpu_list.parse(
+                read_text(os.path.join(mount.point, 'cpuset.cpus.effective'))
+            )
+        except FileNotFoundError:
+            return None
 
     def is_alone(self, tid: int, place: Place) -> bool:
         """Return whether a vCPU's group has no thread but the vCPU's.

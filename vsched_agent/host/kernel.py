@@ -111,7 +111,12 @@ class KernelFacts:
         if self.rt_runtime_us < 0:
             return None
         each = (self.rt_runtime_us << 20) // self.rt_period_us
-        return each * len(self.online) - sum(
+        return each * len(self.online) - self.fair_units
+
+    @property
+    def fair_units(self) -> int:
+        """Bandwidth of the fair servers, in 2**-20 CPU."""
+        return sum(
             (runtime << 20) // period
             for runtime, period in self.fair_servers.values()
             if period

@@ -38,9 +38,6 @@ def rebuild_root_domains(path: str, cpu: int) -> dict[str, ty.Any]:
     """
     cgroup.check_own_name(path)
     with cgroup.open_top(path) as top:
-        enable = 'cpuset' not in top.read('cgroup.subtree_control').split()
-        if enable:
-            top.write('cgroup.subtree_control', '+cpuset')
         try:
             os.mkdir(os.path.basename(path), dir_fd=top.folder)
             try:
@@ -52,9 +49,6 @@ def rebuild_root_domains(path: str, cpu: int) -> dict[str, ty.Any]:
             if failure.errno is None:
                 raise
             return {'path': path, 'errno': failure.errno}
-        finally:
-            if enable:
-                top.write('cgroup.subtree_control', '-cpuset')
 
 
 def _split(group: cgroup_tree.Group, cpu: int) -> dict[str, ty.Any]:

@@ -269,6 +269,12 @@ class Enforcer:
         self.io.drop(uuid)
         self._vcpus.drop(uuid)
         self._ledger.update(uuid)
+        for name, backend in self._backends.items():
+            priors = self._journal.priors(uuid, name)
+            if priors:
+                backend.clean_up(
+                    {tid: prior.found for tid, prior in priors.items()}
+                )
         self._journal.forget(uuid)
 
     def attest(self) -> tuple[list[applied.Drift], set[str]]:

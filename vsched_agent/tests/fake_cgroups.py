@@ -31,7 +31,7 @@ class FakeCgroups(fixtures.Fixture):
     def _setUp(self) -> None:
         self.root = self.useFixture(fixtures.TempDir()).path
         for name, new in (
-            ('cgroup_tree.ROOT', self.root),
+            ('cgroup_tree.ROOT', os.path.join(self.root, 'sys/fs/cgroup')),
             # No file system of the kernel's, and no real threads.
             ('cgroup_tree._version', lambda folder: self.version),
             ('ownership.refusals', lambda tids: {}),

@@ -30,6 +30,7 @@ class Thread:
     :param deadline_ns: when its period ends.
     :param cpus: where it may run.
     :param cpuset: what its control group allows; None for all.
+    :param domain: CPUs of its root domain; None for all.
     """
 
     attr: syscalls.Attr = syscalls.Attr(syscalls.SCHED_OTHER)
@@ -39,6 +40,7 @@ class Thread:
     ran_ns: int = 0
     cpus: frozenset[int] = frozenset((0, 1))
     cpuset: frozenset[int] | None = None
+    domain: frozenset[int] | None = None
 
 
 class FakeKernel(fixtures.Fixture):
@@ -121,7 +123,7 @@ class FakeKernel(fixtures.Fixture):
                 and 100_000 <= attr.period_ns <= 4_194_304_000
             ):
                 raise OSError(errno.EINVAL, 'out of range')
-            if thread.cpus != self.cpus:
+            if thread.cpus != (thread.domain or self.cpus):
                 raise OSError(errno.EPERM, 'confined')
             if wanted > before and wanted - before > self.free:
                 raise OSError(errno.EBUSY, 'full')

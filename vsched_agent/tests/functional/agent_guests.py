@@ -5,6 +5,7 @@
 from collections.abc import Mapping
 from collections.abc import Sequence
 import concurrent.futures
+import contextlib
 import dataclasses
 import json
 import os
@@ -42,6 +43,7 @@ class Vm(vm.RunningDomain):
     :param runs: words of each vsched-load that it runs: see
         tools/guest/load.c.
     :param ip: address and prefix of its first network card.
+    :param ready_timeout_s: longest wait until it is up.
     :param fields: of :class:`domain_xml.DomainSpec`.
     """
 
@@ -52,6 +54,7 @@ class Vm(vm.RunningDomain):
         heartbeat: bool = False,
         runs: Sequence[str] = (),
         ip: str | None = None,
+        ready_timeout_s: float = 60.0,
         **fields: ty.Any,
     ) -> None:
         name = 'vsched-test-%s' % uuids.uuid4().hex[:12]
@@ -71,6 +74,7 @@ class Vm(vm.RunningDomain):
                 **fields,
             ),
             fixtures.URI,
+            ready_timeout_s=ready_timeout_s,
         )
 
     # What it is
@@ -265,6 +269,19 @@ def require_clock_source(guests: Sequence[Vm]) -> None:
                 '%s: clock source %s, expected %s'
                 % (one.spec.name, found, domain_xml.CLOCK_SOURCE)
             )
+
+
+@contextlib.contextmanager
+def sleeper() -> ty.Iterator[int]:
+    """Yield a thread that sleeps."""
+    wake = threading.Event()
+    thread = threading.Thread(target=wake.wait)
+    thread.start()
+    try:
+        yield thread.native_id or 0
+    finally:
+        wake.set()
+        thread.join()
 
 
 def pause(seconds: float) -> None:

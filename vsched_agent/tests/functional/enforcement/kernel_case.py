@@ -43,7 +43,12 @@ class KernelCase(base.BaseTestCase):
         # 0-lag time, a period later at the most.
         time.sleep(0.1)
         self.books.invalidate()
-        self.assertEqual(before, self.books.measured())
+        after = self.books.measured()
+        # Linux 6.12 forgets or finds its fair servers meanwhile.
+        self.assertEqual(
+            (before.total_units, before.live_units, before.leaked_units),
+            (after.total_units, after.live_units, after.leaked_units),
+        )
 
     def targets(self, count):
         return [

@@ -95,6 +95,46 @@ class TestCapacity(base.BaseTestCase):
         self.assertEqual(1, books.current().cpus)
         self.assertEqual(2, len(self.probes))
 
+    def test_a_partition_is_a_root_domain_of_its_own(self):
+        """What is held there does not lessen what a probe outside finds."""
+        self.write('sys/fs/cgroup/cgroup.controllers', 'cpuset cpu')
+        self.write('sys/fs/cgroup/cpuset.cpus.effective', '0')
+        self.write(
+            'proc/self/mountinfo',
+            '31 1 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n',
+        )
+        self.thread(10, 11, runtime_ns=6_000_000)
+        self.thread(10, 12, runtime_ns=4_000_000)
+        self.patch(
+            os, 'sched_getaffinity', lambda tid: {1} if tid == 11 else {0, 1}
+        )
+        held = (4 << 20) // 20
+        self.free = BOUND // 2 - held
+        measured = self.make().measured()
+        self.assertEqual(
+            (BOUND, 0, {1}),
+            (
+                measured.total_units,
+                measured.leaked_units,
+                measured.partition_cpus,
+            ),
+        )
+        self.assertEqual([CPU - held] * len(self.probes), self.probes)
+        self.free -= CPU // 10
+        self.assertEqual(100, self.make().measured().leaked_mcpu)
+
+    def test_fair_servers_that_were_forgotten(self):
+        """Linux 6.12 admits more after a recount: no second look helps."""
+        books = self.make()
+        books.measured()
+        self.free = CPU * 19 // 10
+        books.invalidate()
+        self.assertEqual(
+            (BOUND, 0),
+            (books.measured().total_units, books.measured().leaked_units),
+        )
+        self.assertEqual(2, len(self.probes))
+
     def test_a_leak(self):
         self.free = BOUND - CPU * 3 // 10
         measured = self.make().measured()

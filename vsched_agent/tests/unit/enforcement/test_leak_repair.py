@@ -28,6 +28,8 @@ class Cgroups:
     def mount(self, controller):
         return self.found
 
+    unpartitioned_cpus = cgroup.Cgroups.unpartitioned_cpus
+
 
 class RepairCase(base.BaseTestCase):
     def setUp(self):
@@ -103,6 +105,8 @@ class TestVersion2(RepairCase):
         super().setUp()
         self.effective = self.top / 'cpuset.cpus.effective'
         self.effective.write_text('0-3')
+        self.control = self.top / 'cgroup.subtree_control'
+        self.control.write_text('cpu cpuset')
         self.calls = []
         self.failure = {}
         #: CPUs of the threads, and what they are in the partition.
@@ -133,6 +137,27 @@ class TestVersion2(RepairCase):
         ((path, cpu),) = self.calls
         self.assertEqual(3, cpu)
         self.assertIn('vsched-probe-%d-' % os.getpid(), path)
+
+    def test_where_the_controller_is_enabled_for_the_moment(self):
+        self.control.write_text('cpu')
+        writes = []
+        self.patch(
+            leak_repair, '_write', lambda path, text: writes.append(text)
+        )
+        self.rebuild()
+        self.assertEqual(['+cpuset', '-cpuset'], writes)
+        self.assertEqual(1, len(self.calls))
+
+    def test_where_it_may_not_be_enabled(self):
+        self.control.write_text('cpu')
+
+        def refuse(path, text):
+            raise PermissionError(1, 'Operation not permitted')
+
+        self.patch(leak_repair, '_write', refuse)
+        error = self.assertRaises(NotRepairable, self.rebuild)
+        self.assertIn('as root', str(error))
+        self.assertEqual([], self.calls)
 
     def test_a_cpu_without_confined_threads(self):
         self.cpus.update({7: {3}, 8: {0, 1, 2, 3}, 9: {1, 2}})

@@ -186,7 +186,6 @@ class TestIsolate(PartitionCase):
 class TestRebuild(PartitionCase):
     def setUp(self):
         super().setUp()
-        self.file('', 'cgroup.subtree_control', 'cpu')
         self.path = str(self.top / ('vsched-probe-%d-1' % os.getpid()))
         self.writes = []
 
@@ -215,20 +214,13 @@ class TestRebuild(PartitionCase):
         self.assertEqual({}, partitions.rebuild_root_domains(self.path, 3))
         self.assertEqual(
             [
-                ('cgroup.subtree_control', '+cpuset'),
                 ('cpuset.cpus', '3'),
                 ('cpuset.cpus.partition', 'root'),
                 ('cpuset.cpus.partition', 'member'),
-                ('cgroup.subtree_control', '-cpuset'),
             ],
             self.writes,
         )
         self.assertFalse(os.path.exists(self.path))
-
-    def test_the_controller_stays_where_it_was_enabled(self):
-        self.file('', 'cgroup.subtree_control', 'cpu cpuset')
-        partitions.rebuild_root_domains(self.path, 3)
-        self.assertEqual('cpuset.cpus', self.writes[0][0])
 
     def test_a_refusal(self):
         def after_write(group, name, text):
