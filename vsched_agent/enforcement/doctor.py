@@ -12,7 +12,9 @@ import typing as ty
 from vsched_agent.enforcement import backends
 from vsched_agent.enforcement import capacity
 from vsched_agent.enforcement import leak_repair as repairs
+from vsched_agent.enforcement import partitions
 from vsched_agent.host import cgroup
+from vsched_agent.host import cpu_list
 from vsched_agent.host import kernel
 from vsched_agent.privileged.budget_expiry import checking
 from vsched_agent.privileged import reclaiming
@@ -237,6 +239,34 @@ def _control_groups(cgroups: cgroup.Cgroups) -> Iterator[Finding]:
                 '%s controller: v%d at %s'
                 % (controller, mount.version, mount.point),
             )
+    yield from _pinning(cgroups)
+
+
+def _pinning(cgroups: cgroup.Cgroups) -> Iterator[Finding]:
+    """Report how this host holds pinned vCPUs."""
+    mount = cgroups.mount('cpuset')
+    if mount is None:
+        return
+    cpus = cgroups.unpartitioned_cpus()
+    apart = cpu_list.online() - cpus if cpus else frozenset()
+    in_partitions = (
+        '; CPUs %s are in partitions' % cpu_list.render(apart) if apart else ''
+    )
+    if cpus is None:
+        how = 'pinned vCPUs are confined by cpusets and admitted globally'
+    elif partitions.remote(mount.point):
+        how = (
+            'pinned vCPUs are confined by cpusets and admitted globally; '
+            'those on CPUs of [enforcement] partition_cpus can have their CPU '
+            'as a partition'
+        )
+    else:
+        how = (
+            'pinned vCPUs are confined by cpusets and admitted globally; a '
+            'partition of a single vCPU needs Linux 6.7 and a running '
+            'instance to see it. All of machine.slice can be a partition'
+        )
+    yield Finding(Level.OK, 'pinning', how + in_partitions)
 
 
 def _tick(facts: kernel.KernelFacts) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 import contextlib
 import dataclasses
 import os
+import pathlib
 import typing as ty
 
 from oslo_log import log as logging
@@ -29,7 +30,7 @@ from vsched_agent.enforcement import base
 from vsched_agent.enforcement import leak_repair
 from vsched_agent.host import cgroup
 from vsched_agent.host import cpu_list
-from vsched_agent.privileged import cgroup_partitions
+from vsched_agent.privileged import partitions as privileged
 from vsched_agent.privileged import sched
 from vsched_lib.contract import errors
 
@@ -72,6 +73,15 @@ class Former:
     def to_dict(self) -> dict[str, ty.Any]:
         """Return it as a part of a prior state."""
         return {_KEY: {**dataclasses.asdict(self), 'claimed': [*self.claimed]}}
+
+
+def remote(top: str) -> bool:
+    """Return whether this kernel has partitions below groups that are none.
+
+    :param top: of the unified hierarchy. Its groups have cpusets while
+        instances run.
+    """
+    return any(pathlib.Path(top).glob('*/' + EXCLUSIVE))
 
 
 class Partitions:
@@ -207,7 +217,7 @@ class Partitions:
             return
         self._await()
         for former in sorted(formers, key=lambda one: one.path):
-            unrestored = cgroup_partitions.dissolve(
+            unrestored = privileged.dissolve(
                 former.path, former.cpu, former.cpuset, former.claimed
             )
             if unrestored:
@@ -219,7 +229,16 @@ class Partitions:
                 )
 
     def _make(self, target: base.Target, former: Former) -> None:
-        failure = cgroup_partitions.isolate(former.path, former.cpu)
+        try:
+            failure = privileged.isolate(former.path, former.cpu)
+        except Exception as problem:
+            # The operator has to see any reason why the helper does not start.
+            raise errors.Refused(
+                'vCPU %d cannot have CPU %d as a partition: the privileged '
+                'helper fails: %s' % (target.index, former.cpu, problem),
+                errors.Code.PINNING_UNSUPPORTED,
+                {'vcpu': target.index, 'tid': target.tid},
+            ) from None
         if failure:
             raise errors.Refused(
                 'vCPU %d cannot have CPU %d as a partition: %s; another '

@@ -10,6 +10,7 @@ from vsched_agent.privileged.budget_expiry import budgets
 from vsched_agent.privileged import cgroup
 from vsched_agent.privileged import clocks
 from vsched_agent.privileged import network
+from vsched_agent.privileged import partitions
 from vsched_agent.privileged import preemption
 from vsched_agent.privileged import sched
 
@@ -22,11 +23,16 @@ CONTEXTS = types.MappingProxyType(
             cgroup.cgroup_pctxt,
             clocks.perf_pctxt,
             network.links_pctxt,
+            partitions.partitions_pctxt,
             sched.sched_pctxt,
             preemption.turns_pctxt,
         )
     }
 )
+
+#: Those that are not started unless an option asks for them, by operators who
+#: have enabled their units.
+OPTIONAL = frozenset(('partitions',))
 
 #: The helpers' configuration sections.
 SECTIONS = tuple(context.cfg_section for context in CONTEXTS.values())

@@ -6,13 +6,13 @@
 """
 
 import os
-import pathlib
 
 import fixtures
 from oslotest import base
 
 from vsched_agent.enforcement import base as enforcement
 from vsched_agent.enforcement import capacity
+from vsched_agent.enforcement import partitions
 from vsched_agent.host import cgroup
 from vsched_agent.tests import fixtures as agent_fixtures
 from vsched_agent.tests.functional import agent_guests
@@ -41,8 +41,8 @@ def require_node(test: object) -> None:
 
 
 def remote_partitions() -> bool:
-    """Return whether this kernel has partitions anywhere in the tree."""
-    return any(pathlib.Path('/sys/fs/cgroup').glob('*/cpuset.cpus.exclusive'))
+    """Return whether this kernel has partitions of single vCPUs."""
+    return partitions.remote('/sys/fs/cgroup')
 
 
 def sums() -> tuple[int, int]:

@@ -25,11 +25,19 @@ def _reserve(runtime_us):
 
 
 def _cpusets():
-    """All that partitions change, outside of virtual machines."""
-    return {
+    """All that is not the default of what partitions change.
+
+    Outside of virtual machines, which may end meanwhile.
+    """
+    texts = {
         path: cgroup.read_text(path)
         for pattern in ('*/cpuset.cpus.exclusive', '*/cpuset.cpus.partition')
         for path in glob.glob('/sys/fs/cgroup/' + pattern)
+    }
+    return {
+        path: text
+        for path, text in texts.items()
+        if text not in ('', 'member')
     }
 
 

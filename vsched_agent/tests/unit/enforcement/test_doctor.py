@@ -12,7 +12,9 @@ from vsched_agent.enforcement import capacity
 from vsched_agent.enforcement import doctor
 from vsched_agent.enforcement import leak_repair as repair
 from vsched_agent.host import cgroup
+from vsched_agent.host import cpu_list
 from vsched_agent.host import kernel
+from vsched_agent.tests import fake_cgroups
 from vsched_agent.tests import fakes
 from vsched_lib.model import reservation
 
@@ -169,6 +171,30 @@ class TestDoctor(base.BaseTestCase):
         )[0]
         self.assertEqual(doctor.Level.PROBLEM, found.level)
         self.assertIn('reboot', found.remedy)
+
+    def test_how_pinned_vcpus_are_held(self):
+        for version, exclusive, words in (
+            (1, False, 'admitted globally'),
+            (2, False, 'needs Linux 6.7'),
+            (2, True, 'partition_cpus'),
+        ):
+            tree = self.useFixture(fake_cgroups.FakeCgroups(version))
+            if exclusive:
+                tree.write(
+                    'sys/fs/cgroup/machine.slice/cpuset.cpus.exclusive', ''
+                )
+            (found,) = self.find('pinning', cgroups=cgroup.Cgroups(tree.root))
+            self.assertIn(words, found.text)
+            self.assertEqual(
+                version == 2 and exclusive, 'partition_cpus' in found.text
+            )
+
+    def test_cpus_in_partitions(self):
+        tree = self.useFixture(fake_cgroups.FakeCgroups(2))
+        tree.write('sys/fs/cgroup/cpuset.cpus.effective', '0')
+        self.patch(cpu_list, 'online', lambda: frozenset((0, 1, 2)))
+        (found,) = self.find('pinning', cgroups=cgroup.Cgroups(tree.root))
+        self.assertIn('CPUs 1-2 are in partitions', found.text)
 
     def test_both_renderings_say_the_same(self):
         findings = doctor.examine(self.host)

@@ -14,9 +14,11 @@ from vsched_agent.host import cgroup
 from vsched_agent.host import cpu_list
 from vsched_agent.privileged import cgroup_tree
 from vsched_agent.privileged import leaving
+from vsched_agent.privileged import partitions as privileged
 from vsched_agent.privileged import syscalls
 from vsched_agent.tests import fake_cgroups
 from vsched_agent.tests import fake_kernel
+from vsched_agent.tests import in_process
 from vsched_lib.contract import errors
 from vsched_lib.model import reservation
 
@@ -33,6 +35,9 @@ class PartitionCase(base.BaseTestCase):
             fake_kernel.FakeKernel(cpus=frozenset(range(4)))
         )
         self.tree = self.useFixture(fake_cgroups.FakeCgroups(2))
+        manager = in_process.entrypoints(privileged.partitions_pctxt)
+        manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
         self.patch(leaving.time, 'sleep', lambda seconds: None)
         self.tid = self.kernel.start(cpus=frozenset((1,)))
         for name in (_LIBVIRT, *map(os.path.dirname, (_LIBVIRT, _VCPU))):
@@ -164,6 +169,15 @@ class TestPartitions(PartitionCase):
         self.assertEqual(errors.Code.PINNING_UNSUPPORTED, refusal.code)
         self.assertIn('no CPU is left', refusal.detail)
         self.assertEqual(self.before, self.found())
+
+    def test_no_helper(self):
+        def isolate(path, cpu):
+            raise OSError('sudo: a password is required')
+
+        self.patch(privileged, 'isolate', isolate)
+        refusal = self.assertRaises(errors.Refused, self.apply, 4_000)
+        self.assertEqual(errors.Code.PINNING_UNSUPPORTED, refusal.code)
+        self.assertIn('a password is required', refusal.detail)
 
     def before_write_refused(self, name, text):
         if name == 'cpuset.cpus.exclusive' and text:

@@ -43,7 +43,7 @@ _GIVEN_ADMITTED = {
     'switches.close_switches',
 }
 #: Those that are not given threads. What ``cgroup.write`` and those of
-#: ``cgroup_partitions`` check, the threads of a group, is tested where it is.
+#: ``partitions`` check, the threads of a group, is tested where it is.
 _GIVEN_NONE = {
     'budget_expiry.budgets.borrow',
     'budget_expiry.budgets.renew',
@@ -52,11 +52,11 @@ _GIVEN_NONE = {
     'cgroup.remove_probe_group',
     'cgroup.remove_stale_probe_groups',
     'cgroup.write',
-    'cgroup_partitions.dissolve',
-    'cgroup_partitions.isolate',
     'cgroup_partitions.rebuild_root_domains',
     'network.remove_network',
     'network.remove_stale_networks',
+    'partitions.dissolve',
+    'partitions.isolate',
     'sched.probe_free_bandwidth',
     'sched.try_deadline',
     'preemption.end',
