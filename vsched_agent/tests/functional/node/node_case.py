@@ -21,7 +21,7 @@ from vsched_agent.tests.functional import agent_guests
 READY_S = 180.0
 
 
-def require_node(test: object) -> None:
+def require_node() -> None:
     """Fail where this is no such node.
 
     :raises AssertionError: with what is missing.
@@ -56,7 +56,7 @@ class NodeCase(base.BaseTestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        require_node(self)
+        require_node()
         agent_fixtures.require_libvirt(self)
         self._folder = self.useFixture(fixtures.TempDir()).path
         before = sums()
