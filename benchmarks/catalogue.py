@@ -24,6 +24,7 @@ NAMES = (
     'house',
     'ingest',
     'interference',
+    'node',
     'outage_filters',
     'outages',
     'overhead',

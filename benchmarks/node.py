@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""On a node as operators have it: systemd, cgroup v2, vhost and KVM."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+import time
+import typing as ty
+
+from benchmarks import frame
+
+if ty.TYPE_CHECKING:
+    from matplotlib import figure as figures
+
+#: By the end of a metric's name, the beginning of the kernel's release.
+KERNELS = {'612': '6.12', '61': '6.1'}
+
+ABOUT = frame.About(
+    'Reservations on a node with systemd, cgroup v2 and KVM',
+    'The lab node (:doc:`/contributor/lab`) runs in software emulation, with '
+    'nested KVM and two CPUs. A guest is promised 60 % of a CPU by backend '
+    '``deadline``, beside two busy guests, one of which sends packets by '
+    'vhost. Its share is counted by the host, and its steal time is read '
+    'inside of it. The accounts of all guests and the host are added up and '
+    'compared with all CPU time. A thread with 1 ms in 20 ms is watched in '
+    'windows of one second, with budgets that expire at the tick and by a '
+    'timer (``HRTICK_DL``). The gaps are the greater of both kernels; the '
+    'errors at small shares are those of Linux 6.12.\n\n'
+    'The lane is ``tools/test.sh --node``: tests in the node, its start '
+    'included.',
+    units={
+        'share_kvm_612': 'CPUs got, promised 0.6, Linux 6.12',
+        'share_kvm_61': 'CPUs got, promised 0.6, Linux 6.1',
+        'steal_gap_pct': "difference between the guest's steal time and "
+        "what it did not get by the host's account, % of the time",
+        'conservation_gap_pct': 'difference between the sum of all accounts '
+        'and CPUs times time, %',
+        'tick_p99_pct': '99th percentile of the error of a share of 5 %, '
+        'budgets expire at the tick',
+        'hrtick_p99_pct': '99th percentile of the error of a share of 5 %, '
+        'budgets expire by a timer',
+        'lane_minutes': "minutes that the node's tests take",
+        'suites_passed': "part of the node's tests that passed",
+    },
+    targets=(
+        frame.within('share_kvm_612', 0.6, 0.012, 'CPUs', 'issue 18'),
+        frame.within('share_kvm_61', 0.6, 0.012, 'CPUs', 'issue 18'),
+        frame.at_most('steal_gap_pct', 2, '%', 'issue 18'),
+        frame.at_most('conservation_gap_pct', 1, '%', 'issue 18'),
+        frame.at_most('lane_minutes', 15, 'min', 'issue 18'),
+        frame.at_least('suites_passed', 1, '', 'issue 18'),
+    ),
+    exercises=(
+        'tools/lab',
+        'tools/lab.sh',
+        'tools/test.sh',
+        'vsched_agent/accounting',
+        'vsched_agent/enforcement',
+        'vsched_agent/host',
+        'vsched_agent/privileged',
+        'vsched_agent/tests/functional/node',
+    ),
+)
+
+
+def run(quick: bool) -> frame.Run:
+    """Measure in both nodes, then run the tests of the default one."""
+    found = {}
+    with frame.alone():
+        for name, release in KERNELS.items():
+            found[name] = _inside(release, 15 if quick else 120)
+            yield frame.Variant('linux-' + release, found[name])
+        lane = _lane()
+        yield frame.Variant('lane', lane)
+    metrics = {
+        'share_kvm_' + name: figures['share']
+        for name, figures in found.items()
+    }
+    for name in ('steal_gap_pct', 'conservation_gap_pct'):
+        metrics[name] = max(figures[name] for figures in found.values())
+    for name in ('tick_p99_pct', 'hrtick_p99_pct'):
+        metrics[name] = found['612'][name]
+    metrics['lane_minutes'] = lane['seconds'] / 60
+    metrics['suites_passed'] = lane['passed'] / max(
+        1, lane['passed'] + lane['failed']
+    )
+    return metrics
+
+
+def _inside(release: str, seconds: int) -> dict[str, float]:
+    """Measure in a node with one kernel."""
+    with tempfile.TemporaryDirectory(prefix='vsched-bench-') as folder:
+        done = subprocess.run(
+            [
+                frame.ROOT / 'tools' / 'lab.sh',
+                '--kernel',
+                release,
+                '--results',
+                folder,
+                'kvm',
+                '--',
+                'bash',
+                '-c',
+                'python -W ignore -m benchmarks.node_inside %d '
+                '"$VSCHED_LAB_RESULTS/figures.json"' % seconds,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        path = pathlib.Path(folder, 'figures.json')
+        if done.returncode or not path.exists():
+            raise frame.Unavailable(
+                'the node with Linux %s failed (%d): %s'
+                % (release, done.returncode, done.stdout[-2000:])
+            )
+        found: dict[str, float] = json.loads(path.read_text(encoding='utf-8'))
+        return found
+
+
+def _lane() -> dict[str, float]:
+    """Run the node's tests.
+
+    :returns: how many passed and failed, and the seconds it took.
+    """
+    began_s = time.monotonic()
+    done = subprocess.run(
+        [frame.ROOT / 'tools' / 'test.sh', '--node'],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    return {**counts(done.stdout), 'seconds': time.monotonic() - began_s}
+
+
+def counts(output: str) -> dict[str, float]:
+    """Read the last line of ``tools/test.sh``: ``N passed, N failed``.
+
+    :raises frame.Unavailable: when there is none.
+    """
+    found = {}
+    for part in output.strip().rpartition('\n')[2].split(', '):
+        number, _, word = part.partition(' ')
+        if number.isdecimal():
+            found[word] = float(number)
+    if not {'passed', 'failed'} <= found.keys():
+        raise frame.Unavailable('no counts: %s' % output[-2000:])
+    return found
+
+
+def draw(record: frame.Record, figure: 'figures.Figure') -> None:
+    """The share and the error at a small one, by kernel."""
+    names = [name for name in record.variants if name != 'lane']
+    for place, (metrics, title) in enumerate(
+        (
+            (('share', 'steal'), 'of one CPU, promised 0.6'),
+            (('tick_p99_pct', 'hrtick_p99_pct'), 'p99 error at 5 %, in %'),
+        )
+    ):
+        axes = figure.add_subplot(1, 2, place + 1)
+        for index, metric in enumerate(metrics):
+            axes.bar(
+                [at + 0.4 * index for at in range(len(names))],
+                [record.variants[name][metric] for name in names],
+                0.4,
+                label=metric,
+            )
+        axes.set_xticks([at + 0.2 for at in range(len(names))], names)
+        axes.set_title(title)
+        axes.legend()

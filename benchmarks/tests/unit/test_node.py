@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from matplotlib import figure as figures
+from oslotest import base
+
+from benchmarks import frame
+from benchmarks import node
+
+_INSIDE = {
+    'share': 0.6,
+    'steal': 0.39,
+    'steal_gap_pct': 1.0,
+    'conservation_gap_pct': 0.2,
+    'tick_p99_pct': 9.0,
+    'hrtick_p99_pct': 3.0,
+}
+
+
+class TestNode(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.asked = []
+
+        def inside(release, seconds):
+            self.asked.append((release, seconds))
+            return {**_INSIDE, 'steal_gap_pct': float(len(self.asked))}
+
+        self.patch(node, '_inside', inside)
+        self.patch(
+            node,
+            '_lane',
+            lambda: {'passed': 9.0, 'failed': 1.0, 'seconds': 600.0},
+        )
+        self.patch(frame.os, 'environ', {'VSCHED_HOST_HELD': '1'})
+
+    def run_all(self):
+        variants = []
+        steps = node.run(True)
+        while True:
+            try:
+                variants.append(next(steps))
+            except StopIteration as end:
+                return variants, end.value
+
+    def test_every_metric_is_described(self):
+        variants, metrics = self.run_all()
+        self.assertEqual(set(node.ABOUT.units), set(metrics))
+        self.assertEqual(['6.12', '6.1'], [one[0] for one in self.asked])
+        self.assertEqual(
+            (2.0, 10.0, 0.9),
+            (
+                metrics['steal_gap_pct'],
+                metrics['lane_minutes'],
+                metrics['suites_passed'],
+            ),
+        )
+        self.assertEqual(
+            {one.metric for one in node.ABOUT.targets} - set(metrics), set()
+        )
+
+    def test_a_picture(self):
+        class Record:
+            variants = {'linux-6.12': _INSIDE, 'lane': {'passed': 9.0}}
+
+        figure = figures.Figure()
+        node.draw(Record(), figure)
+        self.assertEqual(2, len(figure.axes))
+
+    def test_counts(self):
+        self.assertEqual(
+            {'passed': 12.0, 'failed': 1.0, 'skipped': 2.0},
+            node.counts('x\n12 passed, 1 failed, 2 skipped\n'),
+        )
+        self.assertRaises(frame.Unavailable, node.counts, 'killed')
