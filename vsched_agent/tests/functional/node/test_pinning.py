@@ -2,6 +2,7 @@
 
 import glob
 import os
+import pathlib
 
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import capacity
@@ -144,6 +145,35 @@ class TestPartition(PinnedCase):
         self.backend.clean_up(prior)
         self.assertEqual(self.cpusets, _cpusets())
         self.assertEqual(before, node_case.sums())
+
+
+class TestMachinePartition(PinnedCase):
+    """In a partition of all instances, which an operator has made."""
+
+    folder = pathlib.Path('/sys/fs/cgroup/machine.slice')
+
+    def setUp(self):
+        # Not accepted before the guest has ended.
+        self.addCleanup((self.folder / 'cpuset.cpus').write_text, '\n')
+        super().setUp()
+        (self.folder / 'cpuset.cpus').write_text(str(self.cpu))
+        partition = self.folder / 'cpuset.cpus.partition'
+        self.addCleanup(partition.write_text, 'member')
+        partition.write_text('root')
+        self.assertEqual('root', partition.read_text().strip())
+        self.cpusets = _cpusets()
+        self.found = self.vm.found()
+
+    def test_pinned_and_back(self):
+        backend = deadline.DeadlineBackend(affinity.Affinity())
+        prior = backend.prior(self.targets(self.vm))
+        for runtime_us in (12_000, 6_000):
+            self.hold(backend, runtime_us)
+        self.assert_share(0.3)
+        found = capacity.KernelCapacity().measured()
+        self.assertEqual({self.cpu}, found.partition_cpus)
+        self.assertEqual(0, found.leaked_units)
+        self.restore(backend, prior)
 
 
 def leak():
