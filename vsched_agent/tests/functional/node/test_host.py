@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+import time
 
 from vsched_agent.accounting import base
 from vsched_agent.accounting import readers
 from vsched_agent.accounting import usage
 from vsched_agent.hypervisor.libvirt import driver
 from vsched_agent.hypervisor.libvirt import guest_agent
+from vsched_agent.hypervisor import vcpu_channel
 from vsched_agent.profiling.guest import domain_xml
 from vsched_agent.tests import fixtures
 from vsched_agent.tests.functional import agent_guests
@@ -100,6 +102,20 @@ class TestBalloon(node_case.NodeCase):
         channel = guest_agent.GuestAgentChannel(fixtures.URI)
         channel.start()
         self.addCleanup(channel.stop)
+        self.await_agent(channel, vm.uuid)
         for wanted in ({0}, {0, 1}):
             found = channel.set_online(vm.uuid, frozenset(wanted), _ANSWER_S)
             self.assertEqual(wanted, found.online)
+
+    def await_agent(self, channel, uuid):
+        """Wait until the guest's agent is up, after the guest itself."""
+        give_up = time.monotonic() + node_case.READY_S
+        while True:
+            try:
+                channel.get_vcpus(uuid, _ANSWER_S)
+            except vcpu_channel.GuestAgentUnavailable:
+                if time.monotonic() > give_up:
+                    raise
+                agent_guests.pause(0.5)
+            else:
+                return
