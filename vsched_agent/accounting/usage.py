@@ -225,24 +225,33 @@ def _sample(
     reading: readings.Reading, reserved: Fraction | None
 ) -> messages.UsageSample:
     interval_us = round(reading.interval_ns / 1000)
-    guest_ns = guest_wait_ns = helper_wait_ns = wakeups = 0
-    for _, role, run_ns, wait_ns, timeslices in reading.threads:
+    guest_ns = 0
+    wait_ns = dict.fromkeys(Role, 0)
+    began = dict.fromkeys(Role, 0)
+    for _, role, run_ns, waited_ns, timeslices in reading.threads:
+        wait_ns[role] += waited_ns
+        began[role] += timeslices
         if role is Role.VCPU:
             guest_ns += run_ns
-            guest_wait_ns += wait_ns
-        else:
-            helper_wait_ns += wait_ns
-            wakeups += timeslices
     return messages.UsageSample(
         instance_uuid=reading.instance_uuid,
         at=time.time(),
         interval_us=interval_us,
         guest_us=round(guest_ns / 1000),
-        wait_us=round(guest_wait_ns / 1000),
+        wait_us=round(wait_ns[Role.VCPU] / 1000),
         direct_us=round(reading.direct_ns / 1000),
-        direct_wait_us=round(helper_wait_ns / 1000),
-        wakeups=wakeups,
+        direct_wait_us=round(
+            (sum(wait_ns.values()) - wait_ns[Role.VCPU]) / 1000
+        ),
+        wakeups=sum(began.values()) - began[Role.VCPU],
         promised_us=None
         if reserved is None
         else round(reserved * interval_us),
+        executions=began[Role.VCPU],
+        emulator_wakeups=began[Role.EMULATOR],
+        emulator_wait_us=round(wait_ns[Role.EMULATOR] / 1000),
+        iothread_wakeups=began[Role.IOTHREAD],
+        iothread_wait_us=round(wait_ns[Role.IOTHREAD] / 1000),
+        vhost_wakeups=began[Role.VHOST],
+        vhost_wait_us=round(wait_ns[Role.VHOST] / 1000),
     )

@@ -205,9 +205,15 @@ class UsageSample(wire.Message):
     :param shared_us: its part of the host's work that no thread owns,
         such as interrupts; an estimate, and in no other instance's.
     :param wakeups: how often the host's threads for it began to run.
+    :param executions: how often vCPU threads began to run; None from an
+        agent that does not report it, nor what follows the requests.
     :param net_rx_packets: that the guest received; likewise the others, from
         the guest's point of view.
     :param disk_read_requests: that its disks completed.
+    :param emulator_wakeups: that part of ``wakeups`` that is QEMU's main
+        thread's; likewise of dedicated disk threads and of vhost's workers.
+        The rest is of other threads, such as QEMU's pool.
+    :param emulator_wait_us: its part of ``direct_wait_us``; likewise.
     """
 
     instance_uuid: bounds.Uuid
@@ -224,6 +230,13 @@ class UsageSample(wire.Message):
     net_tx_packets: bounds.Count = 0
     disk_read_requests: bounds.Count = 0
     disk_write_requests: bounds.Count = 0
+    executions: bounds.Count | None = None
+    emulator_wakeups: bounds.Count = 0
+    emulator_wait_us: bounds.CpuTime = 0
+    iothread_wakeups: bounds.Count = 0
+    iothread_wait_us: bounds.CpuTime = 0
+    vhost_wakeups: bounds.Count = 0
+    vhost_wait_us: bounds.CpuTime = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -112,6 +112,58 @@ class SampleTest(MeterCase):
         (found,) = self.meter.sample([domain(1)], {UUID: Fraction(2, 3)})
         self.assertEqual(1_000_000, found.promised_us)
 
+    def test_executions_by_kind_of_thread(self):
+        names = {
+            1: 'CPU 0/KVM',
+            2: 'CPU 1/KVM',
+            3: 'IO iothread1',
+            4: 'vhost-%d' % PID,
+            5: 'worker',
+            PID: 'qemu',
+        }
+
+        def run(times):
+            for tid, name in names.items():
+                # Waits are of thread and execution, so that no two are alike.
+                count = times * (10 if tid == PID else tid)
+                self.proc.set(
+                    tid, 0, count * tid * MS, count, comm=name, pid=PID
+                )
+
+        guest = base.Domain(
+            UUID,
+            'name',
+            PID,
+            (base.Vcpu(0, 1), base.Vcpu(1, 2)),
+            iothread_tids=(3,),
+        )
+        run(1)
+        self.sample(guest)
+        self.later()
+        run(3)
+        (found,) = self.sample(guest)
+        self.assertEqual((6, 10_000), (found.executions, found.wait_us))
+        self.assertEqual(
+            (20, 2_000_000), (found.emulator_wakeups, found.emulator_wait_us)
+        )
+        self.assertEqual(
+            (6, 18_000), (found.iothread_wakeups, found.iothread_wait_us)
+        )
+        self.assertEqual(
+            (8, 32_000), (found.vhost_wakeups, found.vhost_wait_us)
+        )
+        # Those of QEMU's pool are in the sums only.
+        self.assertEqual(
+            (44, 2_100_000), (found.wakeups, found.direct_wait_us)
+        )
+
+    def test_an_idle_instance_has_no_executions(self):
+        self.proc.set(1, 0)
+        self.sample(domain(1))
+        self.later()
+        (found,) = self.sample(domain(1))
+        self.assertEqual(0, found.executions)
+
     def test_a_late_pass_loses_nothing(self):
         self.proc.set(1, 0)
         self.sample(domain(1))
