@@ -3,7 +3,10 @@
 """Samples as text: many of them in one value.
 
 A JSON array of arrays, the values of each in the order of :class:`Sample`.
-A release may add fields at the end, with a default for older values.
+A release reads no more values of a sample than it has fields for. What a later
+one adds is therefore in a value of its own, which an earlier one does not
+read, in the same order: executions, which are an empty array where they are
+unknown.
 """
 
 from collections.abc import Iterator
@@ -31,10 +34,21 @@ class Sample(ty.NamedTuple):
     net_tx_packets: int = 0
     disk_read_requests: int = 0
     disk_write_requests: int = 0
+    # From here on in a value of their own.
+    executions: int | None = None
+    emulator_wakeups: int = 0
+    emulator_wait_us: int = 0
+    iothread_wakeups: int = 0
+    iothread_wait_us: int = 0
+    vhost_wakeups: int = 0
+    vhost_wait_us: int = 0
 
 
 #: How many samples one value holds at most; 150 kB.
 MAX_SAMPLES = 1000
+
+#: The place of ``executions`` in a sample.
+EXECUTIONS = Sample._fields.index('executions')
 
 _encode = json.JSONEncoder(
     separators=(',', ':'), check_circular=False, allow_nan=False
@@ -45,13 +59,32 @@ _TIME = re.compile(r'\["[^"]*",([^,]+),')
 
 
 def pack(samples: Sequence[Sample]) -> str:
-    """Samples as text; their order is kept."""
-    return _encode(samples)
+    """Return samples without executions as text; their order is kept."""
+    return _encode([sample[:EXECUTIONS] for sample in samples])
 
 
-def unpack(text: str) -> list[Sample]:
-    """What was packed."""
-    return [Sample(*values) for values in _decoder.decode(text)]
+def pack_executions(samples: Sequence[Sample]) -> str | None:
+    """Return the executions of samples as text; None if all are unknown."""
+    found = [
+        () if sample[EXECUTIONS] is None else sample[EXECUTIONS:]
+        for sample in samples
+    ]
+    return _encode(found) if any(found) else None
+
+
+def unpack(text: str, executions: str | None = None) -> list[Sample]:
+    """Return what was packed.
+
+    :param executions: of the same samples; None when they are unknown.
+    """
+    if executions is None:
+        return [Sample(*values) for values in _decoder.decode(text)]
+    return [
+        Sample(*values, *more)
+        for values, more in zip(
+            _decoder.decode(text), _decoder.decode(executions), strict=True
+        )
+    ]
 
 
 def times(text: str) -> list[float]:
@@ -62,14 +95,24 @@ def times(text: str) -> list[float]:
     return list(map(float, _TIME.findall(text)))
 
 
-def unpack_one(text: str, instance_uuid: str) -> Iterator[tuple[int, Sample]]:
-    """The samples of one instance and their places, without the others."""
+def unpack_one(
+    text: str, instance_uuid: str, executions: str | None = None
+) -> Iterator[tuple[int, Sample]]:
+    """Yield the samples of one instance and their places.
+
+    The others are not read.
+
+    :param executions: as of :func:`unpack`.
+    """
     # There is no bracket inside of a sample, nor in a UUID.
     start = '["%s"' % instance_uuid
     found = text.find(start)
+    each = executions and executions[2:-2].split('],[')
     while found >= 0:
         values, end = _decoder.raw_decode(text, found)
-        yield text.count('[', 0, found) - 1, Sample(*values)
+        place = text.count('[', 0, found) - 1
+        more = map(int, each[place].split(',')) if each and each[place] else ()
+        yield place, Sample(*values, *more)
         found = text.find(start, end)
 
 

@@ -40,6 +40,9 @@ MINUTE_S = 60
 HOUR_S = 3600
 LENGTHS_S = (MINUTE_S, HOUR_S)
 
+#: How many columns of samples are between reservations and executions.
+_COUNTS = packing.EXECUTIONS - packing.Sample._fields.index('direct_us')
+
 _Sums = usage_buckets.Sums
 _TimeSums = usage_buckets.TimeSums
 
@@ -156,6 +159,9 @@ def _sums(samples: Sequence[packing.Sample]) -> _Sums:
     _, ends, intervals, guests, waits, promises, *others = zip(
         *samples, strict=True
     )
+    # Executions may be unknown; the counts by kind are 0 then.
+    counts, (executed, *by_kind) = others[:_COUNTS], others[_COUNTS:]
+    known = [count for count in executed if count is not None]
     kept = [
         (promised_us, guest_us)
         for promised_us, guest_us in zip(promises, guests, strict=True)
@@ -169,7 +175,9 @@ def _sums(samples: Sequence[packing.Sample]) -> _Sums:
             *(_bounded(sum(column)) for column in (intervals, guests, waits)),
             _bounded(sum(one[0] for one in kept)) if kept else None,
             _bounded(sum(one[1] for one in kept)),
-            *(_bounded(sum(column)) for column in others),
+            *(_bounded(sum(column)) for column in counts),
+            len(known),
+            *(_bounded(sum(column)) for column in (known, *by_kind)),
         )
     )
 

@@ -14,6 +14,7 @@ from vsched_api.db.queries import usage_buckets as bucket_queries
 from vsched_api.db import session as db
 from vsched_api.operations import errors
 from vsched_api.operations import rollups
+from vsched_api.operations import usage_counts
 from vsched_lib.model import reservation as model
 
 
@@ -38,26 +39,8 @@ _LENGTHS_S = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """A host's work for instances; see ``messages.UsageSample``."""
-
-    direct_us: int = 0
-    direct_wait_us: int = 0
-    shared_us: int = 0
-    wakeups: int = 0
-    net_rx_packets: int = 0
-    net_tx_packets: int = 0
-    disk_read_requests: int = 0
-    disk_write_requests: int = 0
-
-
-#: The names of its fields are columns of series: append new ones.
-WORK = tuple(field.name for field in dataclasses.fields(Work))
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
-class Sample(Work):
+class Sample(usage_counts.Executions):
     """CPU time of one instance in one interval; durations in µs.
 
     :param at: end of the interval, in seconds since the epoch.
@@ -71,6 +54,10 @@ class Sample(Work):
     guest_us: int
     wait_us: int
     promised_us: int | None
+
+    @property
+    def _covered_us(self) -> int:
+        return self.interval_us
 
     @property
     def guest_mcpu(self) -> int | None:
@@ -92,7 +79,7 @@ class Sample(Work):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Bucket(Work):
+class Bucket(usage_counts.Executions):
     """Sums over the samples of a minute or an hour; durations in µs.
 
     :param at: end of the minute or hour, in seconds since the epoch.
@@ -353,7 +340,8 @@ def _sample(found: queries.Found) -> Sample:
         guest_us=one.guest_us,
         wait_us=one.wait_us,
         promised_us=one.promised_us,
-        **{name: getattr(one, name) for name in WORK},
+        **{name: getattr(one, name) for name in usage_counts.WORK},
+        **usage_counts.executions_of(one, one.executions is not None),
     )
 
 
@@ -373,7 +361,8 @@ def _bucket(found: bucket_queries.Found) -> Bucket:
         wait_us=row.wait_us,
         promised_us=row.promised_us,
         promised_guest_us=row.promised_guest_us,
-        **{name: getattr(row, name) for name in WORK},
+        **{name: getattr(row, name) for name in usage_counts.WORK},
+        **usage_counts.executions_of(row, row.counted_samples == row.samples),
     )
 
 

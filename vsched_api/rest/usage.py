@@ -11,6 +11,7 @@ import typing as ty
 import flask
 
 from vsched_api.operations import usage
+from vsched_api.operations import usage_counts
 from vsched_api.policies import usage as policies
 from vsched_api.rest import authorization
 from vsched_api.rest import clock
@@ -18,6 +19,7 @@ from vsched_api.rest import pagination
 from vsched_api.rest import services
 from vsched_api.rest import validation
 from vsched_api.schemas import usage as schemas
+from vsched_lib.model import executions
 
 BLUEPRINT = flask.Blueprint('usage', __name__)
 
@@ -33,7 +35,9 @@ SAMPLE = (
     'guest_mcpu',
     'promised_mcpu',
     'error_ppm',
-    *usage.WORK,
+    *usage_counts.WORK,
+    *executions.COUNTS,
+    *executions.FIGURES,
 )
 BUCKET = (
     'instance_uuid',
@@ -51,7 +55,9 @@ BUCKET = (
     'guest_mcpu',
     'promised_mcpu',
     'error_ppm',
-    *usage.WORK,
+    *usage_counts.WORK,
+    *executions.COUNTS,
+    *executions.FIGURES,
 )
 
 #: Those of what the CPUs of a host did.
@@ -155,10 +161,13 @@ def _wants_csv(form: str | None) -> bool:
 
 
 def _view(one: _Found, names: Sequence[str]) -> dict[str, ty.Any]:
+    figures = one.figures() if isinstance(one, usage_counts.Executions) else {}
     return {
         name: clock.iso(value) if name in _TIMES else value
         for name in names
-        for value in (getattr(one, name),)
+        for value in (
+            figures[name] if name in figures else getattr(one, name),
+        )
     }
 
 

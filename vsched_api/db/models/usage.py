@@ -22,6 +22,8 @@ class UsageSecond(base.Base):
     for each of them would cost the database ten times as much, and nobody
     asks for a sample but by its host and its time. There are several rows
     of one second when they came in several batches, or are very many.
+    ``executions`` holds theirs, and is None when the agent does not report
+    any, or a collector of an earlier release stored the row.
 
     ``batch`` is the one that they came with.
     """
@@ -41,6 +43,7 @@ class UsageSecond(base.Base):
     at: orm.Mapped[float]
     count: orm.Mapped[int]
     samples: orm.Mapped[str] = orm.mapped_column(base.LongText)
+    executions: orm.Mapped[str | None] = orm.mapped_column(base.LongText)
 
 
 class HostTimeSample(base.Base):
@@ -92,6 +95,9 @@ class _Sums:
     ``first_at`` is when the first interval began, ``last_at`` when the last
     one ended. ``promised_guest_us`` is that part of ``guest_us`` that stands
     beside a promise; ``promised_us`` is None when nothing does.
+    ``counted_samples`` is the number of samples whose executions are known:
+    those sums are complete when it is ``samples``. An earlier release that
+    adds samples does not change it.
     """
 
     length_s: orm.Mapped[int]
@@ -113,6 +119,14 @@ class _Sums:
     net_tx_packets: orm.Mapped[int] = _none()
     disk_read_requests: orm.Mapped[int] = _none()
     disk_write_requests: orm.Mapped[int] = _none()
+    counted_samples: orm.Mapped[int] = _none()
+    executions: orm.Mapped[int] = _none()
+    emulator_wakeups: orm.Mapped[int] = _none()
+    emulator_wait_us: orm.Mapped[int] = _none()
+    iothread_wakeups: orm.Mapped[int] = _none()
+    iothread_wait_us: orm.Mapped[int] = _none()
+    vhost_wakeups: orm.Mapped[int] = _none()
+    vhost_wait_us: orm.Mapped[int] = _none()
 
 
 class UsageBucket(_Sums, base.Base):

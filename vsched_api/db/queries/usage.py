@@ -103,7 +103,9 @@ def _rows(
     newest_first: bool,
 ) -> ty.Any:
     # Without a join: MariaDB would begin with the hosts, and sort it all.
-    query = sa.select(_row.id, _row.at, _row.samples, _row.host_id)
+    query = sa.select(
+        _row.id, _row.at, _row.samples, _row.executions, _row.host_id
+    )
     # Both in one direction, as an index can tell them.
     query = (
         query.order_by(_row.at.desc(), _row.id.desc())
@@ -201,7 +203,7 @@ def _first(
     """
     keys: list[tuple[float, int, int]] = []
     alone: dict[int, packing.Sample] = {}
-    for index, (row_id, _, text, _) in enumerate(rows):
+    for index, (row_id, _, text, executions, _) in enumerate(rows):
         first = row_id << _PLACE_BITS
         if instance_uuid is None:
             keys += [
@@ -210,7 +212,9 @@ def _first(
                 if wanted(at, first | place)
             ]
             continue
-        for place, sample in packing.unpack_one(text, instance_uuid):
+        for place, sample in packing.unpack_one(
+            text, instance_uuid, executions
+        ):
             if wanted(sample.at, first | place):
                 alone[first | place] = sample
                 keys.append((sample.at, first | place, index))
@@ -220,7 +224,9 @@ def _first(
     for _, number, index in keys[:limit]:
         if number not in alone:
             if index not in unpacked:
-                unpacked[index] = packing.unpack(rows[index].samples)
+                unpacked[index] = packing.unpack(
+                    rows[index].samples, rows[index].executions
+                )
             place = number & ((1 << _PLACE_BITS) - 1)
             alone[number] = unpacked[index][place]
         found.append(_Found(alone[number], number, rows[index].host_id))
@@ -265,6 +271,7 @@ def add(
             'at': at,
             'count': len(those),
             'samples': packing.pack(those),
+            'executions': packing.pack_executions(those),
         }
         for (host_id, batch), samples in batches.items()
         for at, those in packing.by_second(samples)
@@ -281,9 +288,9 @@ def of_batches(
     :param after: the batch before them.
     """
     return [
-        Stored(at, packing.unpack(text))
-        for at, text in session.execute(
-            sa.select(_row.at, _row.samples).where(
+        Stored(at, packing.unpack(text, executions))
+        for at, text, executions in session.execute(
+            sa.select(_row.at, _row.samples, _row.executions).where(
                 _row.host_id == host_id, _row.batch > after, _row.batch <= last
             )
         )

@@ -54,6 +54,14 @@ class Sums(ty.NamedTuple):
     net_tx_packets: int
     disk_read_requests: int
     disk_write_requests: int
+    counted_samples: int
+    executions: int
+    emulator_wakeups: int
+    emulator_wait_us: int
+    iothread_wakeups: int
+    iothread_wait_us: int
+    vhost_wakeups: int
+    vhost_wait_us: int
 
 
 class TimeSums(ty.NamedTuple):

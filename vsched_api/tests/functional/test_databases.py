@@ -8,6 +8,7 @@ from vsched_api.tests.suites import balloons
 from vsched_api.tests.suites import concurrency
 from vsched_api.tests.suites import evaluated_overrides
 from vsched_api.tests.suites import evaluations
+from vsched_api.tests.suites import executions
 from vsched_api.tests.suites import fuzzing
 from vsched_api.tests.suites import gathering
 from vsched_api.tests.suites import host_lives
@@ -142,6 +143,18 @@ class TestRollupsOnPostgreSQL(rollups.Rollups, base.TestCase):
 
 class TestRollupsOnMariaDB(rollups.Rollups, base.TestCase):
     """Summing samples by minute and by hour."""
+
+    kind = databases.MariaDB
+
+
+class TestExecutionsOnPostgreSQL(executions.Executions, base.TestCase):
+    """Executions in samples and sums."""
+
+    kind = databases.PostgreSQL
+
+
+class TestExecutionsOnMariaDB(executions.Executions, base.TestCase):
+    """Executions in samples and sums."""
 
     kind = databases.MariaDB
 

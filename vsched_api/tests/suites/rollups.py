@@ -40,6 +40,8 @@ _SAMPLES = st.builds(
     _LARGE,
     st.none() | _LARGE,
     *[_LARGE] * 8,
+    st.none() | _LARGE,
+    *[_LARGE] * 6,
 )
 _HOST_SAMPLES = st.builds(
     messages.HostUsage,
@@ -57,6 +59,15 @@ _WORK = (
     'net_tx_packets',
     'disk_read_requests',
     'disk_write_requests',
+)
+_EXECUTIONS = (
+    'executions',
+    'emulator_wakeups',
+    'emulator_wait_us',
+    'iothread_wakeups',
+    'iothread_wait_us',
+    'vhost_wakeups',
+    'vhost_wait_us',
 )
 _TIMES = (
     'interval_us',
@@ -190,6 +201,15 @@ class Rollups:
             for name in _WORK:
                 self.assertEqual(
                     sum(getattr(one, name) for one in those),
+                    getattr(bucket, name),
+                    name,
+                )
+            known = all(one.executions is not None for one in those)
+            for name in _EXECUTIONS:
+                self.assertEqual(
+                    sum(getattr(one, name) for one in those)
+                    if known
+                    else None,
                     getattr(bucket, name),
                     name,
                 )

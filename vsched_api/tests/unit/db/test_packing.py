@@ -47,6 +47,38 @@ class TestPacking(base.BaseTestCase):
         )
         self.assertEqual(0, packing.unpack(text)[0].disk_write_requests)
 
+    def test_executions(self):
+        one, other = tests.uuids(2)
+        known, unknown = (
+            packing.Sample(one, 1.0, 1, 2, 3, None)._replace(
+                executions=count, vhost_wait_us=count or 0
+            )
+            for count in (7, None)
+        )
+        elsewhere = known._replace(instance_uuid=other, executions=0)
+        for samples in (
+            [known, unknown, elsewhere],
+            [unknown, known, unknown],
+            [known],
+        ):
+            text = packing.pack(samples)
+            executions = packing.pack_executions(samples)
+            self.assertEqual(samples, packing.unpack(text, executions))
+            self.assertEqual(
+                [
+                    (place, sample)
+                    for place, sample in enumerate(samples)
+                    if sample.instance_uuid == one
+                ],
+                list(packing.unpack_one(text, one, executions)),
+            )
+            # An earlier release reads the rest, and no more than it knows.
+            self.assertEqual(
+                {packing.EXECUTIONS}, set(map(len, json.loads(text)))
+            )
+        self.assertIsNone(packing.pack_executions([unknown, unknown]))
+        self.assertIsNone(packing.pack_executions([]))
+
     def test_seconds(self):
         (one,) = tests.uuids(1)
 
