@@ -19,6 +19,7 @@ from vsched_agent.host import kernel
 from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor import factory
 from vsched_lib.contract import messages
+from vsched_lib.model import executions
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,6 +63,12 @@ def add_commands(parsers: ty.Any) -> None:
         '--json',
         action='store_true',
         help='print one JSON object for each interval',
+    )
+    parser.add_argument(
+        '--executions',
+        action='store_true',
+        help='print how often the threads of each instance run, the I/O of '
+        'each execution and the wait before it',
     )
     parser.set_defaults(handler=_usage)
 
@@ -194,6 +201,73 @@ def table(interval: Interval) -> str:
     return '\n'.join(lines)
 
 
+_EXECUTION_COLUMNS = ('threads', 'times/s', 'io/time', 'us/time')
+
+
+def executions_table(interval: Interval) -> str:
+    """Format executions as text: a row for each kind of threads.
+
+    The columns are executions per second, and for each execution the I/O
+    events and the microseconds of waiting before it.
+    """
+    lines = [_row('instance', *_EXECUTION_COLUMNS)]
+    for one in sorted(interval.samples, key=lambda one: -one.guest_us):
+        name = interval.names.get(one.instance_uuid, one.instance_uuid)
+        found = _figures(one)
+        lines.append(
+            _execution_row(
+                name,
+                'vcpu',
+                found['executions_per_s'],
+                found['io_per_execution'],
+                found['wait_per_execution_us'],
+            )
+        )
+        lines.append(
+            _execution_row(
+                '',
+                'host',
+                found['wakeups_per_s'],
+                found['io_per_wakeup'],
+                found['wait_per_wakeup_us'],
+            )
+        )
+        for kind in executions.KINDS:
+            rate = found['%s_wakeups_per_s' % kind]
+            if rate:
+                lines.append(
+                    _execution_row(
+                        '',
+                        kind,
+                        rate,
+                        None,
+                        found['%s_wait_per_wakeup_us' % kind],
+                    )
+                )
+    return '\n'.join(lines)
+
+
+def _execution_row(
+    name: str,
+    kind: str,
+    rate: float | None,
+    events: float | None,
+    wait_us: float | None,
+) -> str:
+    return _row(
+        name[:_NAME],
+        kind,
+        *(
+            '-' if value is None else '%.*f' % (digits, value)
+            for value, digits in ((rate, 0), (events, 2), (wait_us, 1))
+        ),
+    )
+
+
+def _figures(sample: messages.UsageSample) -> dict[str, float | None]:
+    return executions.figures(sample.to_dict(), sample.interval_us)
+
+
 def _row(name: str, *cells: str) -> str:
     return (
         '%-*s' % (_NAME, name) + ''.join(' %8s' % cell for cell in cells)
@@ -212,10 +286,7 @@ def _usage(conf: cfg.ConfigOpts) -> int:
     try:
         with factory.once(conf) as driver:
             for one in intervals(driver, command.seconds, command.count):
-                print(
-                    json.dumps(_json(one)) if command.json else table(one),
-                    flush=True,
-                )
+                print(_text(one, command), flush=True)
     except base.HypervisorUnavailable as problem:
         print(
             'vsched-agent usage: %s does not answer: %s'
@@ -226,6 +297,14 @@ def _usage(conf: cfg.ConfigOpts) -> int:
     except KeyboardInterrupt:
         pass
     return 0
+
+
+def _text(interval: Interval, command: ty.Any) -> str:
+    if command.json:
+        return json.dumps(_json(interval))
+    if command.executions:
+        return executions_table(interval)
+    return table(interval)
 
 
 def _json(interval: Interval) -> dict[str, ty.Any]:
@@ -241,6 +320,7 @@ def _json(interval: Interval) -> dict[str, ty.Any]:
                     ).items()
                 },
                 **one.to_dict(),
+                **_figures(one),
             }
             for one in interval.samples
         ],

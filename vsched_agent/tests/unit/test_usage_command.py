@@ -77,6 +77,11 @@ class TestUsage(base.BaseTestCase):
                     net_rx_packets=50,
                     net_tx_packets=25,
                     disk_read_requests=5,
+                    executions=400,
+                    emulator_wakeups=80,
+                    emulator_wait_us=400,
+                    iothread_wakeups=20,
+                    iothread_wait_us=100,
                 )
             ],
             {
@@ -129,6 +134,19 @@ class TestUsage(base.BaseTestCase):
             '0.006', usage.table(self.interval(True)).splitlines()[-1]
         )
 
+    def test_executions_as_text(self):
+        lines = usage.executions_table(self.interval()).splitlines()
+        self.assertEqual(
+            [
+                ['instance', 'threads', 'times/s', 'io/time', 'us/time'],
+                ['web', 'vcpu', '800', '0.20', '12.5'],
+                ['host', '200', '0.80', '5.0'],
+                ['emulator', '160', '-', '5.0'],
+                ['iothread', '40', '-', '5.0'],
+            ],
+            [line.split() for line in lines],
+        )
+
     def run_command(self, *words, driver=None):
         parser = argparse.ArgumentParser()
         usage.add_commands(parser.add_subparsers())
@@ -155,6 +173,15 @@ class TestUsage(base.BaseTestCase):
         self.assertEqual(self.one.name, first['instances'][0]['name'])
         self.assertIn('own_us', first['host'])
         self.assertIn('emulator', first['instances'][0]['roles_us'])
+        self.assertLessEqual(0, first['instances'][0]['executions_per_s'])
+
+    def test_executions(self):
+        code, out, _ = self.run_command('--executions', '--seconds', '0.1')
+        self.assertEqual(0, code)
+        header, vcpu, host, *_ = out.splitlines()
+        self.assertIn('times/s', header)
+        self.assertIn(self.one.name[:32], vcpu)
+        self.assertEqual('host', host.split()[0])
 
     def test_what_makes_no_sense(self):
         for words in (('--seconds', '0'), ('--count', '-1')):
