@@ -18,6 +18,9 @@ LANDED = '9b131aa21f9c99d79ef5f92d8cef13cd9e844f92'
 #: The last commit whose agents do not sign and number by their clocks.
 BEFORE_EPOCHS = '06e48f7c0d7870cc45599bc84f988ff9e83570c3'
 
+#: The last commit whose collectors do not know executions.
+BEFORE_EXECUTIONS = '9b131aa21f9c99d79ef5f92d8cef13cd9e844f92'
+
 
 class Tree:
     """The programs of a release.
