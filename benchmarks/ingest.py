@@ -78,6 +78,7 @@ PURGE_S = 300
 
 _GUEST_US = 600_000
 _DIRECT_US = 40_000
+_EXECUTIONS = 5_000
 
 
 def run(quick: bool) -> frame.Run:
@@ -267,6 +268,15 @@ def _batches(
                         'net_tx_packets': 9_000,
                         'disk_read_requests': 120,
                         'disk_write_requests': 80 + number,
+                        'executions': [
+                            _EXECUTIONS + number,
+                            3_000 + second,
+                            2_000,
+                            900,
+                            900,
+                            100,
+                            100,
+                        ],
                     }
                     for number, one in enumerate(uuids)
                 ],
@@ -309,16 +319,19 @@ def _check(collector: endpoint.Collector, samples: int, kept_s: int) -> int:
     """
     seconds = samples // HOSTS // INSTANCES
 
-    def sums(row: ty.Any, count: ty.Any, *where: ty.Any) -> ty.Any:
+    def sums(row: ty.Any, *where: ty.Any) -> ty.Any:
+        # The CPUs' time has no executions.
+        executions = getattr(row, 'executions', row.guest_us)
         return collector.database.read(
             lambda session: tuple(
                 map(
                     int,
                     session.execute(
                         sa.select(
-                            count,
+                            sa.func.sum(row.samples),
                             sa.func.sum(row.guest_us),
                             sa.func.sum(row.direct_us),
+                            sa.func.sum(executions),
                         ).where(*where)
                     ).one(),
                 )
@@ -329,17 +342,21 @@ def _check(collector: endpoint.Collector, samples: int, kept_s: int) -> int:
         samples,
         samples * _GUEST_US + HOSTS * INSTANCES * sum(range(seconds)),
         samples * _DIRECT_US + HOSTS * seconds * sum(range(INSTANCES)),
+        samples * _EXECUTIONS + HOSTS * seconds * sum(range(INSTANCES)),
     )
-    of_hosts = (HOSTS * seconds, samples * _GUEST_US, samples * _DIRECT_US)
+    of_hosts = (
+        HOSTS * seconds,
+        samples * _GUEST_US,
+        samples * _DIRECT_US,
+        samples * _GUEST_US,
+    )
     for row, wanted in (
         (models.UsageBucket, of_samples),
         (models.HostUsageBucket, of_samples),
         (models.HostTimeBucket, of_hosts),
     ):
         for length_s in rollups.LENGTHS_S:
-            found = sums(
-                row, sa.func.sum(row.samples), row.length_s == length_s
-            )
+            found = sums(row, row.length_s == length_s)
             if found != wanted:
                 raise AssertionError(
                     '%s of %d s: %s, sent: %s'

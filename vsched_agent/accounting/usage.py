@@ -24,6 +24,7 @@ from vsched_agent.accounting import readers
 from vsched_agent.hypervisor import base
 from vsched_agent import problem_log
 from vsched_lib.contract import messages
+from vsched_lib.model import executions
 
 LOG = logging.getLogger(__name__)
 
@@ -247,11 +248,13 @@ def _sample(
         promised_us=None
         if reserved is None
         else round(reserved * interval_us),
-        executions=began[Role.VCPU],
-        emulator_wakeups=began[Role.EMULATOR],
-        emulator_wait_us=round(wait_ns[Role.EMULATOR] / 1000),
-        iothread_wakeups=began[Role.IOTHREAD],
-        iothread_wait_us=round(wait_ns[Role.IOTHREAD] / 1000),
-        vhost_wakeups=began[Role.VHOST],
-        vhost_wait_us=round(wait_ns[Role.VHOST] / 1000),
+        executions=executions.Counts(
+            executions=began[Role.VCPU],
+            emulator_wakeups=began[Role.EMULATOR],
+            emulator_wait_us=round(wait_ns[Role.EMULATOR] / 1000),
+            iothread_wakeups=began[Role.IOTHREAD],
+            iothread_wait_us=round(wait_ns[Role.IOTHREAD] / 1000),
+            vhost_wakeups=began[Role.VHOST],
+            vhost_wait_us=round(wait_ns[Role.VHOST] / 1000),
+        ),
     )

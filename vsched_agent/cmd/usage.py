@@ -265,7 +265,10 @@ def _execution_row(
 
 
 def _figures(sample: messages.UsageSample) -> dict[str, float | None]:
-    return executions.figures(sample.to_dict(), sample.interval_us)
+    return executions.figures(
+        {**sample.to_dict(), **executions.by_name(sample.executions)},
+        sample.interval_us,
+    )
 
 
 def _row(name: str, *cells: str) -> str:
@@ -320,6 +323,7 @@ def _json(interval: Interval) -> dict[str, ty.Any]:
                     ).items()
                 },
                 **one.to_dict(),
+                **executions.by_name(one.executions),
                 **_figures(one),
             }
             for one in interval.samples

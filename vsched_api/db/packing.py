@@ -16,6 +16,8 @@ import math
 import re
 import typing as ty
 
+from vsched_lib.model import executions
+
 
 class Sample(ty.NamedTuple):
     """A ``messages.UsageSample``, in the order in which it is packed."""
@@ -34,14 +36,8 @@ class Sample(ty.NamedTuple):
     net_tx_packets: int = 0
     disk_read_requests: int = 0
     disk_write_requests: int = 0
-    # From here on in a value of their own.
-    executions: int | None = None
-    emulator_wakeups: int = 0
-    emulator_wait_us: int = 0
-    iothread_wakeups: int = 0
-    iothread_wait_us: int = 0
-    vhost_wakeups: int = 0
-    vhost_wait_us: int = 0
+    # In a value of its own: executions.Counts.
+    executions: tuple[int, ...] | None = None
 
 
 #: How many samples one value holds at most; 150 kB.
@@ -49,6 +45,7 @@ MAX_SAMPLES = 1000
 
 #: The place of ``executions`` in a sample.
 EXECUTIONS = Sample._fields.index('executions')
+_COUNTS = len(executions.COUNTS)
 
 _encode = json.JSONEncoder(
     separators=(',', ':'), check_circular=False, allow_nan=False
@@ -66,23 +63,25 @@ def pack(samples: Sequence[Sample]) -> str:
 def pack_executions(samples: Sequence[Sample]) -> str | None:
     """Return the executions of samples as text; None if all are unknown."""
     found = [
-        () if sample[EXECUTIONS] is None else sample[EXECUTIONS:]
+        # A newer agent may report more.
+        sample.executions[:_COUNTS] if sample.executions else ()
         for sample in samples
     ]
     return _encode(found) if any(found) else None
 
 
-def unpack(text: str, executions: str | None = None) -> list[Sample]:
+def unpack(text: str, counts: str | None = None) -> list[Sample]:
     """Return what was packed.
 
-    :param executions: of the same samples; None when they are unknown.
+    :param counts: the executions of the same samples; None when they are
+        unknown.
     """
-    if executions is None:
+    if counts is None:
         return [Sample(*values) for values in _decoder.decode(text)]
     return [
-        Sample(*values, *more)
+        Sample._make((*values, tuple(more) or None))
         for values, more in zip(
-            _decoder.decode(text), _decoder.decode(executions), strict=True
+            _decoder.decode(text), _decoder.decode(counts), strict=True
         )
     ]
 
@@ -96,23 +95,28 @@ def times(text: str) -> list[float]:
 
 
 def unpack_one(
-    text: str, instance_uuid: str, executions: str | None = None
+    text: str, instance_uuid: str, counts: str | None = None
 ) -> Iterator[tuple[int, Sample]]:
     """Yield the samples of one instance and their places.
 
     The others are not read.
 
-    :param executions: as of :func:`unpack`.
+    :param counts: as of :func:`unpack`.
     """
     # There is no bracket inside of a sample, nor in a UUID.
     start = '["%s"' % instance_uuid
     found = text.find(start)
-    each = executions and executions[2:-2].split('],[')
+    each = counts and counts[2:-2].split('],[')
     while found >= 0:
         values, end = _decoder.raw_decode(text, found)
         place = text.count('[', 0, found) - 1
-        more = map(int, each[place].split(',')) if each and each[place] else ()
-        yield place, Sample(*values, *more)
+        more = each[place] if each else None
+        yield (
+            place,
+            Sample._make((*values, tuple(map(int, more.split(',')))))
+            if more
+            else Sample(*values),
+        )
         found = text.find(start, end)
 
 

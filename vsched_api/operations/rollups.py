@@ -34,16 +34,15 @@ from vsched_api.db.queries import usage
 from vsched_api.db.queries import usage_buckets
 from vsched_api.db.queries import usage_folds
 from vsched_api.db import session as db
+from vsched_lib.model import executions
 
 #: Lengths of buckets, in seconds.
 MINUTE_S = 60
 HOUR_S = 3600
 LENGTHS_S = (MINUTE_S, HOUR_S)
 
-#: How many columns of samples are between reservations and executions.
-_COUNTS = packing.EXECUTIONS - packing.Sample._fields.index('direct_us')
-
 _Sums = usage_buckets.Sums
+_NO_EXECUTIONS = (0,) * len(executions.COUNTS)
 _TimeSums = usage_buckets.TimeSums
 
 
@@ -159,9 +158,8 @@ def _sums(samples: Sequence[packing.Sample]) -> _Sums:
     _, ends, intervals, guests, waits, promises, *others = zip(
         *samples, strict=True
     )
-    # Executions may be unknown; the counts by kind are 0 then.
-    counts, (executed, *by_kind) = others[:_COUNTS], others[_COUNTS:]
-    known = [count for count in executed if count is not None]
+    *counts, executed = others
+    known = [one for one in executed if one is not None]
     kept = [
         (promised_us, guest_us)
         for promised_us, guest_us in zip(promises, guests, strict=True)
@@ -177,7 +175,8 @@ def _sums(samples: Sequence[packing.Sample]) -> _Sums:
             _bounded(sum(one[1] for one in kept)),
             *(_bounded(sum(column)) for column in counts),
             len(known),
-            *(_bounded(sum(column)) for column in (known, *by_kind)),
+            *(_bounded(sum(column)) for column in zip(*known, strict=True)),
+            *(() if known else _NO_EXECUTIONS),
         )
     )
 

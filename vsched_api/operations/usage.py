@@ -15,6 +15,7 @@ from vsched_api.db import session as db
 from vsched_api.operations import errors
 from vsched_api.operations import rollups
 from vsched_api.operations import usage_counts
+from vsched_lib.model import executions
 from vsched_lib.model import reservation as model
 
 
@@ -331,6 +332,7 @@ _TIMES = (
 
 def _sample(found: queries.Found) -> Sample:
     one = found.sample
+    counts: dict[str, ty.Any] = executions.by_name(one.executions)
     return Sample(
         number=found.number,
         at=one.at,
@@ -341,12 +343,17 @@ def _sample(found: queries.Found) -> Sample:
         wait_us=one.wait_us,
         promised_us=one.promised_us,
         **{name: getattr(one, name) for name in usage_counts.WORK},
-        **usage_counts.executions_of(one, one.executions is not None),
+        **counts,
     )
 
 
 def _bucket(found: bucket_queries.Found) -> Bucket:
     row: ty.Any = found.bucket
+    known = row.counted_samples == row.samples
+    counts: dict[str, ty.Any] = {
+        name: getattr(row, name) if known else None
+        for name in executions.COUNTS
+    }
     return Bucket(
         number=row.id,
         at=row.at,
@@ -362,7 +369,7 @@ def _bucket(found: bucket_queries.Found) -> Bucket:
         promised_us=row.promised_us,
         promised_guest_us=row.promised_guest_us,
         **{name: getattr(row, name) for name in usage_counts.WORK},
-        **usage_counts.executions_of(row, row.counted_samples == row.samples),
+        **counts,
     )
 
 

@@ -3,7 +3,6 @@
 """The counts that samples of usage and their sums have alike."""
 
 import dataclasses
-import typing as ty
 
 from vsched_lib.model import executions
 
@@ -54,14 +53,3 @@ class Executions(Work):
             },
             self._covered_us,
         )
-
-
-def executions_of(row: ty.Any, known: bool) -> dict[str, ty.Any]:
-    """Return the executions of a stored sample or sum.
-
-    :param known: whether all of what it sums up has executions.
-    """
-    return {
-        name: getattr(row, name) if known else None
-        for name in executions.COUNTS
-    }

@@ -19,6 +19,7 @@ from vsched_lib.contract import placement as names
 from vsched_lib.contract import policy as policies
 from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
+from vsched_lib.model import executions as model
 
 
 class Source(enum.StrEnum):
@@ -205,15 +206,12 @@ class UsageSample(wire.Message):
     :param shared_us: its part of the host's work that no thread owns,
         such as interrupts; an estimate, and in no other instance's.
     :param wakeups: how often the host's threads for it began to run.
-    :param executions: how often vCPU threads began to run; None from an
-        agent that does not report it, nor what follows the requests.
     :param net_rx_packets: that the guest received; likewise the others, from
         the guest's point of view.
     :param disk_read_requests: that its disks completed.
-    :param emulator_wakeups: that part of ``wakeups`` that is QEMU's main
-        thread's; likewise of dedicated disk threads and of vhost's workers.
-        The rest is of other threads, such as QEMU's pool.
-    :param emulator_wait_us: its part of ``direct_wait_us``; likewise.
+    :param executions: :class:`vsched_lib.model.executions.Counts`, a list to
+        keep reports small; a newer agent may append values. None from an
+        agent that does not report it.
     """
 
     instance_uuid: bounds.Uuid
@@ -230,13 +228,12 @@ class UsageSample(wire.Message):
     net_tx_packets: bounds.Count = 0
     disk_read_requests: bounds.Count = 0
     disk_write_requests: bounds.Count = 0
-    executions: bounds.Count | None = None
-    emulator_wakeups: bounds.Count = 0
-    emulator_wait_us: bounds.CpuTime = 0
-    iothread_wakeups: bounds.Count = 0
-    iothread_wait_us: bounds.CpuTime = 0
-    vhost_wakeups: bounds.Count = 0
-    vhost_wait_us: bounds.CpuTime = 0
+    executions: (
+        ty.Annotated[
+            tuple[bounds.Count, ...], bounds.Items(16, len(model.COUNTS))
+        ]
+        | None
+    ) = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

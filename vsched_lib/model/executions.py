@@ -10,15 +10,35 @@ of the host's threads for an instance are called wakeups.
 """
 
 from collections.abc import Mapping
+from collections.abc import Sequence
+import typing as ty
 
 #: The kinds of the host's threads whose wakeups are counted separately.
 KINDS = ('emulator', 'iothread', 'vhost')
 
-#: The counts from which figures are computed: of the vCPUs, and by kind.
-COUNTS = (
-    'executions',
-    *(name % kind for kind in KINDS for name in ('%s_wakeups', '%s_wait_us')),
-)
+
+class Counts(ty.NamedTuple):
+    """What is counted in an interval.
+
+    Messages and the database have the values in this order: append new ones.
+
+    :param executions: of all vCPU threads.
+    :param emulator_wakeups: of QEMU's main thread; likewise of dedicated disk
+        threads and of vhost's workers. All wakeups are these and those of
+        other threads, such as QEMU's pool.
+    :param emulator_wait_us: how long it waited before them; likewise.
+    """
+
+    executions: int
+    emulator_wakeups: int
+    emulator_wait_us: int
+    iothread_wakeups: int
+    iothread_wait_us: int
+    vhost_wakeups: int
+    vhost_wait_us: int
+
+
+COUNTS = Counts._fields
 
 #: The counts of I/O.
 IO = (
@@ -30,6 +50,17 @@ IO = (
 
 #: Digits after the decimal point.
 _DIGITS = 3
+
+
+def by_name(counts: Sequence[int] | None) -> dict[str, int | None]:
+    """Return counts by name.
+
+    :param counts: of :class:`Counts`, and perhaps of a newer release; None
+        when they are unknown.
+    """
+    if counts is None:
+        return dict.fromkeys(COUNTS)
+    return dict(zip(COUNTS, counts, strict=False))
 
 
 def figures(

@@ -152,7 +152,7 @@ def _of(
         return st.lists(
             inner(ty.get_args(kind)[0]),
             min_size=bound.low,
-            max_size=min(bound.high, 2),
+            max_size=max(bound.low, min(bound.high, 2)),
         )
     if isinstance(bound, bounds.Json):
         values = (

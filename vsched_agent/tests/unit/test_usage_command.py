@@ -77,11 +77,7 @@ class TestUsage(base.BaseTestCase):
                     net_rx_packets=50,
                     net_tx_packets=25,
                     disk_read_requests=5,
-                    executions=400,
-                    emulator_wakeups=80,
-                    emulator_wait_us=400,
-                    iothread_wakeups=20,
-                    iothread_wait_us=100,
+                    executions=(400, 80, 400, 20, 100, 0, 0),
                 )
             ],
             {

@@ -265,13 +265,7 @@ def _fill(collector: endpoint.Collector) -> None:
                         net_tx_packets=1_100,
                         disk_read_requests=30,
                         disk_write_requests=20,
-                        executions=2_000,
-                        emulator_wakeups=600,
-                        emulator_wait_us=1_500,
-                        iothread_wakeups=200,
-                        iothread_wait_us=1_000,
-                        vhost_wakeups=80,
-                        vhost_wait_us=400,
+                        executions=(2_000, 600, 1_500, 200, 1_000, 80, 400),
                     )
                 ]
             ),

@@ -55,7 +55,8 @@ class Executions:
                 base.sample(
                     uuid or self.one,
                     HOUR + second,
-                    **{**OTHERS, **COUNTS, **changes},
+                    **{**OTHERS, 'executions': tuple(COUNTS.values())}
+                    | changes,
                 )
                 for second in seconds
             ],
@@ -73,7 +74,8 @@ class Executions:
     def test_samples_are_stored_as_reported(self):
         self.report(1)
         self.report(1, uuid=self.other, executions=None)
-        self.report(1, executions=0)
+        # A newer agent reports something more.
+        self.report(1, executions=(0, *list(COUNTS.values())[1:], 99))
         for filters in ({}, {'host': base.HOST}):
             self.assertEqual(
                 [COUNTS, UNKNOWN, COUNTS | {'executions': 0}],
@@ -93,7 +95,7 @@ class Executions:
         self.reporter.send(
             listed=False,
             usage=[
-                base.sample(uuid, HOUR + 1, executions=number)
+                base.sample(uuid, HOUR + 1, executions=(number,) * 7)
                 for number, uuid in enumerate(
                     (self.one, self.other, self.one, self.other)
                 )

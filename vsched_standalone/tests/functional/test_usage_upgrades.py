@@ -57,7 +57,10 @@ class UsageUpgrades:
             listed=False,
             usage=[
                 base.sample(
-                    self.instance, HOUR + second, wakeups=5, executions=7
+                    self.instance,
+                    HOUR + second,
+                    wakeups=5,
+                    executions=(7,) * 7,
                 )
             ],
         )
@@ -117,7 +120,7 @@ class UsageUpgrades:
                 'at': HOUR + 1,
                 'usage': [
                     base.sample(
-                        self.instance, HOUR + 1, executions=7
+                        self.instance, HOUR + 1, executions=(7,) * 7
                     ).to_dict()
                 ],
             }

@@ -50,12 +50,10 @@ class TestPacking(base.BaseTestCase):
     def test_executions(self):
         one, other = tests.uuids(2)
         known, unknown = (
-            packing.Sample(one, 1.0, 1, 2, 3, None)._replace(
-                executions=count, vhost_wait_us=count or 0
-            )
-            for count in (7, None)
+            packing.Sample(one, 1.0, 1, 2, 3, None)._replace(executions=counts)
+            for counts in ((7, 6, 5, 4, 3, 2, 1), None)
         )
-        elsewhere = known._replace(instance_uuid=other, executions=0)
+        elsewhere = known._replace(instance_uuid=other, executions=(0,) * 7)
         for samples in (
             [known, unknown, elsewhere],
             [unknown, known, unknown],
@@ -78,6 +76,11 @@ class TestPacking(base.BaseTestCase):
             )
         self.assertIsNone(packing.pack_executions([unknown, unknown]))
         self.assertIsNone(packing.pack_executions([]))
+        # Of a newer agent: what this release does not know is not stored.
+        newer = known._replace(executions=(*known.executions, 99))
+        self.assertEqual(
+            packing.pack_executions([known]), packing.pack_executions([newer])
+        )
 
     def test_seconds(self):
         (one,) = tests.uuids(1)

@@ -5,6 +5,7 @@
 from oslotest import base
 
 from vsched_lib.contract import messages
+from vsched_lib.contract import wire
 from vsched_lib.model import executions
 
 COUNTS = {
@@ -81,5 +82,42 @@ class TestExecutions(base.BaseTestCase):
 
     def test_counts_are_those_of_samples(self):
         sample = messages.UsageSample('u', 1.0, 1, 1, 1)
-        for name in (*executions.COUNTS, *executions.IO):
-            self.assertIn(getattr(sample, name), (0, None))
+        for name in executions.IO:
+            self.assertEqual(0, getattr(sample, name))
+        self.assertIsNone(sample.executions)
+
+    def test_counts_by_name(self):
+        counts = executions.Counts(7, 6, 5, 4, 3, 2, 1)
+        self.assertEqual(counts._asdict(), executions.by_name(counts))
+        # A newer release appends some.
+        self.assertEqual(counts._asdict(), executions.by_name((*counts, 9)))
+        self.assertEqual(
+            dict.fromkeys(executions.COUNTS), executions.by_name(None)
+        )
+
+    def test_counts_in_messages(self):
+        counts = executions.Counts(7, 6, 5, 4, 3, 2, 1)
+        sample = messages.UsageSample(
+            '11111111-1111-4111-8111-111111111111',
+            1.0,
+            1,
+            1,
+            1,
+            executions=counts,
+        )
+        raw = sample.to_dict()
+        self.assertEqual(list(counts), raw['executions'])
+        self.assertEqual(sample, messages.UsageSample.from_dict(raw))
+        newer = raw | {'executions': [*counts, 9]}
+        self.assertEqual(
+            (*counts, 9), messages.UsageSample.from_dict(newer).executions
+        )
+        # An agent of the release before.
+        del raw['executions']
+        self.assertIsNone(messages.UsageSample.from_dict(raw).executions)
+        for wrong in ([1, 2], [0] * 17, [-1] + [0] * 6, [1.5] + [0] * 6, 7):
+            self.assertRaises(
+                wire.MalformedMessage,
+                messages.UsageSample.from_dict,
+                raw | {'executions': wrong},
+            )
