@@ -15,6 +15,7 @@ from vsched_agent.reconciliation import interfaces
 from vsched_agent.reporting import report_builder
 from vsched_agent.reservations import desired as desires
 from vsched_agent.reservations import enforcer as enforcers
+from vsched_agent.reservations import io_charging
 from vsched_agent.state import storage
 from vsched_agent.state import store as journals
 
@@ -52,7 +53,7 @@ class Recovery:
         for domain, desired in planned:
             try:
                 self._enforcer.adopt(
-                    domain, desired.io_charging != desires.CHARGE
+                    domain, io_charging.ROOMS[desired.io_charging]
                 )
             except Exception as error:
                 self._problems.failed(

@@ -15,6 +15,7 @@ from vsched_agent.reservations import desired as desires
 from vsched_agent.reservations import io_charging
 from vsched_agent.state import store as journals
 from vsched_lib.contract import errors
+from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
 
 Severity = messages.Severity
@@ -39,6 +40,7 @@ _INVALID_REQUEST = frozenset(
         errors.Code.RESERVATION_INVALID,
     )
 )
+_AUTO = extra_specs.IoCharging.AUTO
 #: Codes whose detail is significant: it changes with the cause only.
 _SIGNIFICANT_DETAIL = _INVALID_REQUEST | {errors.Code.NOT_CERTIFIED}
 
@@ -143,7 +145,11 @@ class ReservationReports:
         if change.refusal is not None:
             self._events.add(
                 errors.Code.IO_REFUSED,
-                Severity.WARNING,
+                # Nothing that was asked for is missing where the threads
+                # get what is left.
+                Severity.INFO
+                if change.io is not None and change.io.charging == _AUTO
+                else Severity.WARNING,
                 '%s: its I/O threads lack their reservations: %s'
                 % (domain.name, change.refusal.detail),
                 domain.uuid,

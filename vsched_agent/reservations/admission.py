@@ -5,11 +5,6 @@
 The rules are those of the scheduler filters (:mod:`vsched_lib.model.fit`),
 applied to the agent's own, more detailed knowledge of the host: its backends,
 its measured errors and prices, its capacity, and the claims of its instances.
-
-The guest and the I/O threads of a charged instance may together have more
-than its reservation for a while, because a thread's budget is larger than
-what it uses. That surplus is not a claim: it uses spare capacity and is
-reclaimed when another instance claims it.
 """
 
 from collections.abc import Callable
@@ -17,13 +12,12 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from fractions import Fraction
 import math
-import time
 import types
 import typing as ty
 
 from vsched_agent.enforcement import base
 from vsched_agent.reservations import applied
-from vsched_agent.reservations import io_threads
+from vsched_agent.reservations import capacity_ledger
 from vsched_lib.contract import errors
 from vsched_lib.model import admission
 from vsched_lib.model import certificates
@@ -32,10 +26,6 @@ from vsched_lib.model import host
 from vsched_lib.model import overhead
 from vsched_lib.model import reservation
 from vsched_lib.model import room
-
-#: How long the host counts as having no spare capacity after the kernel has
-#: refused some, in seconds.
-SATURATED_S = 30.0
 
 #: The code of the refusal for each cause.
 CODES: Mapping[fit.Cause, errors.Code] = types.MappingProxyType(
@@ -48,16 +38,6 @@ CODES: Mapping[fit.Cause, errors.Code] = types.MappingProxyType(
         fit.Cause.UNREADABLE: errors.Code.DOES_NOT_FIT,
     }
 )
-
-
-class Capacities(ty.Protocol):
-    """Source of the host's capacity."""
-
-    def current(self) -> host.Capacity:
-        """Return the present capacity without asking the kernel."""
-
-    def invalidate(self) -> None:
-        """Have the kernel asked again at the next update."""
 
 
 class NoCapacity:
@@ -111,138 +91,6 @@ class NoMeasurements:
         return errors.Refused(problem.detail, CODES[problem.cause])
 
 
-class CapacityLedger:
-    """Adds up what instances have.
-
-    :param capacity: of the host.
-    :param holdings: what is in force; a view of the enforcer's own.
-    :param io: what is in force on I/O threads.
-    """
-
-    def __init__(
-        self,
-        capacity: Capacities,
-        holdings: Mapping[str, applied.Holding],
-        io: io_threads.IoThreads,
-    ) -> None:
-        self._capacity = capacity
-        self._holdings = holdings
-        self._io = io
-        self._saturated_until_s = 0.0
-        # What each instance has, and the sum: adding all up once per
-        # instance would be quadratic in their number.
-        self._taken: dict[str, Fraction] = {}
-        self._total = Fraction(0)
-
-    def claims(self, without: str | None = None) -> list[admission.Claim]:
-        """Return every claim on the host's real-time capacity."""
-        claims = [
-            held.claim
-            for uuid, held in self._holdings.items()
-            if uuid != without and held.guaranteed
-        ]
-        for uuid, io in self._io.holdings():
-            if uuid != without and self.takes_room(uuid, io):
-                claims += io.claims
-        return claims
-
-    def claimed(self, without: str | None = None) -> Fraction:
-        """Return the sum of the claims, in CPUs."""
-        return _sum(self.claims(without))
-
-    def by_instance_mcpu(self) -> dict[str, int]:
-        """Return the sum of the claims of each instance, rounded up."""
-        found = {
-            uuid: held.bandwidth
-            for uuid, held in self._holdings.items()
-            if held.guaranteed
-        }
-        for uuid, io in self._io.holdings():
-            if self.takes_room(uuid, io):
-                found[uuid] = found.get(uuid, Fraction(0)) + io.bandwidth
-        return {
-            uuid: math.ceil(reservation.MCPU_PER_CPU * bandwidth)
-            for uuid, bandwidth in found.items()
-        }
-
-    def takes_room(self, uuid: str, io: applied.IoHolding) -> bool:
-        """Return whether an instance's I/O threads claim capacity."""
-        held = self._holdings.get(uuid)
-        # A reservation without a guarantee has no capacity to share.
-        return io.on_top or held is None or not held.guaranteed
-
-    def spare(self, without: str) -> Fraction:
-        """Return the capacity beside claims and surplus, in CPUs.
-
-        :param without: the instance whose surplus is left out.
-        """
-        if time.monotonic() < self._saturated_until_s:
-            return Fraction(0)
-        return (
-            self._capacity.current().bound
-            - self._total
-            + self._surplus(without)
-        )
-
-    def update(self, uuid: str) -> None:
-        """Add up again what one instance has."""
-        taken = Fraction(0)
-        held, io = self._holdings.get(uuid), self._io.holding(uuid)
-        if held is not None and held.guaranteed:
-            taken += held.bandwidth + self._surplus(uuid)
-        if io is not None and self.takes_room(uuid, io):
-            taken += io.bandwidth
-        self._total += taken - self._taken.pop(uuid, Fraction(0))
-        if taken:
-            self._taken[uuid] = taken
-
-    def recompute(self) -> None:
-        """Add up again what all instances have."""
-        self._taken.clear()
-        self._total = Fraction(0)
-        for uuid in self._holdings.keys() | dict(self._io.holdings()).keys():
-            self.update(uuid)
-
-    def saturated(
-        self, uuid: str, after: applied.Holding, io: applied.IoHolding
-    ) -> bool:
-        """Note that the kernel has refused this for want of spare capacity.
-
-        :returns: False when it needs no spare capacity, which then is not
-            the cause.
-        """
-        if self.takes_room(uuid, io) or not after.surplus(io):
-            return False
-        self._saturated_until_s = time.monotonic() + SATURATED_S
-        return True
-
-    def reclaimable(
-        self, uuid: str, desired: Sequence[admission.Claim]
-    ) -> list[str]:
-        """Return the instances whose surplus has to make room for claims."""
-        others = [
-            other
-            for other in self._holdings
-            if other != uuid and self._surplus(other)
-        ]
-        if (
-            not others
-            or self.claimed(uuid)
-            + _sum(desired)
-            + sum(map(self._surplus, others), Fraction(0))
-            <= self._capacity.current().bound
-        ):
-            return []
-        return others
-
-    def _surplus(self, uuid: str) -> Fraction:
-        io = self._io.holding(uuid)
-        if io is None or self.takes_room(uuid, io):
-            return Fraction(0)
-        # Without a claim of its own the instance has a holding.
-        return self._holdings[uuid].surplus(io)
-
-
 class AdmissionChecker:
     """Checks requests against this host, and against what is in use there.
 
@@ -259,10 +107,10 @@ class AdmissionChecker:
         self,
         backends: Mapping[reservation.Backend, base.Backend],
         support: Callable[[reservation.Backend], base.Support],
-        capacity: Capacities,
+        capacity: capacity_ledger.Capacities,
         measurements: Measurements,
         tick_us: int,
-        ledger: CapacityLedger,
+        ledger: capacity_ledger.CapacityLedger,
         test: admission.Test,
     ) -> None:
         self._backends = backends
@@ -357,7 +205,9 @@ class AdmissionChecker:
             self._test,
         )
         if not verdict.fits:
-            asked_mcpu = math.ceil(reservation.MCPU_PER_CPU * _sum(asked))
+            asked_mcpu = math.ceil(
+                reservation.MCPU_PER_CPU * applied.claimed(asked)
+            )
             raise errors.Refused(
                 '%d mcpu asked; %s' % (asked_mcpu, verdict.reason),
                 errors.Code.DOES_NOT_FIT,
@@ -402,8 +252,3 @@ class AdmissionChecker:
                 'capacity_mcpu': capacity_mcpu,
             },
         )
-
-
-def _sum(claims: Sequence[admission.Claim]) -> Fraction:
-    """Return Σ Q/P over all vCPUs, in CPUs."""
-    return applied.total((one.reservation, len(one.pins)) for one in claims)

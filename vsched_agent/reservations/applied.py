@@ -5,6 +5,7 @@
 from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
+import enum
 from fractions import Fraction
 import math
 
@@ -121,19 +122,30 @@ class Holding:
         )
 
 
+class IoRoom(enum.Enum):
+    """The capacity that an instance's I/O threads use.
+
+    INSIDE: part of the instance's reservation. ON_TOP: a claim of their own.
+    UNCLAIMED: what no instance has claimed; it can be taken back at any time.
+    """
+
+    INSIDE = 'inside'
+    ON_TOP = 'on_top'
+    UNCLAIMED = 'unclaimed'
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class IoHolding:
     """The reservations in force for one instance's I/O threads.
 
     :param pid: the instance's process.
     :param reservations: by thread.
-    :param on_top: they use capacity of their own; otherwise they are part
-        of the instance's reservation.
+    :param room: the capacity that they use.
     """
 
     pid: int
     reservations: tuple[base.Assignment, ...]
-    on_top: bool
+    room: IoRoom
 
     @property
     def bandwidth(self) -> Fraction:
@@ -209,6 +221,11 @@ def total(shares: Iterable[tuple[reservation.Reservation, int]]) -> Fraction:
         ),
         Fraction(0),
     )
+
+
+def claimed(claims: Iterable[admission.Claim]) -> Fraction:
+    """Return Σ Q/P over all threads of claims, in CPUs."""
+    return total((one.reservation, len(one.pins)) for one in claims)
 
 
 def figures(

@@ -37,7 +37,8 @@ class Desired:
     request_id: str | None = None
 
 
-CHARGE = extra_specs.IoCharging.CHARGE
+#: Of an instance whose reservation is an operator's alone.
+DEFAULT = extra_specs.IoCharging(str(extra_specs.TABLE['io_charging'].default))
 NOTHING = Desired(None, messages.Source.NONE)
 
 
@@ -104,7 +105,9 @@ def of(domain: base.Domain, override: messages.Override | None) -> Desired:
                 desired, reserved=None, problem=own.problem
             )
         return dataclasses.replace(
-            desired, io_charging=own.io_charging, ask=own.ask
+            desired,
+            io_charging=own.io_charging if own.reserved else DEFAULT,
+            ask=own.ask,
         )
     return by_metadata(domain)
 

@@ -20,7 +20,9 @@ from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent.reservations import admission
 from vsched_agent.reservations import applied
+from vsched_agent.reservations import capacity_ledger
 from vsched_agent.reservations import io_threads
+from vsched_agent.reservations import unclaimed_io
 from vsched_agent.reservations import vcpu_threads
 from vsched_agent.state import store as journals
 from vsched_lib.contract import errors
@@ -53,7 +55,7 @@ class Enforcer:
         self,
         backends: Mapping[reservation.Backend, base.Backend],
         support: ty.Callable[[reservation.Backend], base.Support],
-        capacity: admission.Capacities,
+        capacity: capacity_ledger.Capacities,
         journal: journals.Journal,
         test: schedulability.Test = schedulability.Test.BANDWIDTH,
         degrade: bool = False,
@@ -71,9 +73,11 @@ class Enforcer:
         self.io = io_threads.IoThreads(
             backends.get(reservation.Backend.DEADLINE), journal
         )
-        self._ledger = admission.CapacityLedger(
+        self._ledger = capacity_ledger.CapacityLedger(
             capacity, self._vcpus.holdings, self.io
         )
+        #: Divides what is unclaimed among I/O threads.
+        self.unclaimed_io = unclaimed_io.UnclaimedIo(self.io, self._ledger)
         self._admission = admission.AdmissionChecker(
             backends,
             support,
@@ -124,16 +128,22 @@ class Enforcer:
         io = self.io.take_over(domain)
         return self._vcpus.take_over(domain, damaged) or io
 
-    def adopt(self, domain: hypervisor.Domain, io_on_top: bool = True) -> bool:
+    def adopt(
+        self,
+        domain: hypervisor.Domain,
+        io_room: applied.IoRoom = applied.IoRoom.ON_TOP,
+    ) -> bool:
         """Take over what an earlier agent left in force.
 
         Nothing is applied. Until it is compared with the desired
         reservation it counts as claimed, and is attested.
 
-        :param io_on_top: see :class:`applied.IoHolding`.
+        :param io_room: the capacity that its I/O threads use.
         :returns: whether there was anything to adopt.
         """
-        self.io.adopt(domain, io_on_top)
+        self.io.adopt(domain, io_room)
+        if io_room is applied.IoRoom.UNCLAIMED:
+            self.unclaimed_io.adopt(domain)
         adopted = self._vcpus.adopt(domain)
         self._ledger.update(domain.uuid)
         return adopted
@@ -207,6 +217,7 @@ class Enforcer:
             the reservation.
         :raises errors.Refused: when the I/O threads keep what they had.
         """
+        self.unclaimed_io.forget(uuid)
         held = self._vcpus.holdings[uuid]
         after = held.lowered(runtime_us)
         if after.now == held.now and self.io.holding(uuid) == io:
@@ -220,8 +231,13 @@ class Enforcer:
             spare = self._ledger.spare(uuid)
             if after.surplus(io) > spare:
                 after = after.inside(io, spare)
+            self.unclaimed_io.shrink(
+                self._ledger.shortage(uuid, held.bandwidth + after.surplus(io))
+            )
         try:
-            self._apply_charge(uuid, after, io)
+            self.unclaimed_io.apply(
+                lambda: self._apply_charge(uuid, after, io)
+            )
         except errors.Refused as refusal:
             if refusal.code != errors.Code.KERNEL_REFUSED or not (
                 self._ledger.saturated(uuid, after, io)
@@ -260,12 +276,14 @@ class Enforcer:
 
         :returns: whether there was anything to restore.
         """
+        self.unclaimed_io.forget(domain.uuid)
         released = self.io.release(domain)
         self._ledger.update(domain.uuid)
         return released
 
     def drop(self, uuid: str) -> None:
         """Forget an instance whose process has ended."""
+        self.unclaimed_io.forget(uuid)
         self.io.drop(uuid)
         self._vcpus.drop(uuid)
         self._ledger.update(uuid)
@@ -319,9 +337,13 @@ class Enforcer:
             )
         if holding.guaranteed:
             io = self.io.holding(domain.uuid)
-            kept = io.claims if io is not None and io.on_top else []
+            kept = (
+                io.claims
+                if io is not None and io.room is applied.IoRoom.ON_TOP
+                else []
+            )
             self._admit(domain.uuid, kept, [holding.claim], need)
-        self._vcpus.apply(domain, holding)
+        self.unclaimed_io.apply(lambda: self._vcpus.apply(domain, holding))
         self._ledger.update(domain.uuid)
 
     def _admit(
@@ -332,7 +354,15 @@ class Enforcer:
         need: fit.Need | None = None,
     ) -> None:
         self._admission.admit(uuid, kept, asked, need)
-        # Reclaim what others have beyond their reservations, if needed.
+        # Reclaim what is lent, then what others have beyond their
+        # reservations, as far as needed.
+        self.unclaimed_io.shrink(
+            self._ledger.shortage(
+                uuid,
+                applied.claimed([*kept, *asked])
+                + self.unclaimed_io.lent_to(uuid),
+            )
+        )
         for other in self._ledger.reclaimable(uuid, [*kept, *asked]):
             io = self.io.holding(other)
             if io is not None:

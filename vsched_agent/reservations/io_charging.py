@@ -3,25 +3,27 @@
 """Charges instances for the host's work on their I/O.
 
 Once per pass the CPU time of an instance's I/O threads determines their
-reservations and, where the instance is charged, what is left to its guest.
-The arithmetic is in :mod:`vsched_lib.model.charging`; the enforcer applies
-the result to the threads.
+reservations (:mod:`vsched_agent.reservations.io_sizing`) and, where the
+instance is charged, what is left to its guest. The enforcer applies the
+result to the threads. Threads of instances with ``auto`` share what no
+instance has claimed, so theirs are divided after all others have theirs.
 """
 
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import time
+import types
 import typing as ty
 
 from oslo_log import log as logging
 
 from vsched_agent.accounting import base as readings
-from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent import problem_log
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import enforcer as enforcers
+from vsched_agent.reservations import io_sizing
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
@@ -32,9 +34,15 @@ LOG = logging.getLogger(__name__)
 
 Mode = extra_specs.IoCharging
 
-#: Roles of threads that serve I/O. Others of a process are short-lived.
-SERVING = frozenset(
-    (readings.Role.EMULATOR, readings.Role.IOTHREAD, readings.Role.VHOST)
+#: The capacity that I/O threads use, by mode.
+ROOMS: ty.Mapping[Mode, applied.IoRoom] = types.MappingProxyType(
+    {
+        Mode.AUTO: applied.IoRoom.UNCLAIMED,
+        Mode.CHARGE: applied.IoRoom.INSIDE,
+        Mode.OVERPROVISION: applied.IoRoom.ON_TOP,
+        # What an earlier agent has left is released.
+        Mode.NONE: applied.IoRoom.ON_TOP,
+    }
 )
 #: Time until a refused reservation is tried again, in seconds.
 RETRY_S = 10.0
@@ -79,10 +87,10 @@ class _Account:
     """
 
     pid: int
+    sizing: io_sizing.IoSizing
     ledger: charging.Ledger = dataclasses.field(
         default_factory=charging.Ledger
     )
-    needs: dict[int, charging.IoNeed] = dataclasses.field(default_factory=dict)
     refusal: errors.Refused | None = None
     retry_s: float = 0.0
     reported: messages.IoReport | None = None
@@ -148,27 +156,85 @@ class Charging:
         ):
             return changes
         used = {sample.instance_uuid: sample for sample in samples}
+        dividing = []
         for domain in domains:
             uuid = domain.uuid
             mode, held = self._modes.get(uuid), self._enforcer.holding(uuid)
             try:
                 if mode is None or held is None:
                     change = self._stop(domain)
-                elif uuid in used and uuid in threads:
+                elif uuid not in used or uuid not in threads:
+                    continue
+                elif mode is Mode.AUTO:
+                    self._want(domain, held, threads[uuid])
+                    dividing.append(domain)
+                    continue
+                else:
                     change = self._adjust(
                         domain, mode, held, used[uuid], threads[uuid]
                     )
-                else:
-                    continue
             except Exception as error:
                 # A failure must not affect the other instances.
-                self._problems.failed(
-                    uuid, error, '%s: charging for I/O failed', domain.name
-                )
+                self._failed(domain, error)
                 continue
             if change is not None:
                 changes.append(change)
+        return changes + self._divide(dividing)
+
+    def _failed(self, domain: hypervisor.Domain, error: Exception) -> None:
+        self._problems.failed(
+            domain.uuid, error, '%s: charging for I/O failed', domain.name
+        )
+
+    def _want(
+        self,
+        domain: hypervisor.Domain,
+        held: applied.Holding,
+        reading: readings.Reading,
+    ) -> None:
+        account = self._account(domain)
+        account.sizing.observe(reading, self._enforcer.io.holding(domain.uuid))
+        full = account.sizing.full(
+            self._period_us(held),
+            # Without a reservation they would not be capped either.
+            reservation.Mode.WORK_CONSERVING,
+        )
+        self._enforcer.unclaimed_io.want(
+            domain,
+            *(
+                applied.IoHolding(
+                    domain.pid, reservations, applied.IoRoom.UNCLAIMED
+                )
+                for reservations in (full, account.sizing.least(full))
+            ),
+            idle=account.sizing.idle,
+        )
+
+    def _divide(self, domains: Iterable[hypervisor.Domain]) -> list[IoChange]:
+        self._enforcer.unclaimed_io.divide()
+        now_s = time.monotonic()
+        changes = []
+        for domain in domains:
+            account = self._accounts[domain.uuid]
+            account.refusal = self._enforcer.unclaimed_io.refusal(domain.uuid)
+            change = self._change(domain.uuid, account, Mode.AUTO, now_s)
+            if change is not None:
+                changes.append(change)
         return changes
+
+    def _account(self, domain: hypervisor.Domain) -> _Account:
+        account = self._accounts.get(domain.uuid)
+        if account is None or account.pid != domain.pid:
+            account = self._accounts[domain.uuid] = _Account(
+                domain.pid,
+                io_sizing.IoSizing(
+                    self._settings.policy, self._settings.tick_us
+                ),
+            )
+        return account
+
+    def _period_us(self, held: applied.Holding) -> int:
+        return min(held.reserved.period_us, self._settings.period_us)
 
     def _stop(self, domain: hypervisor.Domain) -> IoChange | None:
         account = self._accounts.pop(domain.uuid, None)
@@ -187,15 +253,21 @@ class Charging:
         used: messages.UsageSample,
         reading: readings.Reading,
     ) -> IoChange | None:
-        account = self._accounts.get(domain.uuid)
-        if account is None or account.pid != domain.pid:
-            account = self._accounts[domain.uuid] = _Account(domain.pid)
+        account = self._account(domain)
         current = self._enforcer.io.holding(domain.uuid)
         charged = mode is Mode.CHARGE
+        room = ROOMS[mode]
+        account.sizing.observe(reading, current)
         desired = applied.IoHolding(
             domain.pid,
-            self._reservations(account, held, current, reading, charged),
-            not charged,
+            account.sizing.full(
+                self._period_us(held),
+                held.reserved.mode,
+                float(held.bandwidth) * (1 - charging.GUEST_FLOOR)
+                if charged and held.guaranteed
+                else None,
+            ),
+            room,
         )
         left_us = held.reserved.runtime_us
         if charged:
@@ -206,73 +278,18 @@ class Charging:
             if account.refusal is not None:
                 account.retry_s = now_s + RETRY_S
         if account.refusal is not None:
+            if current is not None and current.room is not room:
+                # What the former mode gave them is not theirs any more.
+                self._enforcer.release_io(domain)
+                current = None
             # The guest is charged nevertheless.
             self._charge(
                 domain.uuid,
                 held,
-                current or applied.IoHolding(domain.pid, (), not charged),
+                current or applied.IoHolding(domain.pid, (), room),
                 left_us,
             )
         return self._change(domain.uuid, account, mode, now_s)
-
-    def _reservations(
-        self,
-        account: _Account,
-        held: applied.Holding,
-        current: applied.IoHolding | None,
-        reading: readings.Reading,
-        charged: bool,
-    ) -> tuple[base.Assignment, ...]:
-        uses = sorted(use for use in reading.threads if use.role in SERVING)
-        for tid in account.needs.keys() - {use.tid for use in uses}:
-            del account.needs[tid]
-        period_us = min(held.reserved.period_us, self._settings.period_us)
-        before = {
-            use.tid: current.of(use.tid) if current else None for use in uses
-        }
-        shares, unchanged = {}, set()
-        for use in uses:
-            need = account.needs.setdefault(
-                use.tid, charging.IoNeed(self._settings.policy)
-            )
-            had = before[use.tid]
-            share = float(had.utilisation) if had else 0.0
-            need.observe(
-                use.run_ns / 1000,
-                use.wait_ns / 1000,
-                reading.interval_ns / 1000,
-                share,
-            )
-            shares[use.tid] = need.share(share)
-            if (
-                had
-                and had.period_us == period_us
-                and (shares[use.tid] == share)
-            ):
-                unchanged.add(use.tid)
-        if charged and held.guaranteed:
-            bounded = charging.within(
-                shares, float(held.bandwidth) * (1 - charging.GUEST_FLOOR)
-            )
-            unchanged -= {tid for tid in shares if bounded[tid] != shares[tid]}
-            shares = bounded
-        reservations = []
-        for index, use in enumerate(uses):
-            reserved = before[use.tid]
-            if (
-                reserved is None
-                or use.tid not in unchanged
-                or (reserved.mode is not held.reserved.mode)
-            ):
-                reserved = reservation.Reservation(
-                    charging.io_runtime_us(
-                        shares[use.tid], period_us, self._settings.tick_us
-                    ),
-                    period_us,
-                    held.reserved.mode,
-                )
-            reservations.append((base.Target(index, use.tid), reserved))
-        return tuple(reservations)
 
     def _left_us(
         self,
@@ -288,17 +305,11 @@ class Charging:
             reserved_cpus,
             held.reserved.mode is reservation.Mode.CAPPED,
         )
-        needs = account.needs.values()
-        coming = (
-            sum(need.last for need in needs)
-            if any(need.starves for need in needs)
-            else 0.0
-        )
         return charging.guest_runtime_us(
             held.reserved,
             held.backend,
             len(held.targets),
-            ledger.guest_share(reserved_cpus, coming),
+            ledger.guest_share(reserved_cpus, account.sizing.coming),
             held.now.runtime_us,
             self._settings.tick_us,
         )
@@ -310,7 +321,7 @@ class Charging:
         desired: applied.IoHolding,
         left_us: int,
     ) -> errors.Refused | None:
-        if not desired.on_top and held.guaranteed:
+        if desired.room is applied.IoRoom.INSIDE and held.guaranteed:
             left = (held.bandwidth - desired.bandwidth) / len(held.targets)
             period_us = held.reserved.period_us
             if left * period_us < reservation.least_runtime_us(
@@ -350,7 +361,10 @@ class Charging:
         ):
             return None
         code = str(refusal.code) if refusal else None
-        eventful = code != account.reported_refusal
+        eventful = code != account.reported_refusal and not (
+            # True of every instance of the host.
+            mode is Mode.AUTO and code == errors.Code.BACKEND_UNAVAILABLE
+        )
         account.reported, account.reported_s = report, now_s
         account.reported_refusal = code
         return IoChange(uuid, report, refusal, eventful)

@@ -10,6 +10,7 @@ of the class.
 """
 
 from collections.abc import Sequence
+import dataclasses
 import typing as ty
 
 from oslo_log import log as logging
@@ -52,10 +53,10 @@ class IoThreads:
         """Return everything that is in force, by instance."""
         return self._holdings.items()
 
-    def adopt(self, domain: hypervisor.Domain, on_top: bool) -> bool:
+    def adopt(self, domain: hypervisor.Domain, room: applied.IoRoom) -> bool:
         """Take over what an earlier agent left in force.
 
-        :param on_top: see :class:`applied.IoHolding`.
+        :param room: the capacity that it uses.
         :returns: whether there was anything to adopt.
         """
         targets = self._touched(domain)
@@ -72,7 +73,7 @@ class IoThreads:
                 )
         if reservations:
             self._holdings[domain.uuid] = applied.IoHolding(
-                domain.pid, tuple(reservations), on_top
+                domain.pid, tuple(reservations), room
             )
             self._backend.resume(reservations)
         return bool(reservations)
@@ -182,7 +183,7 @@ class IoThreads:
                 one for one in held.reservations if one[0].tid in found
             )
             if len(there) < len(held.reservations):
-                held = applied.IoHolding(held.pid, there, held.on_top)
+                held = dataclasses.replace(held, reservations=there)
                 self._holdings[uuid] = held
             wrong = [
                 one

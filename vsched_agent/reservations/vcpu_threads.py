@@ -9,8 +9,8 @@ from oslo_log import log as logging
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
-from vsched_agent.reservations import admission
 from vsched_agent.reservations import applied
+from vsched_agent.reservations import capacity_ledger
 from vsched_agent.reservations import thread_release
 from vsched_agent.state import store as journals
 from vsched_lib.contract import errors
@@ -34,7 +34,7 @@ class VcpuThreads:
     def __init__(
         self,
         backends: Mapping[reservation.Backend, base.Backend],
-        capacity: admission.Capacities,
+        capacity: capacity_ledger.Capacities,
         journal: journals.Journal,
         pinning: affinity.Affinity | None = None,
     ) -> None:

@@ -41,6 +41,7 @@ class Type(enum.StrEnum):
 class IoCharging(enum.StrEnum):
     """How the host's work on an instance's I/O is charged."""
 
+    AUTO = 'auto'
     CHARGE = 'charge'
     OVERPROVISION = 'overprovision'
     NONE = 'none'
@@ -246,11 +247,13 @@ _SPECS = (
     _choice(
         'io_charging',
         IoCharging,
-        "Who pays for the host's work on the instance's I/O. charge: the "
-        "guest and the host's threads for it share the reservation. "
-        'overprovision: the threads get a reservation on top of it. none: '
-        'they are neither held nor charged.',
-        default=str(IoCharging.NONE),
+        "Who pays for the host's work on the instance's I/O. auto: the "
+        "host's threads for it get a reservation out of capacity that no "
+        'instance has claimed, and lose it when it is claimed. charge: the '
+        'guest and the threads share the reservation. overprovision: the '
+        'threads get a reservation on top of it. none: they are neither held '
+        'nor charged.',
+        default=str(IoCharging.AUTO),
         needs=_RUNTIME,
     ),
     _integer(
@@ -372,6 +375,8 @@ class FlavorSpec:
 
 
 _CHARGED = {
+    # It claims nothing.
+    IoCharging.AUTO: None,
     IoCharging.CHARGE: True,
     IoCharging.OVERPROVISION: False,
     IoCharging.NONE: None,

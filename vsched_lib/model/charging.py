@@ -33,6 +33,8 @@ _GUEST_STEP = 0.005
 # needs more than it has.
 _USED = 0.7
 _WAITED = 0.05
+# A thread that uses less than this part of the smallest budget is idle.
+_IDLE = 0.1
 #: A budget grows from this part on, and shrinks from that.
 _GROW, _SHRINK = 0.05, 0.25
 
@@ -128,6 +130,16 @@ class IoNeed:
         """Whether it needed more than it got in the last interval."""
         return self._starves
 
+    @property
+    def least(self) -> float:
+        """The share that it needs, without head-room."""
+        return self._bounded(1.0)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has hardly run in the window."""
+        return self._most() < _IDLE * self._policy.floor
+
     def share(self, held: float = 0.0) -> float:
         """Return the share to reserve from now on.
 
@@ -135,14 +147,7 @@ class IoNeed:
         :returns: ``held`` when that is close enough.
         """
         policy = self._policy
-        needed = min(
-            policy.most,
-            max(
-                policy.floor,
-                policy.headroom
-                * max((need for _, need in self._seen), default=0.0),
-            ),
-        )
+        needed = self._bounded(policy.headroom)
         if (
             held
             and needed <= held * (1 + _GROW)
@@ -154,6 +159,14 @@ class IoNeed:
             return held
         self._changed_s = 0.0
         return needed
+
+    def _most(self) -> float:
+        return max((need for _, need in self._seen), default=0.0)
+
+    def _bounded(self, factor: float) -> float:
+        return min(
+            self._policy.most, max(self._policy.floor, factor * self._most())
+        )
 
 
 def io_runtime_us(share: float, period_us: int, tick_us: int) -> int:

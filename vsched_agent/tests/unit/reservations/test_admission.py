@@ -10,6 +10,7 @@ from oslotest import base
 from vsched_agent.enforcement import base as enforcement
 from vsched_agent.reservations import admission
 from vsched_agent.reservations import applied
+from vsched_agent.reservations import capacity_ledger
 from vsched_agent.reservations import io_threads
 from vsched_agent.state import store
 from vsched_agent.tests import fakes
@@ -19,6 +20,8 @@ from vsched_lib.model import reservation
 
 DEADLINE = reservation.Backend.DEADLINE
 CFS = reservation.Backend.CFS
+INSIDE, ON_TOP = applied.IoRoom.INSIDE, applied.IoRoom.ON_TOP
+UNCLAIMED = applied.IoRoom.UNCLAIMED
 
 
 class TestAdmission(base.BaseTestCase):
@@ -33,7 +36,7 @@ class TestAdmission(base.BaseTestCase):
         )
         self.holdings = {}
         capacity = fakes.FakeCapacity(Fraction(18, 10))
-        self.ledger = admission.CapacityLedger(
+        self.ledger = capacity_ledger.CapacityLedger(
             capacity, self.holdings, self.io
         )
         self.checker = admission.AdmissionChecker(
@@ -56,7 +59,7 @@ class TestAdmission(base.BaseTestCase):
         self.holdings[uuid] = held.lowered(guest_us or runtime_us)
         self.ledger.update(uuid)
 
-    def hold_io(self, uuid, runtime_us, on_top):
+    def hold_io(self, uuid, runtime_us, room):
         self.io.apply(
             uuid,
             applied.IoHolding(
@@ -67,27 +70,27 @@ class TestAdmission(base.BaseTestCase):
                         reservation.Reservation(runtime_us, 20_000),
                     ),
                 ),
-                on_top,
+                room,
             ),
         )
         self.ledger.update(uuid)
 
     def test_io_inside_the_reservation_is_no_claim(self):
         self.hold('a', 10_000)
-        self.hold_io('a', 2_000, on_top=False)
+        self.hold_io('a', 2_000, INSIDE)
         self.assertEqual(Fraction(1, 2), self.ledger.claimed())
-        self.hold_io('a', 2_000, on_top=True)
+        self.hold_io('a', 2_000, ON_TOP)
         self.assertEqual(Fraction(6, 10), self.ledger.claimed())
 
     def test_io_beside_a_quota_is_a_claim(self):
         self.hold('a', 10_000, CFS)
         self.assertEqual(0, self.ledger.claimed())
-        self.hold_io('a', 2_000, on_top=False)
+        self.hold_io('a', 2_000, INSIDE)
         self.assertEqual(Fraction(1, 10), self.ledger.claimed())
 
     def test_surplus_uses_spare_capacity_and_is_reclaimable(self):
         self.hold('a', 10_000)
-        self.hold_io('a', 2_000, on_top=False)
+        self.hold_io('a', 2_000, INSIDE)
         self.hold('b', 20_000)
         self.assertEqual(Fraction(3, 10), self.ledger.spare('a'))
         self.assertEqual(Fraction(2, 10), self.ledger.spare('b'))
@@ -101,7 +104,7 @@ class TestAdmission(base.BaseTestCase):
 
     def test_saturated(self):
         self.hold('a', 10_000)
-        self.hold_io('a', 2_000, on_top=False)
+        self.hold_io('a', 2_000, INSIDE)
         held, io = self.holdings['a'], self.io.holding('a')
         self.assertFalse(self.ledger.saturated('a', held.inside(io), io))
         self.assertEqual(Fraction(13, 10), self.ledger.spare('a'))
@@ -140,7 +143,9 @@ class TestAdmission(base.BaseTestCase):
                 self.ledger.update(uuid)
             elif what == 1 and uuid in self.holdings:
                 self.hold_io(
-                    uuid, chance.randint(100, 900), chance.random() < 0.5
+                    uuid,
+                    chance.randint(100, 900),
+                    chance.choice(list(applied.IoRoom)),
                 )
             else:
                 runtime_us = chance.randint(1_000, 5_000)

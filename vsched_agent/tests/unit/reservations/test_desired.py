@@ -242,16 +242,26 @@ class TestIoCharging(base.BaseTestCase):
         )
         self.assertEqual('charge', found.io_charging)
 
-    def test_without_one_nothing_is_charged(self):
+    def test_held_by_default(self):
         self.assertEqual(
-            'none',
+            'auto',
             desired.of(fakes.domain(1, cpu_runtime_us=5000), None).io_charging,
         )
+
+    def test_of_an_override_alone(self):
+        one = fakes.domain(1)
+        override = messages.Override(one.uuid, 3, 6_000, 20_000, 'capped')
+        for domain in (one, dataclasses.replace(one, metadata_problem='no')):
+            self.assertEqual('auto', desired.of(domain, override).io_charging)
+
+    def test_without_a_reservation_there_is_none(self):
+        self.assertEqual('none', desired.of(fakes.domain(1), None).io_charging)
 
 
 class TestRates(base.BaseTestCase):
     def test_io_that_is_charged(self):
         for charging, charged in (
+            ('auto', None),
             ('charge', True),
             ('none', None),
             ('overprovision', False),

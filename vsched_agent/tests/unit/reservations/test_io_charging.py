@@ -8,6 +8,7 @@ import tempfile
 from oslotest import base
 
 from vsched_agent.accounting import base as readings
+from vsched_agent.reservations import applied
 from vsched_agent.reservations import enforcer
 from vsched_agent.reservations import io_charging
 from vsched_agent.reservations import io_threads
@@ -23,6 +24,7 @@ DEADLINE = reservation.Backend.DEADLINE
 CFS = reservation.Backend.CFS
 Mode = extra_specs.IoCharging
 Role = readings.Role
+INSIDE = applied.IoRoom.INSIDE
 MAIN, IOTHREAD, POOL = 100, 150, 160
 S = 1_000_000
 
@@ -299,7 +301,7 @@ class TestCharge(ChargingCase):
         held = dict(self.deadline.held)
         applied = len(self.deadline.applied)
         self.make()
-        self.assertTrue(self.enforcer.adopt(self.domain, False))
+        self.assertTrue(self.enforcer.adopt(self.domain, INSIDE))
         self.hold(Mode.CHARGE)
         self.assertEqual(held, self.deadline.held)
         self.assertEqual(500, self.enforcer.admitted_mcpu())

@@ -14,9 +14,10 @@ from vsched_lib.contract import errors
 from vsched_lib.model import reservation
 
 DEADLINE = reservation.Backend.DEADLINE
+INSIDE, ON_TOP = applied.IoRoom.INSIDE, applied.IoRoom.ON_TOP
 
 
-def holding(pid=100, on_top=True, **runtimes_us):
+def holding(pid=100, room=ON_TOP, **runtimes_us):
     return applied.IoHolding(
         pid,
         tuple(
@@ -26,7 +27,7 @@ def holding(pid=100, on_top=True, **runtimes_us):
             )
             for index, (name, runtime_us) in enumerate(runtimes_us.items())
         ),
-        on_top,
+        room,
     )
 
 
@@ -60,10 +61,10 @@ class TestIoThreads(base.BaseTestCase):
         self.assertFalse(self.io.release(self.domain))
 
     def test_the_same_again_touches_nothing(self):
-        for on_top in (True, False):
-            self.io.apply(self.uuid, holding(on_top=on_top, t100=1_000))
+        for room in (ON_TOP, INSIDE):
+            self.io.apply(self.uuid, holding(room=room, t100=1_000))
         self.assertEqual(1, len(self.backend.applied))
-        self.assertFalse(self.io.holding(self.uuid).on_top)
+        self.assertIs(INSIDE, self.io.holding(self.uuid).room)
 
     def test_all_or_nothing(self):
         self.io.apply(self.uuid, holding(t100=1_000))
@@ -95,11 +96,11 @@ class TestIoThreads(base.BaseTestCase):
         )
 
     def test_adopt(self):
-        self.assertFalse(self.io.adopt(self.domain, True))
+        self.assertFalse(self.io.adopt(self.domain, ON_TOP))
         self.io.apply(self.uuid, holding(t100=1_000, t150=2_000))
         successor = io_threads.IoThreads(self.backend, self.journal)
         self.backend.dead.add(150)
-        self.assertTrue(successor.adopt(self.domain, True))
+        self.assertTrue(successor.adopt(self.domain, ON_TOP))
         self.assertEqual(
             [(100, 1_000)],
             [
@@ -114,7 +115,7 @@ class TestIoThreads(base.BaseTestCase):
     def test_another_process_is_not_adopted(self):
         self.io.apply(self.uuid, holding(t100=1_000))
         successor = io_threads.IoThreads(self.backend, self.journal)
-        self.assertFalse(successor.adopt(fakes.domain(1, pid=900), True))
+        self.assertFalse(successor.adopt(fakes.domain(1, pid=900), ON_TOP))
 
     def test_attest(self):
         self.io.apply(self.uuid, holding(t100=1_000, t150=2_000))

@@ -141,7 +141,7 @@ class ParseTestCase(base.BaseTestCase):
         self.assertEqual(
             reservation.Reservation(12_000, 20_000), found.reservation
         )
-        self.assertEqual('none', found.values['io_charging'])
+        self.assertEqual('auto', found.values['io_charging'])
         self.assertIs(False, found.values['comm_aware'])
         self.assertIsNone(found.values['net_rx_pps'])
 

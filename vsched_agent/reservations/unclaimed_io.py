@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Reservations of I/O threads in capacity that no instance has claimed.
+
+They are shrunk or released before anything else when the capacity is claimed,
+or when the kernel refuses a reservation.
+"""
+
+from collections.abc import Callable
+import dataclasses
+from fractions import Fraction
+import math
+import time
+import typing as ty
+
+from vsched_agent.hypervisor import base as hypervisor
+from vsched_agent.reservations import applied
+from vsched_agent.reservations import capacity_ledger
+from vsched_agent.reservations import io_threads
+from vsched_lib.contract import errors
+from vsched_lib.model import reservation
+from vsched_lib.model import unclaimed
+
+#: Time until a refused reservation is tried again, in seconds.
+RETRY_S = 10.0
+
+
+class _Amount(ty.NamedTuple):
+    """Reservations, and their sum in CPUs."""
+
+    holding: applied.IoHolding
+    bandwidth: Fraction
+
+
+@dataclasses.dataclass(slots=True)
+class _Entry:
+    """What one instance's I/O threads want.
+
+    :param full: with head-room.
+    :param least: what they use.
+    :param idle: whether they hardly run.
+    :param refusal: why they have nothing, or less than they need.
+    :param retry_s: until when nothing is tried after a refusal.
+    """
+
+    domain: hypervisor.Domain
+    full: _Amount
+    least: _Amount
+    idle: bool
+    refusal: errors.Refused | None = None
+    retry_s: float = 0.0
+
+
+class _Choice(ty.NamedTuple):
+    """What an instance may get, and what it would have then.
+
+    :param current: what is in force in unclaimed capacity.
+    """
+
+    wish: unclaimed.Wish
+    full: applied.IoHolding
+    least: applied.IoHolding
+    current: applied.IoHolding | None
+
+    def of(self, grant: unclaimed.Grant) -> applied.IoHolding | None:
+        """Return what a grant puts in force."""
+        return {
+            unclaimed.Grant.NOTHING: None,
+            unclaimed.Grant.LEAST: self.least,
+            unclaimed.Grant.HELD: self.current,
+            unclaimed.Grant.FULL: self.full,
+        }[grant]
+
+
+class UnclaimedIo:
+    """Divides unclaimed capacity among the I/O threads that may use it.
+
+    Not thread-safe: the reconciler's thread is its only caller.
+
+    :param io: enforces the reservations.
+    :param ledger: knows what is unclaimed.
+    """
+
+    def __init__(
+        self, io: io_threads.IoThreads, ledger: capacity_ledger.CapacityLedger
+    ) -> None:
+        self._io = io
+        self._ledger = ledger
+        self._entries: dict[str, _Entry] = {}
+
+    def want(
+        self,
+        domain: hypervisor.Domain,
+        full: applied.IoHolding,
+        least: applied.IoHolding,
+        idle: bool = False,
+    ) -> None:
+        """Set what an instance's I/O threads want from now on.
+
+        :param full: with head-room.
+        :param least: what they use; they get nothing rather than less.
+        :param idle: whether they hardly run.
+        """
+        entry = self._entries.get(domain.uuid)
+        if entry is None or entry.domain.pid != domain.pid:
+            self._entries[domain.uuid] = _Entry(
+                domain, _amount(full), _amount(least), idle
+            )
+            return
+        entry.domain, entry.idle = domain, idle
+        if entry.full.holding != full:
+            entry.full = _amount(full)
+        if entry.least.holding != least:
+            entry.least = _amount(least)
+
+    def adopt(self, domain: hypervisor.Domain) -> None:
+        """Take over what an earlier agent has left in force."""
+        held = self._io.holding(domain.uuid)
+        if held is not None:
+            self.want(domain, held, held)
+
+    def forget(self, uuid: str) -> None:
+        """Forget an instance; what its threads have stays in force."""
+        self._entries.pop(uuid, None)
+
+    def lent_to(self, uuid: str) -> Fraction:
+        """Return what an instance has and may keep, in CPUs."""
+        return (
+            self._ledger.lent_to(uuid)
+            if uuid in self._entries
+            else Fraction(0)
+        )
+
+    def refusal(self, uuid: str) -> errors.Refused | None:
+        """Return why an instance's threads lack their reservations."""
+        entry = self._entries.get(uuid)
+        return entry.refusal if entry else None
+
+    def divide(self) -> None:
+        """Give all threads what the unclaimed capacity allows."""
+        now_s = time.monotonic()
+        free = self._ledger.unclaimed() - self._ledger.lent
+        choices = {}
+        for uuid, entry in self._entries.items():
+            held = self._ledger.lent_to(uuid)
+            free += held
+            if entry.retry_s <= now_s:
+                choices[uuid] = _Choice(
+                    unclaimed.Wish(
+                        entry.least.bandwidth,
+                        entry.full.bandwidth,
+                        held,
+                        entry.idle,
+                    ),
+                    entry.full.holding,
+                    entry.least.holding,
+                    self._io.holding(uuid),
+                )
+            elif held:
+                choices[uuid] = self._keeping(uuid, held)
+        self._grant(choices, free, now_s)
+
+    def shrink(self, shortage: Fraction) -> None:
+        """Reclaim capacity; nothing grows meanwhile.
+
+        :param shortage: how much at least; nothing if it is not above 0.
+        """
+        if shortage <= 0 or not self._ledger.lent:
+            return
+        choices = {}
+        free = -shortage
+        for uuid, entry in self._entries.items():
+            held = self._ledger.lent_to(uuid)
+            free += held
+            if held:
+                choices[uuid] = self._keeping(uuid, held, entry.least)
+        self._grant(choices, free, time.monotonic())
+
+    def apply(self, step: Callable[[], None]) -> None:
+        """Take a step; reclaim capacity when the kernel refuses it.
+
+        :param step: what needs bandwidth; may be called again after a
+            refusal.
+        :raises errors.Refused: what the last call raises.
+        """
+        try:
+            step()
+            return
+        except errors.Refused as refusal:
+            if (
+                refusal.code != errors.Code.KERNEL_REFUSED
+                or not self._ledger.lent
+            ):
+                raise
+            shortage = _shortage(refusal)
+            if shortage is not None and shortage > self._ledger.lent:
+                # It would not help.
+                raise
+        # Tasks that the ledger does not know use the capacity.
+        self._ledger.stop_lending()
+        if shortage is not None:
+            self.shrink(shortage)
+            try:
+                step()
+                return
+            except errors.Refused as refusal:
+                if refusal.code != errors.Code.KERNEL_REFUSED:
+                    raise
+        self.shrink(self._ledger.lent)
+        step()
+
+    def _keeping(
+        self, uuid: str, held: Fraction, least: _Amount | None = None
+    ) -> _Choice:
+        """Return the choice of an instance that gets no more than it has.
+
+        :param least: what it may be shrunk to.
+        """
+        current = ty.cast(applied.IoHolding, self._io.holding(uuid))
+        if least is None or least.bandwidth > held:
+            least = _Amount(current, held)
+        return _Choice(
+            unclaimed.Wish(
+                least.bandwidth, held, held, self._entries[uuid].idle
+            ),
+            current,
+            least.holding,
+            current,
+        )
+
+    def _grant(
+        self, choices: dict[str, _Choice], free: Fraction, now_s: float
+    ) -> None:
+        grants = unclaimed.divide(
+            {uuid: choice.wish for uuid, choice in choices.items()}, free
+        )
+        growing = []
+        for uuid, grant in grants.items():
+            choice = choices[uuid]
+            if grant is unclaimed.Grant.NOTHING:
+                self._release(uuid)
+                self._refuse(uuid, _lacks(choice.wish.entry, free), now_s)
+            elif choice.wish.amount(grant) > choice.wish.held:
+                growing.append((uuid, choice.of(grant)))
+            elif not self._apply(uuid, choice.of(grant), now_s):
+                self._release(uuid)
+        # Only now what the others had is free.
+        for uuid, desired in growing:
+            if not self._apply(uuid, desired, now_s):
+                # The kernel has no more for the others either.
+                break
+
+    def _release(self, uuid: str) -> None:
+        if self._io.holding(uuid) is not None:
+            self._io.release(self._entries[uuid].domain)
+            self._ledger.update(uuid)
+
+    def _refuse(
+        self, uuid: str, refusal: errors.Refused, now_s: float
+    ) -> None:
+        entry = self._entries[uuid]
+        entry.refusal, entry.retry_s = refusal, now_s + RETRY_S
+
+    def _apply(
+        self, uuid: str, desired: applied.IoHolding | None, now_s: float
+    ) -> bool:
+        """Put reservations in force.
+
+        :returns: False when the kernel has too little bandwidth.
+        """
+        entry, current = self._entries[uuid], self._io.holding(uuid)
+        if desired is None or desired == current:
+            if entry.retry_s <= now_s:
+                entry.refusal = None
+            return True
+        try:
+            self._io.apply(uuid, desired)
+        except errors.Refused as refusal:
+            if refusal.code == errors.Code.THREADS_GONE:
+                # The next reading knows which are left.
+                entry.refusal = refusal
+                return True
+            self._refuse(uuid, refusal, now_s)
+            if refusal.code == errors.Code.KERNEL_REFUSED:
+                self._ledger.stop_lending()
+                return False
+        else:
+            entry.refusal = None
+        finally:
+            self._ledger.update(uuid)
+        return True
+
+
+def _amount(holding: applied.IoHolding) -> _Amount:
+    return _Amount(holding, holding.bandwidth)
+
+
+def _lacks(needed: Fraction, free: Fraction) -> errors.Refused:
+    figures = {
+        'needed_mcpu': math.ceil(needed * reservation.MCPU_PER_CPU),
+        'unclaimed_mcpu': max(0, math.floor(free * reservation.MCPU_PER_CPU)),
+    }
+    return errors.Refused(
+        'they need %(needed_mcpu)d mcpu; no instance has claimed '
+        '%(unclaimed_mcpu)d mcpu, and I/O threads that need less come first'
+        % figures,
+        errors.Code.DOES_NOT_FIT,
+        figures,
+    )
+
+
+def _shortage(refusal: errors.Refused) -> Fraction | None:
+    """Return what the kernel lacks by its own figures, rounded up."""
+    try:
+        lacking_mcpu = (
+            refusal.figures['needed_mcpu']
+            - refusal.figures['held_mcpu']
+            - refusal.figures['free_mcpu']
+        )
+    except KeyError:
+        return None
+    # Each of the three is rounded.
+    return Fraction(max(1, lacking_mcpu) + 2, reservation.MCPU_PER_CPU)

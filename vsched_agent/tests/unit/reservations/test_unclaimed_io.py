@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Instances with ``auto``: reservations of I/O threads that are lent."""
+
+from fractions import Fraction
+import os
+import tempfile
+
+import hypothesis
+from hypothesis import strategies as st
+from oslotest import base
+
+from vsched_agent.accounting import base as readings
+from vsched_agent.reservations import applied
+from vsched_agent.reservations import enforcer
+from vsched_agent.reservations import io_charging
+from vsched_agent.reservations import unclaimed_io
+from vsched_agent.state import store
+from vsched_agent.tests import fakes
+from vsched_lib.contract import errors
+from vsched_lib.contract import extra_specs
+from vsched_lib.contract import messages
+from vsched_lib.model import charging as model
+from vsched_lib.model import reservation
+
+DEADLINE = reservation.Backend.DEADLINE
+CFS = reservation.Backend.CFS
+Code = errors.Code
+Mode = extra_specs.IoCharging
+UNCLAIMED = applied.IoRoom.UNCLAIMED
+WORK_CONSERVING = reservation.Mode.WORK_CONSERVING
+S = 1_000_000
+
+
+class AutoCase(base.BaseTestCase):
+    """Instances of one vCPU, whose main thread serves their I/O."""
+
+    def setUp(self):
+        super().setUp()
+        self.prepare()
+
+    def prepare(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.journal = store.Journal(os.path.join(folder.name, 'agent.sqlite'))
+        self.addCleanup(self.journal.close)
+        self.deadline = fakes.FakeBackend(DEADLINE, Fraction(18, 10))
+        self.cfs = fakes.FakeBackend(CFS)
+        self.domains = {}
+        self.now_s = 100.0
+        for module in (unclaimed_io.time, io_charging.time):
+            self.patch(module, 'monotonic', lambda: self.now_s)
+        self.make()
+
+    def make(self, backends=None):
+        self.backends = backends or {DEADLINE: self.deadline, CFS: self.cfs}
+        self.enforcer = enforcer.Enforcer(
+            self.backends,
+            lambda name: self.backends[name].supports(),
+            fakes.FakeCapacity(Fraction(18, 10)),
+            self.journal,
+            tick_us=4000,
+        )
+        self.charging = io_charging.Charging(
+            io_charging.Settings(model.IoPolicy(window_s=10), tick_us=4000),
+            self.enforcer,
+        )
+
+    def hold(self, number, runtime_us, mode=Mode.AUTO, backend=None):
+        domain = self.domains.setdefault(number, fakes.domain(number))
+        charged = self.charging.set_mode(domain, mode)
+        self.enforcer.hold(
+            domain,
+            reservation.Reservation(runtime_us, 20_000, backend=backend),
+            charged=charged,
+        )
+
+    def second(self, guest=0.3, **ran):
+        """Run one pass; return the changes by instance.
+
+        :param ran: the share of each instance's main thread.
+        """
+        self.now_s += 1
+        samples, threads = [], {}
+        for number, domain in self.domains.items():
+            share = ran.get('vm%d' % number, 0.0)
+            threads[domain.uuid] = readings.Reading(
+                domain.uuid,
+                0,
+                10**9,
+                (
+                    readings.ThreadUse(
+                        domain.pid,
+                        readings.Role.EMULATOR,
+                        int(share * 1e9),
+                        0,
+                        1,
+                    ),
+                ),
+                int(share * 1e9),
+            )
+            samples.append(
+                messages.UsageSample(
+                    domain.uuid,
+                    1.0,
+                    S,
+                    int(guest * S),
+                    0,
+                    direct_us=int(share * S),
+                )
+            )
+        changes = self.charging.adjust(
+            list(self.domains.values()), samples, threads
+        )
+        return {int(one.uuid[-12:]): one for one in changes}
+
+    def io_us(self, number):
+        """What an instance's main thread has in every 20 ms."""
+        held = self.deadline.held.get(self.domains[number].pid)
+        return held and held.runtime_us
+
+    def guest_us(self, number):
+        return self.deadline.held[self.domains[number].pid + 1].runtime_us
+
+    def claimed_mcpu(self):
+        return self.enforcer.admitted_mcpu()
+
+
+class TestAuto(AutoCase):
+    def test_held_and_no_claim(self):
+        self.hold(1, 10_000)
+        news = self.second(vm1=0.1)[1]
+        self.assertEqual(3_000, self.io_us(1))
+        self.assertEqual(10_000, self.guest_us(1))
+        self.assertEqual(
+            ('auto', 1, 3_000, 20_000, 10_000, 0, None),
+            (
+                news.io.charging,
+                news.io.threads,
+                news.io.runtime_us,
+                news.io.period_us,
+                news.io.guest_runtime_us,
+                news.io.charged_mcpu,
+                news.io.code,
+            ),
+        )
+        self.assertFalse(news.eventful)
+        self.assertEqual(500, self.claimed_mcpu())
+        self.assertEqual(
+            {self.domains[1].uuid: 500}, self.enforcer.held_mcpu()
+        )
+
+    def test_it_caps_nothing(self):
+        self.hold(1, 10_000)
+        self.second(vm1=0.1)
+        self.assertIs(
+            WORK_CONSERVING, self.deadline.held[self.domains[1].pid].mode
+        )
+
+    def test_the_guest_keeps_its_runtime_whatever_the_load(self):
+        self.hold(1, 10_000)
+        for _ in range(20):
+            self.second(guest=0.5, vm1=0.4)
+        self.assertEqual(10_000, self.guest_us(1))
+        self.assertEqual(12_000, self.io_us(1))
+
+    def test_a_new_reservation_comes_first(self):
+        self.hold(1, 10_000)
+        self.second(vm1=0.1)
+        # 1.8 in all: 0.5, and 0.15 lent; 1.2 leaves 0.1.
+        self.hold(2, 20_000)
+        self.hold(3, 4_000)
+        self.assertEqual((20_000, 4_000), (self.guest_us(2), self.guest_us(3)))
+        self.assertEqual(10_000, self.guest_us(1))
+        # What the thread uses is still free, its head-room is not.
+        self.assertEqual(2_000, self.io_us(1))
+        self.assertIsNone(self.second(vm1=0.1)[1].io.code)
+
+    def test_on_a_full_host_nothing_is_lent(self):
+        self.hold(1, 10_000)
+        self.second(vm1=0.1)
+        self.hold(2, 20_000)
+        self.hold(3, 6_000)
+        self.assertIsNone(self.io_us(1))
+        self.assertEqual(10_000, self.guest_us(1))
+        news = self.second(vm1=0.1)
+        self.assertEqual(Code.DOES_NOT_FIT, news[1].io.code)
+        self.assertEqual(0, news[1].io.threads)
+        self.assertTrue(news[1].eventful)
+        self.assertIn(
+            'need 100 mcpu; no instance has claimed 0 mcpu', news[1].io.detail
+        )
+        # Reported once, and not tried again and again.
+        applied_before = len(self.deadline.applied)
+        for _ in range(30):
+            self.assertNotIn(1, self.second(vm1=0.1))
+        self.assertEqual(applied_before, len(self.deadline.applied))
+
+    def test_held_again_when_capacity_comes_back(self):
+        self.hold(1, 10_000)
+        self.second(vm1=0.1)
+        self.hold(2, 20_000)
+        self.hold(3, 6_000)
+        self.second(vm1=0.1)
+        self.enforcer.release(self.domains.pop(3))
+        for _ in range(int(unclaimed_io.RETRY_S) - 2):
+            self.assertNotIn(1, self.second(vm1=0.1))
+        found = [self.second(vm1=0.1) for _ in range(3)]
+        (news,) = (one[1] for one in found if 1 in one)
+        self.assertIsNone(news.refusal)
+        self.assertTrue(news.eventful)
+        self.assertEqual(3_000, self.io_us(1))
+
+    def test_a_refusal_by_the_kernel_takes_what_is_lent(self):
+        self.hold(1, 10_000)
+        self.second(vm1=0.1)
+        # Tasks that nobody knows have 0.6.
+        self.deadline.bound = Fraction(12, 10)
+        self.hold(2, 14_000)
+        self.assertEqual(14_000, self.guest_us(2))
+        self.assertIsNone(self.io_us(1))
+        for _ in range(20):
+            self.second(vm1=0.1)
+        self.assertIsNone(self.io_us(1))
+
+    def test_a_refusal_by_the_kernel_says_how_much_is_missing(self):
+        def refuse(promises, apply=self.deadline.apply_each):
+            try:
+                apply(promises)
+            except errors.Refused as refusal:
+                held = sum(
+                    Fraction(one.runtime_us, one.period_us)
+                    for one in self.deadline.held.values()
+                )
+                refusal.figures.update(
+                    needed_mcpu=700,
+                    held_mcpu=0,
+                    free_mcpu=int(1000 * (self.deadline.bound - held)),
+                )
+                raise
+
+        self.hold(1, 10_000)
+        self.second(vm1=0.1)
+        self.deadline.bound = Fraction(132, 100)
+        self.patch(self.deadline, 'apply_each', refuse)
+        self.hold(2, 14_000)
+        self.assertEqual(14_000, self.guest_us(2))
+        self.assertEqual(2_000, self.io_us(1))
+
+    def test_a_refusal_that_it_cannot_help(self):
+        def refuse(promises):
+            raise errors.Refused(
+                'busy',
+                Code.KERNEL_REFUSED,
+                {'needed_mcpu': 700, 'held_mcpu': 0, 'free_mcpu': 0},
+            )
+
+        self.hold(1, 10_000)
+        self.second(vm1=0.1)
+        self.patch(self.deadline, 'apply_each', refuse)
+        self.assertRaises(
+            errors.Refused, self.hold, 2, 14_000, backend=DEADLINE
+        )
+        self.assertEqual(3_000, self.io_us(1))
+
+    def test_the_kernel_has_no_more_to_lend(self):
+        self.hold(1, 10_000)
+        self.hold(2, 10_000)
+        self.deadline.bound = Fraction(116, 100)
+        news = self.second(vm1=0.1, vm2=0.1)
+        self.assertEqual([3_000, None], [self.io_us(1), self.io_us(2)])
+        self.assertEqual(Code.KERNEL_REFUSED, news[2].io.code)
+        self.assertIsNone(news[1].io.code)
+        # The kernel is not asked every second.
+        tries = []
+        self.patch(
+            self.deadline,
+            'apply_each',
+            lambda promises: tries.append(promises),
+        )
+        for _ in range(20):
+            self.second(vm1=0.1, vm2=0.1)
+        self.assertEqual([], tries)
+
+    def test_small_needs_come_first(self):
+        self.hold(1, 10_000)
+        self.hold(2, 16_000)
+        self.hold(3, 6_000)
+        # 0.2 are left: not for both.
+        news = self.second(vm1=0.05, vm2=0.15)
+        self.assertEqual(1_500, self.io_us(1))
+        self.assertIsNone(self.io_us(2))
+        self.assertEqual(400, self.io_us(3))
+        self.assertEqual(Code.DOES_NOT_FIT, news[2].io.code)
+
+    def test_a_host_without_the_class_is_no_event(self):
+        self.make({CFS: self.cfs})
+        self.hold(1, 10_000, backend=CFS)
+        news = self.second(vm1=0.1)[1]
+        self.assertEqual(Code.BACKEND_UNAVAILABLE, news.io.code)
+        self.assertFalse(news.eventful)
+
+    def test_beside_a_quota(self):
+        self.hold(1, 10_000, backend=CFS)
+        self.second(vm1=0.1)
+        self.assertEqual(3_000, self.io_us(1))
+        self.assertEqual(0, self.claimed_mcpu())
+
+    def test_a_successor_adopts(self):
+        self.hold(1, 10_000)
+        self.second(vm1=0.1)
+        held = dict(self.deadline.held)
+        self.make()
+        self.assertTrue(
+            self.enforcer.adopt(self.domains[1], io_charging.ROOMS[Mode.AUTO])
+        )
+        self.hold(1, 10_000)
+        self.assertEqual(held, self.deadline.held)
+        self.assertEqual(500, self.claimed_mcpu())
+        # What is adopted is lent as well.
+        self.hold(2, 20_000)
+        self.hold(3, 6_000)
+        self.assertIsNone(self.io_us(1))
+
+    def test_released_with_the_reservation(self):
+        self.hold(1, 10_000)
+        self.second(vm1=0.1)
+        self.enforcer.release(self.domains[1])
+        self.assertEqual({}, self.deadline.held)
+        self.assertEqual([], self.journal.touched())
+        self.assertIsNone(self.second(vm1=0.1)[1].io)
+        self.assertEqual({}, self.deadline.held)
+
+    def test_an_instance_that_has_gone(self):
+        self.hold(1, 10_000)
+        self.hold(2, 10_000)
+        self.second(vm1=0.1, vm2=0.1)
+        gone = self.domains.pop(1)
+        self.enforcer.drop(gone.uuid)
+        self.charging.forget(gone.uuid)
+        del self.deadline.held[100], self.deadline.held[101]
+        self.second(vm2=0.1)
+        self.assertEqual(Fraction(15, 100), self.enforcer._ledger.lent)
+
+    def test_a_thread_that_goes_while_capacity_is_reclaimed(self):
+        self.hold(1, 10_000)
+        self.second(vm1=0.1)
+        self.deadline.dead.add(100)
+        del self.deadline.held[100]
+        self.hold(2, 20_000)
+        self.hold(3, 6_000)
+        self.assertEqual(6_000, self.guest_us(3))
+
+
+class TestSwitched(AutoCase):
+    def test_to_all_modes_and_back(self):
+        for mode in (Mode.CHARGE, Mode.OVERPROVISION, Mode.NONE):
+            self.hold(1, 10_000, mode)
+            for _ in range(20):
+                self.second(guest=0.4, vm1=0.1)
+            if mode is Mode.CHARGE:
+                self.assertLess(self.guest_us(1), 10_000)
+            self.hold(1, 10_000)
+            self.second(guest=0.4, vm1=0.1)
+            self.assertEqual(
+                (10_000, 3_000), (self.guest_us(1), self.io_us(1))
+            )
+            self.assertEqual(500, self.claimed_mcpu())
+            self.assertIs(
+                UNCLAIMED, self.enforcer.io.holding(self.domains[1].uuid).room
+            )
+        self.hold(1, 10_000, Mode.NONE)
+        self.assertIsNone(self.io_us(1))
+        self.assertIsNone(self.second(vm1=0.1)[1].io)
+
+    def test_to_a_claim_that_does_not_fit(self):
+        self.hold(1, 10_000)
+        self.hold(2, 22_000 // 2)
+        self.hold(3, 11_000)
+        self.second(vm1=0.1)
+        self.assertEqual(3_000, self.io_us(1))
+        self.hold(2, 14_000)
+        self.hold(1, 10_000, Mode.OVERPROVISION)
+        news = self.second(vm1=0.1)[1]
+        self.assertEqual(Code.DOES_NOT_FIT, news.io.code)
+        self.assertEqual((10_000, None), (self.guest_us(1), self.io_us(1)))
+
+
+class TestOthers(AutoCase):
+    """What others have and may have does not depend on what is lent."""
+
+    def play(self, mode):
+        """Have a host with one instance of each kind; return what it does."""
+        self.prepare()
+        self.hold(1, 8_000, mode)
+        self.hold(2, 8_000, Mode.CHARGE)
+        self.hold(3, 6_000, Mode.OVERPROVISION)
+        self.hold(4, 4_000, Mode.NONE)
+        found = []
+        for ran in (0.02, 0.1, 0.2, 0.3, 0.1, 0.05):
+            for _ in range(4):
+                self.second(guest=0.3, vm1=0.2, vm2=ran, vm3=ran / 2)
+                found.append(
+                    (
+                        self.claimed_mcpu(),
+                        dict(self.enforcer.held_mcpu()),
+                        [self.guest_us(number) for number in (1, 2, 3, 4)],
+                        [self.io_us(number) for number in (2, 3, 4)],
+                    )
+                )
+        return found
+
+    def test_as_if_nothing_were_lent(self):
+        self.assertEqual(self.play(Mode.NONE), self.play(Mode.AUTO))
+
+    @hypothesis.settings(
+        deadline=None,
+        max_examples=12,
+        suppress_health_check=[hypothesis.HealthCheck.differing_executors],
+    )
+    @hypothesis.given(
+        st.lists(
+            st.tuples(
+                st.integers(1, 6), st.integers(0, 14_000), st.floats(0, 0.4)
+            ),
+            max_size=8,
+        )
+    )
+    def test_what_is_admitted_is_the_same(self, steps):
+        """With ``auto`` in place of ``none`` just the same is admitted."""
+        outcomes = []
+        for replaced in (False, True):
+            self.prepare()
+            outcomes.append(
+                [self.step(*step, replaced=replaced) for step in steps]
+            )
+        self.assertEqual(*outcomes)
+
+    def step(self, number, runtime_us, ran, replaced):
+        mode = (Mode.NONE, Mode.CHARGE, Mode.OVERPROVISION)[number % 3]
+        if mode is Mode.NONE and replaced:
+            mode = Mode.AUTO
+        if runtime_us < 2_000:
+            domain = self.domains.pop(number, None)
+            if domain is not None:
+                self.charging.set_mode(domain, Mode.NONE)
+                self.enforcer.release(domain)
+            admitted = None
+        else:
+            try:
+                self.hold(number, runtime_us, mode, DEADLINE)
+                admitted = True
+            except errors.Refused as refusal:
+                admitted = refusal.code
+        self.second(**{'vm%d' % one: ran for one in self.domains})
+        total = sum(
+            Fraction(one.runtime_us, one.period_us)
+            for one in self.deadline.held.values()
+        )
+        self.assertLessEqual(total, Fraction(18, 10))
+        return (
+            admitted,
+            self.claimed_mcpu(),
+            {
+                one: held.runtime_us
+                for one, held in self.deadline.held.items()
+                if one % 100 == 1
+            },
+        )
