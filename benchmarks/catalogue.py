@@ -24,6 +24,7 @@ NAMES = (
     'house',
     'ingest',
     'interference',
+    'io_default',
     'node',
     'outage_filters',
     'outages',

@@ -11,17 +11,17 @@ charging_group = cfg.OptGroup(
     title='Charging',
     help='Reservations of the threads of this compute node that serve '
     "instances' I/O, and their charging to the instances. Applies to "
-    'instances whose flavor has vsched:io_charging.',
+    'instances with a reservation, as their vsched:io_charging says.',
 )
 
 charging_opts = [
     cfg.BoolOpt(
         'enabled',
         default=True,
-        help='Reserve CPU time for the I/O threads of instances with '
-        'vsched:io_charging=charge or overprovision, and charge it to '
-        'the instances with charge. When false, every instance is '
-        'treated as with vsched:io_charging=none.',
+        help='Reserve CPU time for the I/O threads of instances, unless '
+        'their flavor has vsched:io_charging=none, and charge it to the '
+        'instances with charge. When false, every instance is treated as '
+        'with vsched:io_charging=none.',
     ),
     cfg.FloatOpt(
         'headroom',

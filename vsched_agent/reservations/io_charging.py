@@ -166,7 +166,7 @@ class Charging:
                 elif uuid not in used or uuid not in threads:
                     continue
                 elif mode is Mode.AUTO:
-                    self._want(domain, held, threads[uuid])
+                    self._set_desired(domain, held, threads[uuid])
                     dividing.append(domain)
                     continue
                 else:
@@ -186,7 +186,7 @@ class Charging:
             domain.uuid, error, '%s: charging for I/O failed', domain.name
         )
 
-    def _want(
+    def _set_desired(
         self,
         domain: hypervisor.Domain,
         held: applied.Holding,
@@ -199,15 +199,12 @@ class Charging:
             # Without a reservation they would not be capped either.
             reservation.Mode.WORK_CONSERVING,
         )
-        self._enforcer.unclaimed_io.want(
+        room = applied.IoRoom.UNCLAIMED
+        self._enforcer.unclaimed_io.set_desired(
             domain,
-            *(
-                applied.IoHolding(
-                    domain.pid, reservations, applied.IoRoom.UNCLAIMED
-                )
-                for reservations in (full, account.sizing.least(full))
-            ),
-            idle=account.sizing.idle,
+            applied.IoHolding(domain.pid, full, room),
+            applied.IoHolding(domain.pid, account.sizing.least(full), room),
+            account.sizing.idle,
         )
 
     def _divide(self, domains: Iterable[hypervisor.Domain]) -> list[IoChange]:

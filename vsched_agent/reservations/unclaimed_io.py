@@ -34,7 +34,7 @@ class _Amount(ty.NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class _Entry:
-    """What one instance's I/O threads want.
+    """What one instance's I/O threads should have.
 
     :param full: with head-room.
     :param least: what they use.
@@ -57,7 +57,7 @@ class _Choice(ty.NamedTuple):
     :param current: what is in force in unclaimed capacity.
     """
 
-    wish: unclaimed.Wish
+    demand: unclaimed.Demand
     full: applied.IoHolding
     least: applied.IoHolding
     current: applied.IoHolding | None
@@ -88,14 +88,14 @@ class UnclaimedIo:
         self._ledger = ledger
         self._entries: dict[str, _Entry] = {}
 
-    def want(
+    def set_desired(
         self,
         domain: hypervisor.Domain,
         full: applied.IoHolding,
         least: applied.IoHolding,
         idle: bool = False,
     ) -> None:
-        """Set what an instance's I/O threads want from now on.
+        """Set what an instance's I/O threads should have from now on.
 
         :param full: with head-room.
         :param least: what they use; they get nothing rather than less.
@@ -117,7 +117,7 @@ class UnclaimedIo:
         """Take over what an earlier agent has left in force."""
         held = self._io.holding(domain.uuid)
         if held is not None:
-            self.want(domain, held, held)
+            self.set_desired(domain, held, held)
 
     def forget(self, uuid: str) -> None:
         """Forget an instance; what its threads have stays in force."""
@@ -146,7 +146,7 @@ class UnclaimedIo:
             free += held
             if entry.retry_s <= now_s:
                 choices[uuid] = _Choice(
-                    unclaimed.Wish(
+                    unclaimed.Demand(
                         entry.least.bandwidth,
                         entry.full.bandwidth,
                         held,
@@ -220,7 +220,7 @@ class UnclaimedIo:
         if least is None or least.bandwidth > held:
             least = _Amount(current, held)
         return _Choice(
-            unclaimed.Wish(
+            unclaimed.Demand(
                 least.bandwidth, held, held, self._entries[uuid].idle
             ),
             current,
@@ -232,15 +232,15 @@ class UnclaimedIo:
         self, choices: dict[str, _Choice], free: Fraction, now_s: float
     ) -> None:
         grants = unclaimed.divide(
-            {uuid: choice.wish for uuid, choice in choices.items()}, free
+            {uuid: choice.demand for uuid, choice in choices.items()}, free
         )
         growing = []
         for uuid, grant in grants.items():
             choice = choices[uuid]
             if grant is unclaimed.Grant.NOTHING:
                 self._release(uuid)
-                self._refuse(uuid, _lacks(choice.wish.entry, free), now_s)
-            elif choice.wish.amount(grant) > choice.wish.held:
+                self._refuse(uuid, _lacks(choice.demand.entry, free), now_s)
+            elif choice.demand.amount(grant) > choice.demand.held:
                 growing.append((uuid, choice.of(grant)))
             elif not self._apply(uuid, choice.of(grant), now_s):
                 self._release(uuid)

@@ -129,7 +129,7 @@ class InstanceInfo(wire.Message):
 class IoReport(wire.Message):
     """The reservations of the host's threads for one instance.
 
-    :param charging: :class:`extra_specs.IoCharging`: charge or
+    :param charging: :class:`extra_specs.IoCharging`: auto, charge or
         overprovision.
     :param threads: emulator, I/O threads and vhost's workers that hold a
         reservation.

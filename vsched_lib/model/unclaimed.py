@@ -3,11 +3,10 @@
 """Division of a host's unclaimed capacity among instances' I/O threads.
 
 What no instance has claimed can be taken back at any time. While there is
-enough, every instance gets all that it wants. Otherwise instances that need
+enough, every instance gets what it asks for. Otherwise instances that need
 least come first, so that one cannot displace others by more I/O, and those
-whose threads hardly run come last. Nobody gets
-less than what its threads use: a budget below that stops a thread that would
-get idle time without one.
+whose threads hardly run come last. No instance gets less than what its threads
+use: a budget below that stops a thread that would get idle time without one.
 """
 
 from collections.abc import Mapping
@@ -32,8 +31,8 @@ class Grant(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wish:
-    """What the I/O threads of one instance want, in CPUs.
+class Demand:
+    """What the I/O threads of one instance ask for, in CPUs.
 
     :param least: what they use. They get nothing rather than less.
     :param full: the same with head-room.
@@ -70,33 +69,33 @@ class Wish:
         }[grant]
 
 
-def divide(wishes: Mapping[str, Wish], free: Fraction) -> dict[str, Grant]:
+def divide(demands: Mapping[str, Demand], free: Fraction) -> dict[str, Grant]:
     """Return what each instance gets.
 
-    :param wishes: by instance
+    :param demands: by instance
     :param free: the unclaimed capacity, what they hold included, in CPUs
     """
-    if sum((wish.full for wish in wishes.values()), _NOTHING) <= free:
-        return dict.fromkeys(wishes, Grant.FULL)
-    grants = dict.fromkeys(wishes, Grant.NOTHING)
+    if sum((demand.full for demand in demands.values()), _NOTHING) <= free:
+        return dict.fromkeys(demands, Grant.FULL)
+    grants = dict.fromkeys(demands, Grant.NOTHING)
     left = free
-    order = sorted(wishes, key=lambda uuid: (wishes[uuid].rank, uuid))
+    order = sorted(demands, key=lambda uuid: (demands[uuid].rank, uuid))
     for uuid in order:
-        wish = wishes[uuid]
-        if wish.entry <= left:
-            grants[uuid] = Grant.LEAST if wish.held else Grant.FULL
-            left -= wish.entry
+        demand = demands[uuid]
+        if demand.entry <= left:
+            grants[uuid] = Grant.LEAST if demand.held else Grant.FULL
+            left -= demand.entry
     # What remains is head-room: first for those who have some, so that few
     # reservations change.
     for grant in (Grant.HELD, Grant.FULL):
         for uuid in order:
-            wish = wishes[uuid]
+            demand = demands[uuid]
             if grants[uuid] is Grant.NOTHING or (
                 grant is Grant.HELD
-                and not wish.least <= wish.held <= wish.full
+                and not demand.least <= demand.held <= demand.full
             ):
                 continue
-            more = wish.amount(grant) - wish.amount(grants[uuid])
+            more = demand.amount(grant) - demand.amount(grants[uuid])
             if 0 <= more <= left:
                 grants[uuid] = grant
                 left -= more

@@ -102,6 +102,11 @@ class TestIoCharging(agent_case.AgentCase):
 
         return self.collector.await_news(look, 'I/O threads %s' % fields)
 
+    def want_default(self):
+        mark = self.collector.mark()
+        self.vm.set_extra_specs({'cpu_runtime_us': _RUNTIME_US})
+        return mark
+
     def await_none(self):
         self.collector.await_news(
             lambda: (
@@ -219,6 +224,51 @@ class TestIoCharging(agent_case.AgentCase):
             mark = self.want('charge')
             self.agent.await_event(Code.IO_HELD, self.vm.uuid, mark)
             self.assertEqual(2, len(self.io_held()))
+
+    def test_held_by_default_and_no_claim(self):
+        mark = self.want_default()
+        said = self.await_io(mark, charging='auto', threads=2, code=None)
+        self.assertEqual(State.APPLIED, said.state)
+        self.assertEqual(2, len(self.io_held()))
+        agent_guests.pause(3.0)
+        # Whatever the threads have, the guest keeps all of its runtime.
+        self.assertEqual([(_RUNTIME_US, 20_000)], self.vm.held())
+        self.assertEqual(
+            500,
+            self.collector.await_news(
+                lambda: next(
+                    (
+                        one.host_info.admitted_mcpu
+                        for one in reversed(self.collector.reports)
+                        if one.host_info is not None
+                    ),
+                    None,
+                ),
+                'what is admitted',
+            ),
+        )
+        self.release_threads()
+        self.assert_as_found()
+
+    def test_what_is_lent_makes_room_for_a_reservation(self):
+        mark = self.want_default()
+        self.await_io(mark, charging='auto', threads=2, code=None)
+        held = sum(
+            runtime_us / period_us for runtime_us, period_us in self.io_held()
+        )
+        more_us = int(0.9 * held * 20_000)
+        self.assertGreater(more_us, 20_000 * 0.011)
+        # Others have what remains: the kernel refuses the guest at first.
+        with agent_case.taken_but(0.01):
+            mark = self.collector.mark()
+            self.vm.set_extra_specs({'cpu_runtime_us': _RUNTIME_US + more_us})
+            self.agent.await_said(
+                self.vm.uuid,
+                mark,
+                state=State.APPLIED,
+                enforced_runtime_us=_RUNTIME_US + more_us,
+            )
+            self.assertEqual([(_RUNTIME_US + more_us, 20_000)], self.vm.held())
 
     def test_above_a_quota_on_the_emulator(self):
         """The class is above quotas: the classic freeze does not happen."""

@@ -65,7 +65,7 @@ SPECS = (
             'backend': st.sampled_from(('deadline', 'cfs')),
             'max_alloc_error_pct': st.sampled_from(('0.5', '2', '10')),
             'io_charging': st.sampled_from(
-                ('none', 'charge', 'overprovision')
+                ('auto', 'none', 'charge', 'overprovision')
             ),
             'net_rx_pps': st.integers(0, 40_000),
             'disk_write_iops': st.integers(0, 2_000),
@@ -309,7 +309,7 @@ OVERRIDES = st.fixed_dictionaries(
         'runtime_us': st.sampled_from((1_000, 9_000)),
         'mode': st.sampled_from(('capped', 'work_conserving')),
         'backend': st.sampled_from(('deadline', 'cfs', None)),
-        'io_charging': st.sampled_from(('none', 'charge', None)),
+        'io_charging': st.sampled_from(('auto', 'none', 'charge', None)),
         'max_alloc_error_pct': st.sampled_from((0.5, 10, None)),
         'weight': st.sampled_from((1, None)),
         'balloon': st.sampled_from(('off', 'auto')),

@@ -8,9 +8,12 @@ from vsched_agent.ballooning import manager
 from vsched_agent.reservations import desired
 from vsched_agent.tests import fakes
 from vsched_lib.contract import errors
+from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
 from vsched_lib.model import overhead
 from vsched_lib.model import reservation
+
+AUTO = extra_specs.IoCharging.AUTO
 
 
 class TestWanted(base.BaseTestCase):
@@ -51,6 +54,7 @@ class TestWanted(base.BaseTestCase):
                     reservation.Backend.CFS,
                 ),
                 messages.Source.METADATA,
+                io_charging=AUTO,
             ),
             found,
         )
@@ -73,6 +77,7 @@ class TestWanted(base.BaseTestCase):
                     ),
                     messages.Source.OVERRIDE,
                     7,
+                    io_charging=AUTO,
                 ),
                 found,
             )

@@ -12,26 +12,28 @@ from vsched_lib.model import unclaimed
 Grant = unclaimed.Grant
 
 
-def wish(least, full, held=0):
-    return unclaimed.Wish(*(Fraction(one, 100) for one in (least, full, held)))
+def demand(least, full, held=0):
+    return unclaimed.Demand(
+        *(Fraction(one, 100) for one in (least, full, held))
+    )
 
 
-def divide(free, **wishes):
+def divide(free, **demands):
     return {
         uuid: grant.value
         for uuid, grant in unclaimed.divide(
-            wishes, Fraction(free, 100)
+            demands, Fraction(free, 100)
         ).items()
     }
 
 
 @st.composite
-def all_wishes(draw):
+def all_demands(draw):
     found = {}
     for number in range(draw(st.integers(0, 6))):
         least = draw(st.integers(1, 60))
         full = least + draw(st.integers(0, 30))
-        found['vm%d' % number] = wish(
+        found['vm%d' % number] = demand(
             least, full, draw(st.sampled_from((0, least, full, full + 5)))
         )
         if draw(st.booleans()):
@@ -45,93 +47,94 @@ class TestDivide(base.BaseTestCase):
     def test_enough_for_all(self):
         self.assertEqual(
             {'a': 'full', 'b': 'full'},
-            divide(45, a=wish(10, 15), b=wish(20, 30, 20)),
+            divide(45, a=demand(10, 15), b=demand(20, 30, 20)),
         )
 
     def test_head_room_goes_first(self):
         self.assertEqual(
             {'a': 'full', 'b': 'least'},
-            divide(36, a=wish(10, 15, 15), b=wish(20, 30, 30)),
+            divide(36, a=demand(10, 15, 15), b=demand(20, 30, 30)),
         )
 
     def test_those_that_need_least_come_first(self):
         self.assertEqual(
             {'a': 'full', 'b': 'nothing'},
-            divide(25, a=wish(10, 15, 15), b=wish(20, 30, 30)),
+            divide(25, a=demand(10, 15, 15), b=demand(20, 30, 30)),
         )
         self.assertEqual(
             {'a': 'nothing', 'b': 'nothing'},
-            divide(9, a=wish(10, 15, 15), b=wish(20, 30, 30)),
+            divide(9, a=demand(10, 15, 15), b=demand(20, 30, 30)),
         )
 
     def test_a_newcomer_needs_its_head_room(self):
         self.assertEqual(
             {'a': 'full', 'b': 'nothing'},
-            divide(24, a=wish(10, 15, 12), b=wish(11, 16)),
+            divide(24, a=demand(10, 15, 12), b=demand(11, 16)),
         )
         self.assertEqual(
             {'a': 'least', 'b': 'full'},
-            divide(26, a=wish(10, 15, 12), b=wish(11, 16)),
+            divide(26, a=demand(10, 15, 12), b=demand(11, 16)),
         )
 
     def test_a_newcomer_displaces_what_needs_twice_as_much(self):
         for least, granted in ((4, 'full'), (6, 'nothing')):
             self.assertEqual(
                 granted,
-                divide(13, a=wish(10, 15, 10), b=wish(least, least))['b'],
+                divide(13, a=demand(10, 15, 10), b=demand(least, least))['b'],
             )
 
     def test_those_that_hardly_run_come_last(self):
-        idle = unclaimed.Wish(Fraction(2, 100), Fraction(2, 100), idle=True)
+        idle = unclaimed.Demand(Fraction(2, 100), Fraction(2, 100), idle=True)
         self.assertEqual(
             {'a': 'held', 'b': 'nothing'},
-            divide(11, a=wish(10, 15, 11), b=idle),
+            divide(11, a=demand(10, 15, 11), b=idle),
         )
         self.assertEqual(
-            {'a': 'least', 'b': 'full'}, divide(12, a=wish(10, 15, 11), b=idle)
+            {'a': 'least', 'b': 'full'},
+            divide(12, a=demand(10, 15, 11), b=idle),
         )
 
     def test_nothing_is_free(self):
         for free in (0, -10):
-            self.assertEqual({'a': 'nothing'}, divide(free, a=wish(2, 3, 3)))
+            self.assertEqual({'a': 'nothing'}, divide(free, a=demand(2, 3, 3)))
 
-    @hypothesis.given(all_wishes(), st.integers(-20, 300))
-    def test_what_is_granted(self, wishes, free):
+    @hypothesis.given(all_demands(), st.integers(-20, 300))
+    def test_what_is_granted(self, demands, free):
         free = Fraction(free, 100)
-        grants = unclaimed.divide(wishes, free)
-        self.assertEqual(wishes.keys(), grants.keys())
+        grants = unclaimed.divide(demands, free)
+        self.assertEqual(demands.keys(), grants.keys())
         amounts = {
-            uuid: wishes[uuid].amount(grant) for uuid, grant in grants.items()
+            uuid: demands[uuid].amount(grant) for uuid, grant in grants.items()
         }
         self.assertLessEqual(sum(amounts.values()), max(free, 0))
-        for uuid, one in wishes.items():
+        for uuid, one in demands.items():
             if grants[uuid] is not Grant.NOTHING:
                 self.assertLessEqual(one.least, amounts[uuid])
         refused = [
             one
-            for uuid, one in wishes.items()
+            for uuid, one in demands.items()
             if grants[uuid] is Grant.NOTHING
         ]
         # Who got nothing would not fit beside those that come before it.
         for one in refused:
             before = sum(
                 other.entry
-                for uuid, other in wishes.items()
+                for uuid, other in demands.items()
                 if grants[uuid] is not Grant.NOTHING and other.rank <= one.rank
             )
             self.assertGreater(before + one.entry, free)
 
-    @hypothesis.given(all_wishes(), st.integers(0, 300))
-    def test_it_comes_to_rest(self, wishes, free):
+    @hypothesis.given(all_demands(), st.integers(0, 300))
+    def test_it_comes_to_rest(self, demands, free):
         seen = []
-        for _ in range(2 * len(wishes) + 3):
-            grants = unclaimed.divide(wishes, Fraction(free, 100))
+        for _ in range(2 * len(demands) + 3):
+            grants = unclaimed.divide(demands, Fraction(free, 100))
             seen.append(grants)
-            wishes = {
-                uuid: unclaimed.Wish(
+            demands = {
+                uuid: unclaimed.Demand(
                     one.least, one.full, one.amount(grants[uuid]), one.idle
                 )
-                for uuid, one in wishes.items()
+                for uuid, one in demands.items()
             }
         held = [
             {uuid for uuid, grant in one.items() if grant is not Grant.NOTHING}
@@ -139,17 +142,17 @@ class TestDivide(base.BaseTestCase):
         ]
         self.assertEqual(held[-2], held[-1])
 
-    @hypothesis.given(all_wishes(), st.integers(0, 300), st.integers(1, 60))
-    def test_more_need_displaces_nobody(self, wishes, free, more):
+    @hypothesis.given(all_demands(), st.integers(0, 300), st.integers(1, 60))
+    def test_more_need_displaces_nobody(self, demands, free, more):
         """An instance that does more I/O takes nothing from others."""
-        if not wishes:
+        if not demands:
             return
         free = Fraction(free, 100)
-        before = unclaimed.divide(wishes, free)
-        uuid, one = next(iter(wishes.items()))
+        before = unclaimed.divide(demands, free)
+        uuid, one = next(iter(demands.items()))
         more = Fraction(more, 100)
         greedy = {
-            **wishes,
+            **demands,
             uuid: dataclasses.replace(
                 one, least=one.least + more, full=one.full + more
             ),
@@ -157,7 +160,7 @@ class TestDivide(base.BaseTestCase):
         after = unclaimed.divide(greedy, free)
         for other, grant in before.items():
             if (
-                wishes[other].rank <= one.rank
+                demands[other].rank <= one.rank
                 and other != uuid
                 and grant is not Grant.NOTHING
             ):
