@@ -19,7 +19,7 @@ class Seen:
 
     :param claimed: by consumer, of placement.
     :param promised: by instance, of the database; what is in force only.
-    :param held: of the kernel: each thread under SCHED_DEADLINE.
+    :param held: of the kernel: each vCPU's thread under SCHED_DEADLINE.
     """
 
     claimed: dict[str, int]
@@ -63,9 +63,11 @@ def differences(cloud: region.Region, host: str) -> list[ty.Any]:
 
 
 def held(pids: ty.Container[int]) -> list[int]:
-    """What the kernel holds for the threads of some processes.
+    """What the kernel holds for the vCPUs of some processes.
 
-    :returns: milli-CPU of each thread under SCHED_DEADLINE.
+    What it holds for their I/O threads is lent and no claim.
+
+    :returns: milli-CPU of each vCPU's thread under SCHED_DEADLINE.
     """
     return sorted(
         round(
@@ -74,5 +76,5 @@ def held(pids: ty.Container[int]) -> list[int]:
             / (1 << reservation.KERNEL_BW_SHIFT)
         )
         for one in capacity.deadline_threads()
-        if one.pid in pids
+        if one.pid in pids and one.comm.startswith('CPU ')
     )
