@@ -76,5 +76,10 @@ def held(pids: ty.Container[int]) -> list[int]:
             / (1 << reservation.KERNEL_BW_SHIFT)
         )
         for one in capacity.deadline_threads()
-        if one.pid in pids and one.comm.startswith('CPU ')
+        if one.pid in pids and not _serves_io(one)
     )
+
+
+def _serves_io(one: capacity.DeadlineThread) -> bool:
+    # QEMU's main thread and its iothreads.
+    return one.tid == one.pid or one.comm.startswith('IO ')
