@@ -81,6 +81,8 @@ class Told(simulated.SimulatedHypervisor):
                     extra_specs=one.extra_specs,
                     name=one.name,
                     uuid=uuid,
+                    # What the kernel holds is compared with the claims.
+                    emulator_threads=0,
                 )
 
 
