@@ -23,31 +23,11 @@ import time
 import typing as ty
 
 from vsched_agent.privileged import entering
+from vsched_agent.privileged import idle_policy
 from vsched_agent.privileged import leaving
 from vsched_agent.privileged import syscalls
 from vsched_agent.privileged import threads
 
-#: Seconds between two samples while the flag is set, and after a sample that
-#: found an ordinary thread waiting.
-INTERVAL_S = 0.01
-CONFIRM_S = 0.002
-#: Seconds between two samples while the flag is not set.
-OFF_INTERVAL_S = 0.02
-#: Consecutive samples with a waiting ordinary thread that clear the flag.
-CONFIRMATIONS = 3
-#: The flag is set after CPUs were idle for this long, in seconds. After a wait
-#: no longer than BRIEF_S it is set again sooner: after BRIEF_QUIET_S, and
-#: twice as long each time that it was set for less than STABLE_FACTOR times as
-#: long.
-QUIET_S = 0.3
-BRIEF_S = 0.04
-BRIEF_QUIET_S = 0.04
-STABLE_FACTOR = 10
-#: Part of the time in which ordinary threads may be found waiting, and the
-#: largest credit and debt of that time, in seconds.
-ALLOWED_PART = 0.01
-CREDIT_S = 0.02
-DEBT_S = 0.007
 #: The flag is cleared when the agent has not called for this long, in seconds.
 LEASE_S = 10.0
 #: The reservation of the sampling thread: 20 mcpu.
@@ -62,123 +42,6 @@ _COST_PART = 0.02
 _CPUS_AGE_S = 1.0
 #: How long a sampler without threads stays, in seconds.
 _LINGER_S = 0.2
-
-
-class Sample(ty.NamedTuple):
-    """The host's runnable threads at one moment.
-
-    :param cpus: CPUs online.
-    :param runnable: all threads that run or wait for a CPU, without the
-        sampling thread and throttled ones.
-    :param wanting: watched threads that are runnable, throttled ones included.
-    :param running: those of them that are in ``runnable``.
-    """
-
-    cpus: int
-    runnable: int
-    wanting: int
-    running: int
-
-    @property
-    def saturated(self) -> bool:
-        """Whether watched threads and all others need more CPUs than exist.
-
-        False while there are no others.
-        """
-        others = self.runnable - self.running
-        return others > 0 and others + max(1, self.wanting) > self.cpus
-
-
-class Policy:
-    """Decides from samples whether the flag is set.
-
-    :param now_s: the steady clock.
-    """
-
-    def __init__(self, now_s: float) -> None:
-        self.on = False
-        self._last_s = now_s
-        self._credit_s = CREDIT_S
-        self._clear_s = 0.0
-        self._found = 0
-        self._unpaid_s = 0.0
-        #: For how long the flag has been set.
-        self._on_s = 0.0
-        #: For how long threads have waited since it was cleared.
-        self._busy_s = QUIET_S
-        self._brief_quiet_s = BRIEF_QUIET_S
-
-    def take(self, sample: Sample, now_s: float) -> bool:
-        """Account for one sample.
-
-        :returns: whether the flag is to be set now.
-        """
-        passed_s = max(0.0, now_s - self._last_s)
-        self._last_s = now_s
-        self._credit_s = min(
-            CREDIT_S, self._credit_s + ALLOWED_PART * passed_s
-        )
-        if self.on:
-            self._sample_on(sample, passed_s)
-        else:
-            self._sample_off(sample, passed_s)
-        return self.on
-
-    def clear(self) -> None:
-        """Clear the flag; it is set after a quiet time at the earliest."""
-        self.on = False
-        self._clear_s = 0.0
-        self._found = 0
-        self._on_s = 0.0
-        self._busy_s = QUIET_S
-
-    @property
-    def interval_s(self) -> float:
-        """Seconds until the next sample."""
-        if not self.on:
-            return OFF_INTERVAL_S
-        return CONFIRM_S if self._found else INTERVAL_S
-
-    def _sample_on(self, sample: Sample, passed_s: float) -> None:
-        self._on_s += passed_s
-        if not sample.saturated:
-            self._found = 0
-            return
-        # Most waits are short. A first sample counts as a short one, and as
-        # all the time since the last sample if it is confirmed.
-        self._found += 1
-        paid_s = min(passed_s, CONFIRM_S)
-        if self._found == 1:
-            self._unpaid_s = passed_s - paid_s
-        if sample.wanting:
-            self._credit_s -= paid_s
-        if self._found >= CONFIRMATIONS:
-            if sample.wanting:
-                self._credit_s -= self._unpaid_s
-            self._back_off()
-        elif self._credit_s <= 0:
-            self._back_off()
-        self._credit_s = max(self._credit_s, -DEBT_S)
-
-    def _back_off(self) -> None:
-        """Clear the flag, for a short time if the wait turns out short."""
-        stable = self._on_s >= STABLE_FACTOR * self._brief_quiet_s
-        self._brief_quiet_s = (
-            BRIEF_QUIET_S if stable else min(QUIET_S, 2 * self._brief_quiet_s)
-        )
-        self.clear()
-        self._busy_s = 0.0
-
-    def _sample_off(self, sample: Sample, passed_s: float) -> None:
-        passed_s = min(passed_s, 2 * OFF_INTERVAL_S)
-        if sample.saturated:
-            self._busy_s += passed_s
-            self._clear_s = max(0.0, self._clear_s - 5 * passed_s)
-            return
-        self._clear_s += passed_s
-        quiet_s = QUIET_S if self._busy_s > BRIEF_S else self._brief_quiet_s
-        if self._clear_s >= quiet_s and self._credit_s > 0:
-            self.on = True
 
 
 class Setter(ty.Protocol):
@@ -213,7 +76,7 @@ class Governor:
         self._lock = threading.Lock()
         self._watched: dict[int, _Watched] = {}
         self._refused: dict[int, int] = {}
-        self._policy = Policy(time.monotonic())
+        self._policy = idle_policy.Policy(time.monotonic())
         self._renewed_s = 0.0
         self._switches = 0
         self._thread: threading.Thread | None = None
@@ -357,7 +220,7 @@ class Governor:
     def _sample(self) -> None:
         counter = _Runnable()
         with contextlib.closing(counter):
-            pause_s, idle_since_s = INTERVAL_S, time.monotonic()
+            pause_s, idle_since_s = idle_policy.INTERVAL_S, time.monotonic()
             # Random, to avoid synchronizing with other periodic threads.
             while not self._end.wait(pause_s * random.uniform(0.8, 1.2)):
                 began_s = time.thread_time()
@@ -382,7 +245,10 @@ class Governor:
             # Count first: threads that become runnable later are new.
             cpus, runnable = counter.read(now_s)
             self._policy.take(
-                Sample(cpus, runnable, *self._states(exact=not before)), now_s
+                idle_policy.Sample(
+                    cpus, runnable, *self._states(exact=not before)
+                ),
+                now_s,
             )
         if self._policy.on != before:
             self._set_all(self._policy.on)

@@ -50,7 +50,7 @@ _VALID_S = 86_400.0
 
 #: An instance is compared when its host has listed it for this long, in
 #: seconds: Nova may not know yet that it has moved.
-_SETTLE_S = 60.0
+_MIN_LISTED_S = 60.0
 
 
 def bound(
@@ -192,7 +192,7 @@ def _claim(
         instances=frozenset(
             uuid
             for uuid, one in instances.of_host(session, host.id).items()
-            if one.present and one.arrived_at < now - _SETTLE_S
+            if one.present and one.arrived_at < now - _MIN_LISTED_S
         ),
         cpus=row.cpus,
     )

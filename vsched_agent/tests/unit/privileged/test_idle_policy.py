@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import random
+
+import ddt
+from oslotest import base
+
+from vsched_agent.privileged import idle_policy
+
+STEP_S = 0.001
+
+
+class TestSample(base.BaseTestCase):
+    def saturated(self, cpus, runnable, wanting, running):
+        return idle_policy.Sample(cpus, runnable, wanting, running).saturated
+
+    def test_nobody_else(self):
+        self.assertFalse(self.saturated(2, 0, 0, 0))
+        # They wait for each other.
+        self.assertFalse(self.saturated(2, 3, 3, 3))
+
+    def test_a_cpu_for_everybody(self):
+        self.assertFalse(self.saturated(2, 2, 1, 1))
+        self.assertFalse(self.saturated(2, 1, 1, 0))
+
+    def test_one_too_many(self):
+        self.assertTrue(self.saturated(2, 3, 1, 1))
+        self.assertTrue(self.saturated(2, 2, 1, 0))
+
+    def test_a_sleeper_would_take_one(self):
+        self.assertTrue(self.saturated(2, 2, 0, 0))
+        self.assertFalse(self.saturated(2, 1, 0, 0))
+
+
+class Host:
+    """CPUs shared by work-conserving and ordinary threads, by the step.
+
+    :param busy: by time in seconds, how many ordinary threads want to run.
+    """
+
+    CPUS, GUARANTEE, MOST = 2, 0.3, 0.95
+
+    def __init__(self, busy, watched=1):
+        self.busy = busy
+        self.watched = watched
+        self.policy = idle_policy.Policy(0.0)
+        self.ordinary_s = self.capped_s = self.got_s = 0.0
+        self.on_at = []
+
+    def run(self, seconds):
+        due_s, was = 0.0, False
+        for step in range(int(seconds / STEP_S)):
+            now_s = step * STEP_S
+            wanted = self.busy(now_s)
+            if now_s >= due_s:
+                # Without the flag a thread is throttled most of the time.
+                running = (
+                    self.watched
+                    if self.policy.on or (now_s % 0.1 < 0.1 * self.GUARANTEE)
+                    else 0
+                )
+                on = self.policy.take(
+                    idle_policy.Sample(
+                        self.CPUS, wanted + running, self.watched, running
+                    ),
+                    now_s,
+                )
+                if on != was:
+                    self.on_at.append((now_s, on))
+                    was = on
+                due_s = now_s + self.policy.interval_s
+            capped = self.watched * self.GUARANTEE
+            used = (
+                min(self.watched * self.MOST, self.MOST * self.CPUS)
+                if (self.policy.on)
+                else capped
+            )
+            self.ordinary_s += STEP_S * min(wanted, self.CPUS - used)
+            self.capped_s += STEP_S * min(wanted, self.CPUS - capped)
+            self.got_s += STEP_S * used
+        return self
+
+    @property
+    def loss(self):
+        return 1 - self.ordinary_s / self.capped_s
+
+
+@ddt.ddt
+class TestPolicy(base.BaseTestCase):
+    def test_an_idle_host(self):
+        host = Host(lambda now_s: 0).run(10)
+        self.assertEqual(1, len(host.on_at))
+        self.assertLess(host.on_at[0][0], 0.5)
+        self.assertGreater(host.got_s / 10, 0.9)
+
+    def test_room_beside_an_ordinary_thread(self):
+        host = Host(lambda now_s: 1).run(10)
+        self.assertGreater(host.got_s / 10, 0.9)
+        self.assertEqual(0, host.loss)
+
+    def test_a_busy_host(self):
+        host = Host(lambda now_s: 4).run(10)
+        self.assertEqual([], host.on_at)
+        self.assertAlmostEqual(0.3, host.got_s / 10)
+
+    @ddt.data(0.1, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.3, 2.0, 4.0)
+    def test_bursts_lose_little(self, period_s):
+        for threads in (2, 4):
+            host = Host(
+                lambda now_s, threads=threads: (
+                    threads if (now_s % period_s < period_s / 2) else 0
+                )
+            ).run(60)
+            self.assertLess(host.loss, 0.02)
+
+    @ddt.data(0.6, 0.7, 0.8, 1.0, 2.0)
+    def test_bursts_lose_little_to_two(self, period_s):
+        host = Host(
+            lambda now_s: 4 if now_s % period_s < period_s / 2 else 0,
+            watched=2,
+        ).run(60)
+        self.assertLess(host.loss, 0.02)
+
+    @ddt.data(0.03, 0.06, 0.1, 0.15, 0.3, 1.0)
+    def test_short_bursts_lose_little_of_the_host(self, period_s):
+        for length_s in (0.01, 0.02, 0.03, 0.05):
+            if length_s >= period_s:
+                continue
+            host = Host(
+                lambda now_s, length_s=length_s: (
+                    4 if now_s % period_s < length_s else 0
+                )
+            ).run(30)
+            lost_s = host.capped_s - host.ordinary_s
+            self.assertLess(lost_s / (30 * host.CPUS), 0.01)
+
+    @ddt.data(0.006, 0.010)
+    def test_short_waits_cost_an_idle_host_little(self, length_s):
+        # Two threads of the host run for a moment each second or so.
+        for seed in range(3):
+            random_ = random.Random(seed)
+            steps = set()
+            at_s = 0.0
+            while at_s < 30:
+                at_s += random_.uniform(0.7, 1.7)
+                first = round(at_s / STEP_S)
+                steps.update(range(first, first + round(length_s / STEP_S)))
+            host = Host(
+                lambda now_s, steps=steps: (
+                    2 if round(now_s / STEP_S) in steps else 0
+                )
+            ).run(30)
+            self.assertGreater(host.got_s / 30, 0.9)
+
+    def test_the_flag_follows_within_a_second(self):
+        edges = [0, 5, 7, 13, 14, 21]
+        host = Host(
+            lambda now_s: (
+                4 if sum(now_s >= edge for edge in edges) % 2 == 0 else 0
+            )
+        ).run(30)
+        self.assertEqual(len(edges), len(host.on_at))
+        for edge, (at_s, on) in zip(edges, host.on_at, strict=True):
+            self.assertLess(at_s - edge, 0.8 if on else 0.03)
+
+    def test_short_waits_are_endured(self):
+        # Something runs for 1 ms every 250 ms on a host with no idle CPU.
+        host = Host(lambda now_s: 2 if now_s % 0.25 < 0.001 else 1)
+        host.run(20)
+        self.assertGreater(host.got_s / 20, 0.9)
+
+    def test_the_agent_is_silent(self):
+        policy = idle_policy.Policy(0.0)
+        sample = idle_policy.Sample(2, 0, 1, 0)
+        for step in range(100):
+            policy.take(sample, step * 0.02)
+        self.assertTrue(policy.on)
+        policy.clear()
+        self.assertFalse(policy.on)
