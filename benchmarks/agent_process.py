@@ -93,9 +93,7 @@ class Observed(deadline.DeadlineBackend):
         promise: reservation.Reservation,
     ) -> None:
         for target in targets:
-            self._told[target.tid] = base.Enforced(
-                promise.runtime_us, promise.period_us, promise.mode
-            )
+            self._told[target.tid] = base.Enforced.of(promise)
 
     def read(
         self, targets: ty.Sequence[base.Target]

@@ -50,14 +50,48 @@ class Support:
 class Enforced:
     """The parameters of one thread, read back from the kernel.
 
-    :param runtime_us: budget, rounded to the nearest microsecond.
-    :param period_us: period.
+    :param runtime_ns: budget.
+    :param period_ns: period.
     :param mode: capped or work_conserving.
     """
 
-    runtime_us: int
-    period_us: int
+    runtime_ns: int
+    period_ns: int
     mode: reservation.Mode
+
+    @classmethod
+    def of(cls, reserved: reservation.Reservation) -> ty.Self:
+        """Return the parameters that enforce a reservation."""
+        return cls(*reserved.divided_ns, reserved.mode)
+
+    @property
+    def runtime_us(self) -> int:
+        """Return the budget, rounded to the nearest microsecond."""
+        return _us(self.runtime_ns)
+
+    @property
+    def period_us(self) -> int:
+        """Return the period, rounded to the nearest microsecond."""
+        return _us(self.period_ns)
+
+    def figures(
+        self, granularity: int = 1
+    ) -> tuple[int, int, reservation.Mode]:
+        """Return runtime, period and mode of what these are parts of.
+
+        :param granularity: how many parts.
+        :returns: in microseconds, rounded to the nearest: budget expiry
+            checks change parameters by a nanosecond.
+        """
+        return (
+            _us(self.runtime_ns * granularity),
+            _us(self.period_ns * granularity),
+            self.mode,
+        )
+
+
+def _us(ns: int) -> int:
+    return (ns + reservation.NS_PER_US // 2) // reservation.NS_PER_US
 
 
 #: One thread and its reservation.

@@ -186,7 +186,9 @@ class CfsBackend(base.Backend):
                 None
                 if quota_us == NO_QUOTA
                 else base.Enforced(
-                    quota_us, period_us, reservation.Mode.CAPPED
+                    quota_us * reservation.NS_PER_US,
+                    period_us * reservation.NS_PER_US,
+                    reservation.Mode.CAPPED,
                 )
             )
         return None

@@ -28,7 +28,6 @@ from vsched_lib.model import reservation
 
 LOG = logging.getLogger(__name__)
 
-_NS_PER_US = 1000
 #: Parameters may be off by this while budget expiry is checked, or after the
 #: helper was killed; see vsched_agent.privileged.budget_expiry.polling.
 _CHECK_NS = 1
@@ -220,8 +219,8 @@ class DeadlineBackend(base.Backend):
                 None
                 if (attr.policy != syscalls.SCHED_DEADLINE)
                 else base.Enforced(
-                    _us(attr.runtime_ns),
-                    _us(attr.period_ns),
+                    attr.runtime_ns,
+                    attr.period_ns,
                     # The flag alone does not tell the mode.
                     _WORK_CONSERVING
                     if target.tid in self._idle
@@ -361,8 +360,8 @@ class DeadlineBackend(base.Backend):
                 if target.tid == tid
             )
             return errors.Refused(
-                'the kernel refuses a runtime of %d us in %d us'
-                % (reserved.runtime_us, reserved.period_us),
+                'the kernel refuses a runtime of %d ns in %d ns'
+                % reserved.divided_ns,
                 errors.Code.RESERVATION_INVALID,
             )
         return errors.Refused(
@@ -403,13 +402,13 @@ _WHY_NOT = {
 
 
 def _attr(reserved: reservation.Reservation) -> syscalls.Attr:
-    period_ns = reserved.period_us * _NS_PER_US
+    runtime_ns, period_ns = reserved.divided_ns
     return syscalls.Attr(
         syscalls.SCHED_DEADLINE,
         syscalls.FLAG_RESET_ON_FORK,
         0,
         0,
-        reserved.runtime_us * _NS_PER_US,
+        runtime_ns,
         period_ns,
         period_ns,
     )
@@ -434,10 +433,6 @@ def _same(held: syscalls.Attr, wanted: syscalls.Attr) -> bool:
         and abs(held.deadline_ns - wanted.deadline_ns) <= _CHECK_NS
         and abs(held.period_ns - wanted.period_ns) <= _CHECK_NS
     )
-
-
-def _us(ns: int) -> int:
-    return (ns + _NS_PER_US // 2) // _NS_PER_US
 
 
 def _held(tid: int) -> Fraction:

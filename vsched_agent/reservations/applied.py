@@ -24,6 +24,7 @@ class Holding:
         applied it.
     :param guest: what the vCPUs have instead while the instance is charged
         for the host's work; None when they have all of ``reserved``.
+    :param granularity: how many parts of it each thread gets in a period.
     """
 
     backend: reservation.Backend
@@ -32,11 +33,15 @@ class Holding:
     targets: tuple[base.Target, ...]
     asked: reservation.Reservation | None = None
     guest: reservation.Reservation | None = None
+    granularity: int = 1
 
     @property
     def now(self) -> reservation.Reservation:
         """Return what each vCPU's thread has at present."""
-        return self.guest or self.reserved
+        now = self.guest or self.reserved
+        if self.granularity == now.granularity:
+            return now
+        return dataclasses.replace(now, granularity=self.granularity)
 
     @property
     def guaranteed(self) -> bool:
@@ -69,6 +74,7 @@ class Holding:
             current.backend == self.backend
             and figures(current.reserved) == figures(self.reserved)
             and figures(current.now) == figures(self.now)
+            and current.granularity == self.granularity
             and current.targets == self.targets
         )
 
@@ -228,16 +234,16 @@ def claimed(claims: Iterable[admission.Claim]) -> Fraction:
     return total((one.reservation, len(one.pins)) for one in claims)
 
 
-def figures(
-    one: base.Enforced | reservation.Reservation,
-) -> tuple[int, int, reservation.Mode]:
+def figures(one: reservation.Reservation) -> tuple[int, int, reservation.Mode]:
     """Return what has to agree between the kernel and a reservation."""
     return one.runtime_us, one.period_us, one.mode
 
 
 def same(held: base.Enforced | None, other: reservation.Reservation) -> bool:
     """Return whether the kernel has a reservation in force."""
-    return held is not None and figures(held) == figures(other)
+    return held is not None and held.figures(other.granularity) == figures(
+        other
+    )
 
 
 def describe(held: base.Enforced | None) -> str:

@@ -55,11 +55,9 @@ class FakeBackend(base.Backend):
             raise errors.Refused('a thread is gone', errors.Code.THREADS_GONE)
         held = dict(self.held)
         for one, promise in promises:
-            held[one.tid] = base.Enforced(
-                promise.runtime_us, promise.period_us, promise.mode
-            )
+            held[one.tid] = base.Enforced.of(promise)
         total = sum(
-            (Fraction(one.runtime_us, one.period_us) for one in held.values()),
+            (Fraction(one.runtime_ns, one.period_ns) for one in held.values()),
             Fraction(0),
         )
         if self.bound is not None and total > self.bound:

@@ -16,6 +16,11 @@ import math
 import types
 
 MCPU_PER_CPU = 1000
+NS_PER_US = 1000
+
+#: Into how many equal parts a backend may divide runtime and period. Each
+#: divides a microsecond into whole nanoseconds.
+GRANULARITIES = (1, 2, 4, 8)
 
 #: The kernel keeps bandwidth as a fixed-point number with this many
 #: fractional bits (BW_SHIFT in kernel/sched/sched.h).
@@ -101,6 +106,8 @@ class Reservation:
     :param mode: cap as well as guarantee, or guarantee only.
     :param backend: the one backend accepted, or None for the best the host
         has.
+    :param granularity: how many equal parts of the runtime and period a
+        thread gets: Q/k every P/k, with the same bandwidth.
     :raises InvalidReservation: when no backend could express it.
     """
 
@@ -108,6 +115,7 @@ class Reservation:
     period_us: int
     mode: Mode = Mode.CAPPED
     backend: Backend | None = None
+    granularity: int = 1
 
     def __post_init__(self) -> None:
         runtime = _whole('runtime_us', self.runtime_us)
@@ -136,6 +144,20 @@ class Reservation:
                     'backend',
                     '%r is not one of %s' % (self.backend, ', '.join(Backend)),
                 ) from None
+        if self.granularity not in GRANULARITIES:
+            raise InvalidReservation(
+                'granularity',
+                '%r is not one of %s'
+                % (self.granularity, ', '.join(map(str, GRANULARITIES))),
+            )
+
+    @property
+    def divided_ns(self) -> tuple[int, int]:
+        """Return the runtime and the period of one part, exact."""
+        return (
+            self.runtime_us * NS_PER_US // self.granularity,
+            self.period_us * NS_PER_US // self.granularity,
+        )
 
     @property
     def utilisation(self) -> Fraction:

@@ -19,7 +19,7 @@ from vsched_lib.contract import messages
 from vsched_lib.model import reservation
 
 CAPPED = reservation.Mode.CAPPED
-HELD = base.Enforced(4_000, 20_000, CAPPED)
+HELD = base.Enforced(4_000_000, 20_000_000, CAPPED)
 
 
 class LostRecordsCase(passes.TestCase):

@@ -195,8 +195,8 @@ class TestDeadlineBackend(ChecksCase):
         for more_ns in (1, -1):
             self.helper.move(target.tid, more_ns)
             self.assertEqual(
-                enforcement.Enforced(4_000, 20_000, reservation.Mode.CAPPED),
-                self.backend.read([target])[target.tid],
+                (4_000, 20_000, reservation.Mode.CAPPED),
+                self.backend.read([target])[target.tid].figures(),
             )
             self.kernel.calls.clear()
             self.backend.apply([target], PROMISE)
