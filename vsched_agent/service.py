@@ -15,6 +15,7 @@ import pbr.version
 
 from vsched_agent.accounting import usage
 from vsched_agent.ballooning import manager
+from vsched_agent.communication import factory as communication
 from vsched_agent.conf import bus as bus_conf
 from vsched_agent.conf import placement as placement_conf
 from vsched_agent.enforcement import affinity
@@ -106,6 +107,7 @@ class Agent(service_base.ServiceBase):
             self._kernel.tick_us,
             self._profiles.measurements,
             affinity.Affinity(),
+            communication.limits(self._conf, self._kernel.tick_us),
         )
         charged = self._conf.charging
         self._charging = io_charging.Charging(
@@ -144,6 +146,11 @@ class Agent(service_base.ServiceBase):
             self._profiles.costs,
             self._balloons,
             lambda: self._reporter.fetch_overrides(),
+            communication.make_manager(
+                self._conf,
+                self._enforcer,
+                lambda: self._capacity.current().cpus,
+            ),
         )
         self._synchronizer = placement_factory.make_synchronizer(
             self._conf, self._reconciler.event

@@ -8,6 +8,7 @@ from vsched_agent.conf import agent
 from vsched_agent.conf import ballooning
 from vsched_agent.conf import bus
 from vsched_agent.conf import charging
+from vsched_agent.conf import communication
 from vsched_agent.conf import enforcement
 from vsched_agent.conf import hypervisor
 from vsched_agent.conf import placement
@@ -18,6 +19,7 @@ _MODULES = (
     ballooning,
     bus,
     charging,
+    communication,
     enforcement,
     hypervisor,
     placement,

@@ -154,6 +154,8 @@ class HostProfiles:
             if held.asked is not None
             # With a margin more is given than asked for, on purpose.
             and held.asked.runtime_us == held.now.runtime_us
+            # The error of a divided period is that of another period.
+            and held.granularity == 1
             for target in held.targets
         )
         if time.monotonic() < self._due_s:

@@ -28,6 +28,7 @@ class InstanceReconciler:
     :param reports: receives the results.
     :param costs: knows the prices of I/O; None without prices.
     :param on_room: called when an instance has released capacity.
+    :param communication: divides periods; None for never.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class InstanceReconciler:
         reports: report_builder.ReportBuilder,
         costs: interfaces.Costs | None,
         on_room: Callable[[], None],
+        communication: interfaces.Communication | None = None,
     ) -> None:
         self._enforcer = enforcer
         self._charging = charging
@@ -45,6 +47,7 @@ class InstanceReconciler:
         self._reports = reports
         self._costs = costs
         self._on_room = on_room
+        self._communication = communication or interfaces.NoCommunication()
         self._reported_unpriced: dict[str, str] = {}
 
     def forget(self, uuid: str) -> None:
@@ -60,6 +63,7 @@ class InstanceReconciler:
         state, cause = State.APPLIED, desired.problem
         if desired.problem is None:
             charged = self._charging.set_mode(domain, desired.io_charging)
+            self._communication.set_aware(domain.uuid, desired.comm_aware)
         if desired.problem is not None:
             state = State.REFUSED
         elif reserved is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the reconciler needs from accounting, profiling and ballooning."""
+"""What the reconciler needs from the parts below it."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from fractions import Fraction
 import typing as ty
 
 from vsched_agent.accounting import base as readings
+from vsched_agent.communication import base as communication
 from vsched_agent.hypervisor import base
 from vsched_agent.profiling import withdrawal
 from vsched_agent.reservations import applied
@@ -116,3 +117,40 @@ class NoBalloons:
         self, uuid: str, problem: errors.VschedError | None
     ) -> None:
         """Do nothing."""
+
+
+class Communication(ty.Protocol):
+    """Divides periods; ``communication.manager`` implements it."""
+
+    def set_aware(self, uuid: str, aware: bool) -> None:
+        """Set whether the periods of an instance may be divided."""
+
+    def forget(self, uuid: str) -> None:
+        """Forget an instance that no longer runs."""
+
+    def adjust(
+        self,
+        domains: Iterable[base.Domain],
+        samples: Iterable[messages.UsageSample],
+        threads: Mapping[str, readings.Reading],
+    ) -> Sequence[communication.Change]:
+        """Run one pass; return the changes to report."""
+
+
+class NoCommunication:
+    """A host that divides no periods."""
+
+    def set_aware(self, uuid: str, aware: bool) -> None:
+        """Do nothing."""
+
+    def forget(self, uuid: str) -> None:
+        """Do nothing."""
+
+    def adjust(
+        self,
+        domains: Iterable[base.Domain],
+        samples: Iterable[messages.UsageSample],
+        threads: Mapping[str, readings.Reading],
+    ) -> Sequence[communication.Change]:
+        """Return no change."""
+        return ()

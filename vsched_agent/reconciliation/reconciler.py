@@ -61,6 +61,7 @@ class Reconciler:
     :param costs: knows the prices of I/O; None without prices.
     :param balloons: knows the online vCPUs; None without ballooning.
     :param on_lost_overrides: fetches all overrides from the collector.
+    :param communication: divides periods; None for never.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Reconciler:
         costs: interfaces.Costs | None = None,
         balloons: interfaces.Balloons | None = None,
         on_lost_overrides: ty.Callable[[], None] | None = None,
+        communication: interfaces.Communication | None = None,
     ) -> None:
         self._settings = settings
         self._enforcer = enforcer
@@ -91,6 +93,7 @@ class Reconciler:
         )
         self._balloons = balloons or interfaces.NoBalloons()
         self._on_lost_overrides = on_lost_overrides or (lambda: None)
+        self._communication = communication or interfaces.NoCommunication()
         self._problems = problem_log.ProblemLog(LOG)
         self._reports = report_builder.ReportBuilder(
             settings.host, journal, settings.outbox_batches
@@ -102,6 +105,7 @@ class Reconciler:
             self._reports,
             costs,
             self._retry_unmet,
+            self._communication,
         )
         self._observer = observer.Observer(
             hypervisor,
@@ -292,6 +296,14 @@ class Reconciler:
                 )
         if self._enforcer.admitted_mcpu() < before:
             self._retry_unmet()
+        # After charging, which sizes what is divided.
+        for divided in self._communication.adjust(
+            domains, samples, self._meter.readings
+        ):
+            if divided.uuid in self._observer.domains:
+                self._reports.reservations.add_communication(
+                    self._observer.domains[divided.uuid], divided
+                )
 
     def _poll_profiles(self) -> None:
         new = () if self._profiles is None else self._profiles.poll()
@@ -337,6 +349,7 @@ class Reconciler:
     def _forget(self, uuid: str) -> None:
         self._enforcer.drop(uuid)
         self._charging.forget(uuid)
+        self._communication.forget(uuid)
         self._instances.forget(uuid)
         self._reports.forget(uuid)
         self._retry_unmet()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reports the state of instances' reservations and I/O threads."""
+"""Reports the state of instances' reservations, I/O threads and periods."""
 
 from collections.abc import Collection
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ import dataclasses
 import time
 import typing as ty
 
+from vsched_agent.communication import base as communication
 from vsched_agent.hypervisor import base
 from vsched_agent.reporting import events as event_queue
 from vsched_agent.reservations import applied
@@ -109,6 +110,10 @@ class ReservationReports:
             if desired.io_charging is desires.NOTHING.io_charging:
                 before = self._update_io(before, None)
             report = dataclasses.replace(report, io=before.io)
+        if before is not None and before.communication is not None:
+            report = dataclasses.replace(
+                report, communication=before.communication
+            )
         if before is not None and _significant_fields(
             before
         ) == _significant_fields(report):
@@ -162,6 +167,24 @@ class ReservationReports:
                 '%s: its I/O threads have their reservations again'
                 % domain.name,
                 domain.uuid,
+            )
+
+    def add_communication(
+        self, domain: base.Domain, change: communication.Change
+    ) -> None:
+        """Report how finely an instance's periods are divided."""
+        before = self._reported.get(domain.uuid)
+        if before is not None and before.communication != change.report:
+            report = dataclasses.replace(before, communication=change.report)
+            self._reported[domain.uuid] = report
+            self._changed[domain.uuid] = report
+        if change.event is not None:
+            self._events.add(
+                change.event.code,
+                change.event.severity,
+                '%s: %s' % (domain.name, change.event.detail),
+                domain.uuid,
+                change.event.figures,
             )
 
     def _update_io(

@@ -26,6 +26,7 @@ class Desired:
     :param io_charging: how the host's work on its I/O is charged.
     :param ask: what its flavor asks of a host besides the reservation.
     :param request_id: of the operator's request, for metadata None.
+    :param comm_aware: whether its periods may be divided.
     """
 
     reserved: reservation.Reservation | None
@@ -35,10 +36,12 @@ class Desired:
     io_charging: extra_specs.IoCharging = extra_specs.IoCharging.NONE
     ask: fit.Ask = fit.Ask(0)
     request_id: str | None = None
+    comm_aware: bool = False
 
 
 #: Of an instance whose reservation is an operator's alone.
 DEFAULT = extra_specs.IoCharging(str(extra_specs.TABLE['io_charging'].default))
+_COMM_AWARE = bool(extra_specs.TABLE['comm_aware'].default)
 NOTHING = Desired(None, messages.Source.NONE)
 
 
@@ -89,6 +92,7 @@ def by_metadata(domain: base.Domain) -> Desired:
         messages.Source.METADATA,
         io_charging=extra_specs.IoCharging(str(spec.values['io_charging'])),
         ask=dataclasses.replace(spec.ask(0), promise=None),
+        comm_aware=bool(spec.values['comm_aware']),
     )
 
 
@@ -108,6 +112,9 @@ def of(domain: base.Domain, override: messages.Override | None) -> Desired:
             desired,
             io_charging=own.io_charging if own.reserved else DEFAULT,
             ask=own.ask,
+            comm_aware=own.comm_aware
+            if own.reserved is not None
+            else _COMM_AWARE,
         )
     return by_metadata(domain)
 

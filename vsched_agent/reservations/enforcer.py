@@ -21,6 +21,7 @@ from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent.reservations import admission
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import capacity_ledger
+from vsched_agent.reservations import granularities
 from vsched_agent.reservations import io_threads
 from vsched_agent.reservations import unclaimed_io
 from vsched_agent.reservations import vcpu_threads
@@ -28,6 +29,7 @@ from vsched_agent.state import store as journals
 from vsched_lib.contract import errors
 from vsched_lib.model import admission as schedulability
 from vsched_lib.model import fit
+from vsched_lib.model import granularity
 from vsched_lib.model import reservation
 
 _NO_MORE = fit.Ask(0)
@@ -49,6 +51,8 @@ class Enforcer:
     :param measurements: of the host's errors and its prices of I/O.
     :param pinning: unpins threads that an agent has confined; None leaves
         them confined.
+    :param limits: of divided periods; None for those of the kernel and of
+        the tick.
     """
 
     def __init__(
@@ -62,12 +66,18 @@ class Enforcer:
         tick_us: int = 0,
         measurements: admission.Measurements | None = None,
         pinning: affinity.Affinity | None = None,
+        limits: granularity.Limits | None = None,
     ) -> None:
         self._backends = backends
         self._journal = journal
         self._degrade = degrade
         self._vcpus = vcpu_threads.VcpuThreads(
             backends, capacity, journal, pinning
+        )
+        self._granularities = granularities.Granularities(
+            journal,
+            limits
+            or granularity.Limits(tick_ns=tick_us * reservation.NS_PER_US),
         )
         #: Enforces the reservations of instances' I/O threads.
         self.io = io_threads.IoThreads(
@@ -77,7 +87,9 @@ class Enforcer:
             capacity, self._vcpus.holdings, self.io
         )
         #: Divides what is unclaimed among I/O threads.
-        self.unclaimed_io = unclaimed_io.UnclaimedIo(self.io, self._ledger)
+        self.unclaimed_io = unclaimed_io.UnclaimedIo(
+            self.io, self._ledger, self._divided
+        )
         self._admission = admission.AdmissionChecker(
             backends,
             support,
@@ -125,6 +137,7 @@ class Enforcer:
         :param damaged: whether there was a journal.
         :returns: whether there was anything to record.
         """
+        self._granularities.remember(domain.uuid)
         io = self.io.take_over(domain)
         return self._vcpus.take_over(domain, damaged) or io
 
@@ -141,10 +154,11 @@ class Enforcer:
         :param io_room: the capacity that its I/O threads use.
         :returns: whether there was anything to adopt.
         """
-        self.io.adopt(domain, io_room)
+        division = self._granularities.of(domain.uuid)
+        self.io.adopt(domain, io_room, division.io)
         if io_room is applied.IoRoom.UNCLAIMED:
             self.unclaimed_io.adopt(domain)
-        adopted = self._vcpus.adopt(domain)
+        adopted = self._vcpus.adopt(domain, division.granularity)
         self._ledger.update(domain.uuid)
         return adopted
 
@@ -182,7 +196,16 @@ class Enforcer:
                     reserved, runtime_us=need.runtime_us
                 )
                 holding = applied.Holding(
-                    name, granted, domain.pid, targets, reserved
+                    name,
+                    granted,
+                    domain.pid,
+                    targets,
+                    reserved,
+                    granularity=self._granularities.fitting(
+                        domain.uuid, granted
+                    )
+                    if name in reservation.GUARANTEES
+                    else 1,
                 )
                 if charged and current is not None:
                     holding = holding.as_before(current)
@@ -190,9 +213,11 @@ class Enforcer:
                     # A new price or less capacity does not revoke it.
                     self._vcpus.set_holding(domain.uuid, holding)
                     self._ledger.update(domain.uuid)
+                    self._granularities.held(domain.uuid, holding.granularity)
                     return cause
                 self._admission.check(name, need, ask)
                 self._apply(domain, holding, need)
+                self._granularities.held(domain.uuid, holding.granularity)
             except errors.Refused as refusal:
                 cause = cause or refusal
                 continue
@@ -219,6 +244,7 @@ class Enforcer:
         """
         self.unclaimed_io.forget(uuid)
         held = self._vcpus.holdings[uuid]
+        io = self._divided(uuid, io)
         after = held.lowered(runtime_us)
         if after.now == held.now and self.io.holding(uuid) == io:
             return
@@ -260,11 +286,58 @@ class Enforcer:
         finally:
             self._ledger.update(uuid)
 
+    @property
+    def limits(self) -> granularity.Limits:
+        """Return the limits of divided periods."""
+        return self._granularities.limits
+
+    def divide(
+        self, uuid: str, parts: int, io_parts: Mapping[int, int]
+    ) -> None:
+        """Divide the periods of an instance's vCPU and I/O threads.
+
+        All threads change in one step; bandwidths stay the same.
+
+        :param parts: the granularity of its vCPUs.
+        :param io_parts: those of its I/O threads; ``parts`` for others.
+        :raises errors.Refused: every thread then keeps what it had.
+        """
+        held, io = self._vcpus.holdings[uuid], self.io.holding(uuid)
+        if not held.guaranteed and parts > 1:
+            raise errors.Refused(
+                'backend %s has no periods that can be divided' % held.backend,
+                errors.Code.COMMUNICATION_UNSUPPORTED,
+            )
+        before = self._granularities.of(uuid)
+        after = dataclasses.replace(held, granularity=parts)
+        self._granularities.record(
+            uuid, granularities.Division(parts, dict(io_parts))
+        )
+        assignments = [(target, after.now) for target in held.targets]
+        if io is not None:
+            io = self._granularities.divide_io(uuid, io, parts)
+            assignments += io.reservations
+        try:
+            self._backends[held.backend].apply_each(assignments)
+        except errors.Refused:
+            self._granularities.record(uuid, before)
+            raise
+        self._vcpus.set_holding(uuid, after)
+        if io is not None:
+            self.io.set_holding(uuid, io)
+
+    def _divided(self, uuid: str, io: applied.IoHolding) -> applied.IoHolding:
+        held = self._vcpus.holdings.get(uuid)
+        return self._granularities.divide_io(
+            uuid, io, held.granularity if held else 1
+        )
+
     def release(self, domain: hypervisor.Domain) -> bool:
         """Restore what the instance had before vsched changed it.
 
         :returns: whether there was anything to restore.
         """
+        self._granularities.forget(domain.uuid)
         io = self.release_io(domain)
         try:
             return self._vcpus.release(domain) or io
@@ -286,6 +359,7 @@ class Enforcer:
         self.unclaimed_io.forget(uuid)
         self.io.drop(uuid)
         self._vcpus.drop(uuid)
+        self._granularities.drop(uuid)
         self._ledger.update(uuid)
         for name, backend in self._backends.items():
             priors = self._journal.priors(uuid, name)
@@ -304,6 +378,7 @@ class Enforcer:
         drifts, stale = self._vcpus.attest()
         drifts += self.io.attest()
         self._ledger.recompute()
+        self._granularities.prune()
         return drifts, stale
 
     def _current(self, domain: hypervisor.Domain) -> applied.Holding | None:
@@ -364,8 +439,7 @@ class Enforcer:
             )
         )
         for other in self._ledger.reclaimable(uuid, [*kept, *asked]):
-            io = self.io.holding(other)
-            if io is not None:
+            if (io := self.io.holding(other)) is not None:
                 self._lower(other, self._vcpus.holdings[other].inside(io))
 
     def _lower(self, uuid: str, after: applied.Holding) -> None:

@@ -9,8 +9,10 @@ Pool threads are short-lived and not managed; RESET_ON_FORK keeps them out
 of the class.
 """
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import types
 import typing as ty
 
 from oslo_log import log as logging
@@ -53,10 +55,21 @@ class IoThreads:
         """Return everything that is in force, by instance."""
         return self._holdings.items()
 
-    def adopt(self, domain: hypervisor.Domain, room: applied.IoRoom) -> bool:
+    def set_holding(self, uuid: str, holding: applied.IoHolding) -> None:
+        """Replace what is known to be in force; apply nothing."""
+        self._holdings[uuid] = holding
+
+    def adopt(
+        self,
+        domain: hypervisor.Domain,
+        room: applied.IoRoom,
+        granularities: Mapping[int, int] = types.MappingProxyType({}),
+    ) -> bool:
         """Take over what an earlier agent left in force.
 
         :param room: the capacity that it uses.
+        :param granularities: into how many parts it has divided it, by
+            thread.
         :returns: whether there was anything to adopt.
         """
         targets = self._touched(domain)
@@ -65,10 +78,13 @@ class IoThreads:
         reservations = []
         for tid, held in self._backend.read(targets).items():
             if held is not None:
+                divided = granularities.get(tid, 1)
                 reservations.append(
                     (
                         next(one for one in targets if one.tid == tid),
-                        reservation.Reservation(*applied.figures(held)),
+                        reservation.Reservation(
+                            *held.figures(divided), granularity=divided
+                        ),
                     )
                 )
         if reservations:

@@ -79,13 +79,19 @@ class UnclaimedIo:
 
     :param io: enforces the reservations.
     :param ledger: knows what is unclaimed.
+    :param divided: returns an instance's reservations with their
+        granularities.
     """
 
     def __init__(
-        self, io: io_threads.IoThreads, ledger: capacity_ledger.CapacityLedger
+        self,
+        io: io_threads.IoThreads,
+        ledger: capacity_ledger.CapacityLedger,
+        divided: Callable[[str, applied.IoHolding], applied.IoHolding],
     ) -> None:
         self._io = io
         self._ledger = ledger
+        self._divided = divided
         self._entries: dict[str, _Entry] = {}
 
     def set_desired(
@@ -269,6 +275,8 @@ class UnclaimedIo:
         :returns: False when the kernel has too little bandwidth.
         """
         entry, current = self._entries[uuid], self._io.holding(uuid)
+        if desired is not None:
+            desired = self._divided(uuid, desired)
         if desired is None or desired == current:
             if entry.retry_s <= now_s:
                 entry.refusal = None

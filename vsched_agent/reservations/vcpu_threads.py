@@ -93,9 +93,10 @@ class VcpuThreads:
                 found = True
         return found
 
-    def adopt(self, domain: hypervisor.Domain) -> bool:
+    def adopt(self, domain: hypervisor.Domain, granularity: int = 1) -> bool:
         """Take over what an earlier agent left in force.
 
+        :param granularity: into how many parts it has divided it.
         :returns: whether there was anything to adopt.
         """
         for name, backend in self._backends.items():
@@ -111,20 +112,19 @@ class VcpuThreads:
             try:
                 # Threads that differ do not form one reservation.
                 (enforced,) = known
-                reserved = reservation.Reservation(*applied.figures(enforced))
+                divided = granularity if name in reservation.GUARANTEES else 1
+                reserved = reservation.Reservation(*enforced.figures(divided))
             except ValueError:
                 continue
-            self._holdings[domain.uuid] = applied.Holding(
+            holding = self._holdings[domain.uuid] = applied.Holding(
                 name,
                 reserved,
                 domain.pid,
                 tuple(target for target in mine if held.get(target.tid)),
+                granularity=divided,
             )
             backend.resume(
-                [
-                    (target, reserved)
-                    for target in self._holdings[domain.uuid].targets
-                ]
+                [(target, holding.now) for target in holding.targets]
             )
             return True
         return False

@@ -48,6 +48,7 @@ STATE = {
     'balloon_order': ('instance_uuid', 'body'),
     'reservation': ('instance_uuid', 'body'),
     'balloon': ('instance_uuid', 'body'),
+    'granularity': ('instance_uuid', 'body'),
     'usage_checkpoint': ('id', 'body'),
     'quarantine': ('number', 'source', 'key', 'body', 'problem', 'at'),
 }
@@ -82,9 +83,19 @@ def _to_version_1(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
+def _to_version_2(db: sqlite3.Connection) -> None:
+    db.execute(
+        'CREATE TABLE IF NOT EXISTS granularity ('
+        'instance_uuid TEXT PRIMARY KEY, body TEXT)'
+    )
+
+
 #: Function N migrates a journal from version N to N + 1, in one transaction.
 #: A released one is never removed or changed.
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_version_1,)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    _to_version_1,
+    _to_version_2,
+)
 VERSION = len(MIGRATIONS)
 
 

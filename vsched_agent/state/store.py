@@ -3,10 +3,10 @@
 """The agent's journal: the state that outlives its process.
 
 One SQLite file has the prior state of each thread that vsched changed, the
-ballooned instances, the operators' overrides, the last report of each
-reservation, and the batches that the collector has not confirmed. A record
-is written before the change it describes, so that the next agent can
-continue or undo the work of a killed one.
+ballooned instances, the divided periods, the operators' overrides, the last
+report of each reservation, and the batches that the collector has not
+confirmed. A record is written before the change it describes, so that the
+next agent can continue or undo the work of a killed one.
 """
 
 from collections.abc import Iterable
@@ -200,6 +200,33 @@ class Journal:
         self._storage.run(
             lambda db: db.execute(
                 'DELETE FROM balloon WHERE instance_uuid = ?', (instance_uuid,)
+            )
+        )
+
+    # Granularities
+
+    def granularities(self) -> list[Mapping[str, ty.Any]]:
+        """Return the records of instances whose periods are divided."""
+        return self._records.bodies('granularity', records.parse)
+
+    def note_granularity(
+        self, instance_uuid: str, body: Mapping[str, ty.Any]
+    ) -> None:
+        """Record that periods of an instance are to be divided."""
+        text = json.dumps(dict(body))
+        self._storage.run(
+            lambda db: db.execute(
+                'INSERT OR REPLACE INTO granularity VALUES (?, ?)',
+                (instance_uuid, text),
+            )
+        )
+
+    def forget_granularity(self, instance_uuid: str) -> None:
+        """Delete the record of an instance with undivided periods."""
+        self._storage.run(
+            lambda db: db.execute(
+                'DELETE FROM granularity WHERE instance_uuid = ?',
+                (instance_uuid,),
             )
         )
 

@@ -145,6 +145,8 @@ Number = ty.Annotated[int, Range(0, MAX_INTEGER)]
 BatchNumber = ty.Annotated[int, Range(0, 2**53)]
 Cpus = ty.Annotated[int, Range(0, 65_536)]
 Cpu = ty.Annotated[int, Range(0, 65_535)]
+#: Into how many parts runtime and period are divided.
+Granularity = ty.Annotated[int, Range(1, 1024)]
 Vcpus = ty.Annotated[int, Range(0, 65_536)]
 #: Bandwidth: that of 65 536 CPUs at most.
 Mcpu = ty.Annotated[int, Range(-65_536_000, 65_536_000)]

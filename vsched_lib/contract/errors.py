@@ -78,6 +78,10 @@ class Code(enum.StrEnum):
     NOT_CERTIFIED = 'vsched.reservation.not_certified'
     THREADS_GONE = 'vsched.instance.threads_gone'
 
+    # Why the periods of an instance that waits on packets are not divided
+    COMMUNICATION_UNSUPPORTED = 'vsched.communication.unsupported'
+    COMMUNICATION_IO_UNHELD = 'vsched.communication.io_unheld'
+
     # Events
     RESERVATION_APPLIED = 'vsched.reservation.applied'
     RESERVATION_RELEASED = 'vsched.reservation.released'
@@ -88,6 +92,8 @@ class Code(enum.StrEnum):
     DRIFT_REPAIRED = 'vsched.drift.repaired'
     IO_HELD = 'vsched.io.held'
     IO_REFUSED = 'vsched.io.refused'
+    PERIOD_DIVIDED = 'vsched.period.divided'
+    PERIOD_REFUSED = 'vsched.period.refused'
     BANDWIDTH_LEAKED = 'vsched.bandwidth.leaked'
     CAPACITY_CHANGED = 'vsched.capacity.changed'
     REPORTS_DROPPED = 'vsched.reports.dropped'

@@ -315,11 +315,10 @@ _SPECS = (
     ExtraSpec(
         'comm_aware',
         Type.BOOLEAN,
-        'Whether the period may be shortened while the instance waits on '
-        'packets.',
-        default=False,
+        'Whether runtime and period are divided by the same number while '
+        'the instance waits on packets. Its bandwidth stays the same.',
+        default=True,
         needs=_RUNTIME,
-        unavailable=frozenset({'true'}),
     ),
     _choice(
         'workload_class',
@@ -339,6 +338,7 @@ OVERRIDABLE = (
     'balloon',
     'min_vcpus',
     'weight',
+    'comm_aware',
 )
 
 

@@ -155,6 +155,24 @@ class IoReport(wire.Message):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class CommunicationReport(wire.Message):
+    """How finely the periods of one instance are divided.
+
+    :param granularity: into how many parts; its I/O threads have at most as
+        many.
+    :param runtime_ns: of one part, for each vCPU; the host's work that is
+        charged to the instance lowers it.
+    :param code: a :class:`errors.Code` when periods cannot be divided.
+    """
+
+    granularity: bounds.Granularity
+    runtime_ns: bounds.Number | None = None
+    period_ns: bounds.Number | None = None
+    code: bounds.Word | None = None
+    detail: bounds.Sentence | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ReservationReport(wire.Message):
     """The state of one instance's reservation on its host.
 
@@ -168,6 +186,7 @@ class ReservationReport(wire.Message):
     :param io: of the host's threads for it; None when they are not managed.
         While the instance is charged, its vCPUs hold ``guest_runtime_us``
         and not all of what is enforced.
+    :param communication: None when its periods are not to be divided.
     """
 
     instance_uuid: bounds.Uuid
@@ -188,6 +207,7 @@ class ReservationReport(wire.Message):
     detail: bounds.Sentence | None = None
     figures: bounds.Figures = dataclasses.field(default_factory=dict)
     io: IoReport | None = None
+    communication: CommunicationReport | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -183,7 +183,7 @@ def _outside(hint: ty.Any) -> list[ty.Any]:
     kind, bound, _ = wire.split(hint)
     if isinstance(bound, bounds.Range):
         return [
-            bound.low * 2 - 1,
+            bound.low - abs(bound.low) - 1,
             bound.high * 2 + 1,
             'x',
             True,

@@ -55,6 +55,7 @@ class TestWanted(base.BaseTestCase):
                 ),
                 messages.Source.METADATA,
                 io_charging=AUTO,
+                comm_aware=True,
             ),
             found,
         )
@@ -78,9 +79,25 @@ class TestWanted(base.BaseTestCase):
                     messages.Source.OVERRIDE,
                     7,
                     io_charging=AUTO,
+                    comm_aware=True,
                 ),
                 found,
             )
+
+    def test_periods_that_are_not_to_be_divided(self):
+        one = fakes.domain(1, cpu_runtime_us=12_000, comm_aware='false')
+        self.assertFalse(desired.of(one, None).comm_aware)
+        self.assertFalse(desired.of(one, self.override()).comm_aware)
+        self.assertTrue(
+            desired.of(
+                one, self.override(specs={'comm_aware': 'true'})
+            ).comm_aware
+        )
+        self.assertFalse(
+            desired.of(
+                fakes.domain(1), self.override(specs={'comm_aware': 'false'})
+            ).comm_aware
+        )
 
     def test_metadata_that_can_not_be_read(self):
         found = desired.of(fakes.domain(1, cpu_runtime_us='much'), None)

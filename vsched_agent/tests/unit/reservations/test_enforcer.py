@@ -376,8 +376,8 @@ class TestEnforcer(base.BaseTestCase):
         self.enforcer.hold(one, reserved(8_000, CFS))
         held = self.cfs.held[101]
         for foreign in (
-            dataclasses.replace(held, runtime_us=30_000),
-            dataclasses.replace(held, runtime_us=9_000),
+            dataclasses.replace(held, runtime_ns=30_000_000),
+            dataclasses.replace(held, runtime_ns=9_000_000),
         ):
             self.cfs.held[101] = foreign
             self.enforcer = self.make()

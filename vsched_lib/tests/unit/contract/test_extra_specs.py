@@ -142,7 +142,7 @@ class ParseTestCase(base.BaseTestCase):
             reservation.Reservation(12_000, 20_000), found.reservation
         )
         self.assertEqual('auto', found.values['io_charging'])
-        self.assertIs(False, found.values['comm_aware'])
+        self.assertIs(True, found.values['comm_aware'])
         self.assertIsNone(found.values['net_rx_pps'])
 
     def test_every_key(self):
@@ -297,7 +297,6 @@ class TableTestCase(base.BaseTestCase):
                 ('backend', 'rtds'),
                 ('backend', 'credit2'),
                 ('backend', 'credit'),
-                ('comm_aware', 'true'),
             },
             refused,
         )
