@@ -57,11 +57,12 @@ def specs_of(
         if value is None:
             found.pop(key, None)
             continue
-        text = (
-            value
-            if isinstance(value, str)
-            else format(Decimal(str(value)), 'f')
-        )
+        if isinstance(value, bool):
+            text = str(value).lower()
+        elif isinstance(value, str):
+            text = value
+        else:
+            text = format(Decimal(str(value)), 'f')
         try:
             extra_specs.TABLE[key].parse(text)
         except ValueError as problem:

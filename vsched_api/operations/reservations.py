@@ -75,6 +75,7 @@ class Reservation:
     detail: str | None = None
     figures: Mapping[str, ty.Any] = dataclasses.field(default_factory=dict)
     io: Mapping[str, ty.Any] | None = None
+    communication: Mapping[str, ty.Any] | None = None
     specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     author: authors.Author | None = None
     created_at: float | None = None
@@ -382,6 +383,7 @@ def _view(row: queries.Row) -> Reservation:
             'enforced_runtime_us': report.enforced_runtime_us,
             'enforced_period_us': report.enforced_period_us,
             'io': report.io,
+            'communication': report.communication,
         }
         if not pending or report.state == messages.State.PENDING:
             seen.update(

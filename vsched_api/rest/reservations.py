@@ -2,6 +2,8 @@
 
 """``/v1/reservations``: what instances are promised, and changing it."""
 
+from collections.abc import Mapping
+from collections.abc import Sequence
 from decimal import Decimal
 import typing as ty
 
@@ -74,24 +76,27 @@ def delete(instance_uuid: str) -> ty.Any:
     )
 
 
-def _io(one: reservations.Reservation) -> dict[str, ty.Any] | None:
-    if one.io is None:
+_IO = (
+    'charging',
+    'threads',
+    'runtime_us',
+    'period_us',
+    'guest_runtime_us',
+    'charged_mcpu',
+    'debt_us',
+    'code',
+    'detail',
+)
+_COMMUNICATION = ('granularity', 'runtime_ns', 'period_ns', 'code', 'detail')
+
+
+def _reported(
+    fields: Mapping[str, ty.Any] | None, names: Sequence[str]
+) -> dict[str, ty.Any] | None:
+    if fields is None:
         return None
     # As reported by an agent, which may be newer.
-    return {
-        name: one.io.get(name)
-        for name in (
-            'charging',
-            'threads',
-            'runtime_us',
-            'period_us',
-            'guest_runtime_us',
-            'charged_mcpu',
-            'debt_us',
-            'code',
-            'detail',
-        )
-    }
+    return {name: fields.get(name) for name in names}
 
 
 def _value(key: str, text: str | None) -> ty.Any:
@@ -130,7 +135,8 @@ def _view(one: reservations.Reservation) -> dict[str, ty.Any]:
         },
         'override': overrides.author_view(one, policies.SHOW_AUTHOR),
         'enforced': enforced,
-        'io': _io(one),
+        'io': _reported(one.io, _IO),
+        'communication': _reported(one.communication, _COMMUNICATION),
         'since': clock.iso(one.since),
         'attested_at': clock.iso(one.attested_at),
         'code': one.code,

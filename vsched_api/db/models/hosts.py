@@ -186,6 +186,7 @@ class Reservation(base.Base):
     detail: orm.Mapped[str | None] = orm.mapped_column(sa.Text)
     figures: orm.Mapped[dict[str, ty.Any]]
     io: orm.Mapped[dict[str, ty.Any] | None]
+    communication: orm.Mapped[dict[str, ty.Any] | None]
 
 
 class Override(base.Authored, base.Base):

@@ -183,6 +183,7 @@ def release(
             enforced_runtime_us=None,
             enforced_period_us=None,
             io=None,
+            communication=None,
         )
         .execution_options(synchronize_session=False)
     )

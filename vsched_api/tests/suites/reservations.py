@@ -131,6 +131,23 @@ class Reservations(Changes):
         agent.send()
         self.assertIsNone(reservations.get(self.database, one).io)
 
+    def test_how_finely_periods_are_divided(self):
+        (one,) = base.uuids(1)
+        agent = self.agent()
+        agent.first(one)
+        self.assertIsNone(reservations.get(self.database, one).communication)
+        divided = messages.CommunicationReport(4, 1_500_000, 5_000_000)
+        for told in (divided, None, divided):
+            agent.send(
+                listed=False,
+                reservations=(base.reservation(one, communication=told),),
+            )
+            found = reservations.get(self.database, one).communication
+            self.assertEqual(told and told.to_dict(), found)
+        # An instance that has left holds nothing.
+        agent.send()
+        self.assertIsNone(reservations.get(self.database, one).communication)
+
     def test_figures_of_i_o_threads_that_no_database_takes(self):
         (one,) = base.uuids(1)
         agent = self.agent()

@@ -186,17 +186,19 @@ class TestAuthors(base.TestCase):
                 'max_alloc_error_pct': 2.5,
                 'weight': 300,
                 'io_charging': 'charge',
+                'comm_aware': False,
             },
         )
         found = self.http.get(self.path).json['reservation']
         self.assertEqual(
-            (2.5, 300, 'charge', None, None),
+            (2.5, 300, 'charge', False, None, None),
             tuple(
                 found[key]
                 for key in (
                     'max_alloc_error_pct',
                     'weight',
                     'io_charging',
+                    'comm_aware',
                     'balloon',
                     'min_vcpus',
                 )
@@ -209,6 +211,8 @@ class TestAuthors(base.TestCase):
             ('weight', 0),
             ('weight', 1.5),
             ('io_charging', 'free'),
+            ('comm_aware', 'false'),
+            ('comm_aware', 0),
             ('balloon', 'on'),
             ('min_vcpus', 5),
             ('max_alloc_error_pct', 2.1234567890123),
