@@ -33,12 +33,13 @@ class InstanceLoad:
 
     :param pid: the process.
     :param window_s: length of the window whose longest request counts.
+    :param least_pps: see :class:`communication.Load`.
     """
 
-    def __init__(self, pid: int, window_s: float) -> None:
+    def __init__(self, pid: int, window_s: float, least_pps: float) -> None:
         self.pid = pid
         self._window_s = window_s
-        self._load = communication.Load(window_s)
+        self._load = communication.Load(window_s, least_pps)
         self._io: dict[int, communication.Longest] = {}
         # The I/O thread that woke up most often in the last interval.
         self._busiest: int | None = None
@@ -49,6 +50,11 @@ class InstanceLoad:
     def intensity(self) -> float:
         """Return the network intensity, in packets per second."""
         return self._load.intensity
+
+    @property
+    def known(self) -> bool:
+        """Return whether any interval has shown what requests take."""
+        return self._load.known
 
     @property
     def burst_ns(self) -> float:
@@ -80,7 +86,7 @@ class InstanceLoad:
                 vcpus.append(seen)
             elif use.role in io_charging.SERVING:
                 serving[use.tid] = seen
-        self._load.observe(
+        shown = self._load.observe(
             now_s,
             communication.Traffic(
                 interval_s,
@@ -94,7 +100,8 @@ class InstanceLoad:
         if interval_s > 0:
             self.received_pps = used.net_rx_packets / interval_s
             self.sent_pps = used.net_tx_packets / interval_s
-        self._observe_io(now_s, serving)
+        if shown:
+            self._observe_io(now_s, serving)
 
     def _observe_io(
         self, now_s: float, serving: Mapping[int, communication.ThreadUse]
@@ -130,10 +137,13 @@ class InstanceLoad:
     ) -> Finest:
         """Return the finest granularities of the instance's vCPUs.
 
-        Requests permit none unless the I/O thread that serves them can be
-        divided too: dividing either alone does not reduce latency.
+        Requests permit none finer than 1 unless the I/O thread that serves
+        them can be divided too: dividing either alone does not reduce latency.
         """
         bound = granularity.finest(held.now, limits)
+        if not self._load.known:
+            # It keeps what an earlier agent, or process, had.
+            return Finest(bound, held.granularity, 1)
         if io is None or self._busiest is None:
             return Finest(bound, 1, 1)
         serving = io.of(self._busiest)

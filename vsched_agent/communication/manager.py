@@ -171,7 +171,11 @@ class CommunicationManager:
         if instance is None or instance.load.pid != held.pid:
             before = instance
             instance = _Instance(
-                loads.InstanceLoad(held.pid, self._settings.window_s)
+                loads.InstanceLoad(
+                    held.pid,
+                    self._settings.window_s,
+                    self._settings.policy.least_pps,
+                )
             )
             if before is not None:
                 instance.reported = before.reported
@@ -272,6 +276,7 @@ class CommunicationManager:
         if (
             held.granularity == 1
             and instance.load.intensity >= self._settings.policy.least_pps
+            and instance.load.known
             and not instance.load.serving_held(io)
         ):
             return (

@@ -24,11 +24,12 @@ communication_opts = [
     ),
     cfg.FloatOpt(
         'min_packets_per_second',
-        default=5.0,
+        default=10.0,
         min=0.1,
         max=1_000_000,
         help='Number of packets per second from which the periods of an '
-        'instance are divided: received, waiting and anticipated ones.',
+        'instance are divided: received, waiting and anticipated ones. '
+        'Seconds with fewer packets do not show what a request takes.',
     ),
     cfg.IntOpt(
         'min_runtime_us',

@@ -83,7 +83,7 @@ class TestCase(base.BaseTestCase):
         self.degrade = False
         self.make()
 
-    def make(self, costs=None, **settings):
+    def make(self, costs=None, communication=None, **settings):
         self.profiles = Profiles()
         self.measurements = fakes.FakeMeasurements()
         self.meter = fakes.FakeMeter()
@@ -110,6 +110,7 @@ class TestCase(base.BaseTestCase):
             self.profiles,
             costs=costs,
             on_lost_overrides=lambda: self.asked.append(1),
+            communication=communication,
         )
         self.hypervisor.start(self.reconciler.changed)
 

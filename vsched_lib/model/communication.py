@@ -105,6 +105,9 @@ class Longest:
         while self._seen[0][0] <= now_s - self._window_s:
             self._seen.popleft()
 
+    def __len__(self) -> int:
+        return len(self._seen)
+
     @property
     def burst_ns(self) -> float:
         """Return the longest burst; 0 when nothing was observed."""
@@ -115,29 +118,41 @@ class Load:
     """The network intensity and the requests of one instance.
 
     :param window_s: length of the window whose longest request counts.
+    :param least_pps: packets per second below which an interval shows
+        nothing of requests: most of its CPU time is for something else.
     """
 
-    def __init__(self, window_s: float) -> None:
+    def __init__(self, window_s: float, least_pps: float) -> None:
+        self._least_pps = least_pps
         self._anticipation = Anticipation()
         self._requests = Longest(window_s)
         #: Packets per second: received, waiting and expected to be sent.
         self.intensity = 0.0
 
-    def observe(self, now_s: float, seen: Traffic, runtime_ns: int) -> None:
+    def observe(self, now_s: float, seen: Traffic, runtime_ns: int) -> bool:
         """Take one interval into account.
 
         :param now_s: its end.
         :param runtime_ns: of the undivided reservation of a vCPU.
+        :returns: whether it shows what requests take.
         """
         if seen.interval_s <= 0:
-            return
+            return False
         self._anticipation.observe(now_s, seen.sent)
         self.intensity = (
             seen.received
             + pending(seen)
             + self._anticipation.expected(now_s, seen.interval_s)
         ) / seen.interval_s
+        if max(seen.received, seen.sent) < self._least_pps * seen.interval_s:
+            return False
         self._requests.observe(now_s, request_ns(seen, runtime_ns))
+        return True
+
+    @property
+    def known(self) -> bool:
+        """Return whether any interval has shown what requests take."""
+        return bool(self._requests)
 
     @property
     def burst_ns(self) -> float:

@@ -61,7 +61,7 @@ class Policy:
     :raises ValueError: on a figure out of range.
     """
 
-    least_pps: float = 5.0
+    least_pps: float = 10.0
     headroom: float = 1.2
     rise_s: float = 2.0
     hold_s: float = 10.0

@@ -4,6 +4,7 @@ from fractions import Fraction
 import tempfile
 from unittest import mock
 
+from vsched_agent.communication import base as communication
 from vsched_agent.profiling import new_profiles
 from vsched_agent.profiling import store
 from vsched_agent.profiling import withdrawal
@@ -351,3 +352,72 @@ class TestReconciler(passes.TestCase):
         self.reconciler.changed(one.uuid)
         self.reconciler.stop()
         self.assertFalse(self.reconciler._thread.is_alive())
+
+
+class Divider:
+    """Divides what the test says."""
+
+    def __init__(self):
+        self.aware = {}
+        self.changes = []
+        self.forgotten = []
+
+    def set_aware(self, uuid, aware):
+        self.aware[uuid] = aware
+
+    def forget(self, uuid):
+        self.forgotten.append(uuid)
+
+    def adjust(self, domains, samples, threads):
+        changes, self.changes = self.changes, []
+        return changes
+
+
+class TestCommunication(passes.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.divider = Divider()
+        self.make(communication=self.divider)
+
+    def change(self, uuid, granularity):
+        self.divider.changes = [
+            communication.Change(
+                uuid,
+                messages.CommunicationReport(granularity),
+                communication.Event(
+                    errors.Code.PERIOD_DIVIDED,
+                    messages.Severity.INFO,
+                    'because',
+                    {'granularity': granularity},
+                ),
+            )
+        ]
+
+    def test_aware_by_its_flavor(self):
+        one = fakes.domain(1, cpu_runtime_us=4_000)
+        two = fakes.domain(2, cpu_runtime_us=4_000, comm_aware='false')
+        self.run_(one, two)
+        self.assertEqual({one.uuid: True, two.uuid: False}, self.divider.aware)
+
+    def test_changes_are_reported_and_kept(self):
+        one = fakes.domain(1, cpu_runtime_us=4_000)
+        self.run_(one)
+        self.change(one.uuid, 4)
+        (report,) = self.run_()
+        self.assertEqual([errors.Code.PERIOD_DIVIDED], self.codes([report]))
+        self.assertEqual('instance-1: because', report.events[0].detail)
+        (found,) = report.reservations
+        self.assertEqual(4, found.communication.granularity)
+        # With the next report of the reservation as well.
+        (report,) = self.run_(fakes.domain(1, cpu_runtime_us=6_000))
+        self.assertEqual(4, report.reservations[0].communication.granularity)
+
+    def test_of_an_instance_that_has_left(self):
+        one = fakes.domain(1, cpu_runtime_us=4_000)
+        self.run_(one)
+        del self.hypervisor.running[one.uuid]
+        self.reconciler.changed(None)
+        self.change(one.uuid, 4)
+        reports = self.run_()
+        self.assertEqual([], self.codes(reports))
+        self.assertEqual([one.uuid], self.divider.forgotten)

@@ -91,7 +91,7 @@ class RequestTestCase(base.BaseTestCase):
 
 class LoadTestCase(base.BaseTestCase):
     def test_received_waiting_and_expected(self):
-        load = communication.Load(10)
+        load = communication.Load(10, 5)
         vcpu = use(100, 50, wait_ms=500)
         main = use(20, 100, wait_ms=1_000)
         load.observe(1, seen(50, 40, [vcpu], [main]), 6 * MS)
@@ -100,13 +100,21 @@ class LoadTestCase(base.BaseTestCase):
         load.observe(2, seen(50, 40, [vcpu], [main]), 6 * MS)
         self.assertEqual(50 + 1 + 40, load.intensity)
 
+    def test_few_packets_show_nothing_of_requests(self):
+        load = communication.Load(10, 5)
+        self.assertFalse(load.observe(1, seen(4, 4, [use(99, 4)]), 6 * MS))
+        self.assertFalse(load.known)
+        self.assertTrue(load.observe(2, seen(5, 4, [use(5, 5)]), 6 * MS))
+        self.assertFalse(load.observe(3, seen(0, 0, [use(99, 4)]), 6 * MS))
+        self.assertEqual((True, MS), (load.known, load.burst_ns))
+
     def test_an_interval_of_nothing(self):
-        load = communication.Load(10)
+        load = communication.Load(10, 5)
         load.observe(1, seen(50, 40, interval_s=0.0), 6 * MS)
         self.assertEqual((0.0, 0.0), (load.intensity, load.burst_ns))
 
     def test_the_longest_request_of_the_window(self):
-        load = communication.Load(10)
+        load = communication.Load(10, 5)
         load.observe(1, seen(50, 50, [use(200, 50)]), 6 * MS)
         for now_s in range(2, 11):
             load.observe(now_s, seen(50, 50, [use(50, 50)]), 6 * MS)
@@ -142,7 +150,7 @@ class LoadTestCase(base.BaseTestCase):
         )
     )
     def test_any_reading_gives_figures(self, passes):
-        load = communication.Load(3)
+        load = communication.Load(3, 5)
         for number, one in enumerate(passes):
             load.observe(float(number), one, 6 * MS)
             self.assertGreaterEqual(load.intensity, 0)
