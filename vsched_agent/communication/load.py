@@ -8,7 +8,7 @@ import typing as ty
 
 from vsched_agent.accounting import base as readings
 from vsched_agent.reservations import applied
-from vsched_agent.reservations import io_charging
+from vsched_agent.reservations import io_sizing
 from vsched_lib.contract import messages
 from vsched_lib.model import communication
 from vsched_lib.model import granularity
@@ -84,7 +84,7 @@ class InstanceLoad:
             )
             if use.role is readings.Role.VCPU:
                 vcpus.append(seen)
-            elif use.role in io_charging.SERVING:
+            elif use.role in io_sizing.SERVING:
                 serving[use.tid] = seen
         shown = self._load.observe(
             now_s,
@@ -200,5 +200,5 @@ def serving_tids(reading: readings.Reading) -> Collection[int]:
     return [
         use.tid
         for use in reading.threads
-        if use.role is readings.Role.VCPU or use.role in io_charging.SERVING
+        if use.role is readings.Role.VCPU or use.role in io_sizing.SERVING
     ]
