@@ -7,6 +7,7 @@ rule can match only with wildcards. Here the helper gets one end of a connected
 pair as its standard input, which sudo leaves open.
 """
 
+from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
 import socket
@@ -15,6 +16,7 @@ import threading
 import typing as ty
 
 from oslo_log import log as logging
+from oslo_privsep import comm
 from oslo_privsep import daemon
 from oslo_privsep import priv_context
 
@@ -39,6 +41,22 @@ class Channel(daemon.RootwrapClientChannel):
     ) -> None:
         # Skip the library's own start of a helper.
         super(daemon.RootwrapClientChannel, self).__init__(connection, context)
+
+    def _reader_main(self, reader: comm.Deserializer) -> None:
+        # The library handles the end of the stream only. After a reset no call
+        # in progress would ever return.
+        super()._reader_main(ty.cast(comm.Deserializer, _until_lost(reader)))
+
+
+def _until_lost(reader: comm.Deserializer) -> Iterator[ty.Any]:
+    """Yield messages until the connection ends, whichever way.
+
+    A helper that is killed before it has read a request resets it.
+    """
+    try:
+        yield from reader
+    except (OSError, ValueError) as failure:
+        LOG.warning('connection to a privileged helper lost: %s', failure)
 
 
 def connect(context: priv_context.PrivContext, path: str) -> Channel:
