@@ -23,7 +23,6 @@ from vsched_agent.enforcement import base
 from vsched_agent.enforcement import deadline
 from vsched_agent.host import kernel
 from vsched_agent.host import schedstat
-from vsched_agent.hypervisor.libvirt import driver
 from vsched_agent.profiling.error import hogs
 from vsched_agent.profiling.guest import commands
 from vsched_agent.profiling.guest import domain_xml
@@ -33,7 +32,6 @@ from vsched_lib.model import reservation
 #: What the guest is promised, and a share that is small for a tick.
 PROMISED = reservation.Reservation(12_000, 20_000)
 SMALL = reservation.Reservation(1_000, 20_000)
-_URI = 'qemu:///system'
 _FEATURES = pathlib.Path('/sys/kernel/debug/sched/features')
 _BRIDGE = 'vsched-bench0'
 #: Guests boot in emulation.
@@ -128,9 +126,7 @@ def _accounts(vm: agent_guests.Vm, tid: int) -> tuple[float, float, float]:
 
 def _conservation(seconds: float) -> dict[str, float]:
     """Return by how much the accounts differ from all CPU time."""
-    hypervisor = driver.LibvirtHypervisor(_URI)
-    hypervisor.start(lambda *changes: None)
-    try:
+    with agent_guests.hypervisor() as hypervisor:
         meter = usage.meter_of(
             hypervisor, kernel.KernelFacts.read().irq_time, blocking=True
         )
@@ -157,8 +153,6 @@ def _conservation(seconds: float) -> dict[str, float]:
             told_us -= meter.checkpoint()['host']['owed_us']
         finally:
             meter.close()
-    finally:
-        hypervisor.stop()
     return {'conservation_gap_pct': 100 * abs(told_us / whole_us - 1)}
 
 

@@ -23,6 +23,8 @@ import libvirt_qemu
 
 from vsched_agent.host import cgroup
 from vsched_agent.host import schedstat
+from vsched_agent.hypervisor import base
+from vsched_agent.hypervisor.libvirt import driver
 from vsched_agent.hypervisor.libvirt import metadata
 from vsched_agent.privileged import syscalls
 from vsched_agent.profiling.guest import domain_xml
@@ -269,6 +271,28 @@ def require_clock_source(guests: Sequence[Vm]) -> None:
                 '%s: clock source %s, expected %s'
                 % (one.spec.name, found, domain_xml.CLOCK_SOURCE)
             )
+
+
+@contextlib.contextmanager
+def hypervisor(
+    patience_s: float = 60.0,
+) -> ty.Iterator[driver.LibvirtHypervisor]:
+    """Yield the agent's driver when it is connected."""
+    found = driver.LibvirtHypervisor(fixtures.URI)
+    found.start(lambda *changes: None)
+    try:
+        give_up = time.monotonic() + patience_s
+        while True:
+            try:
+                found.domains()
+                break
+            except base.HypervisorUnavailable:
+                if time.monotonic() > give_up:
+                    raise
+                pause(0.1)
+        yield found
+    finally:
+        found.stop()
 
 
 @contextlib.contextmanager

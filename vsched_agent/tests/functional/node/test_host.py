@@ -8,7 +8,6 @@ import time
 from vsched_agent.accounting import base
 from vsched_agent.accounting import readers
 from vsched_agent.accounting import usage
-from vsched_agent.hypervisor.libvirt import driver
 from vsched_agent.hypervisor.libvirt import guest_agent
 from vsched_agent.hypervisor import vcpu_channel
 from vsched_agent.profiling.guest import domain_xml
@@ -73,9 +72,9 @@ class TestVhost(node_case.NodeCase):
             # UDP packets to an address and a port, 200 a second.
             runs=('send 198.18.0.1 9 200 1 64 600',),
         )
-        hypervisor = driver.LibvirtHypervisor(fixtures.URI)
-        hypervisor.start(lambda *changes: None)
-        self.addCleanup(hypervisor.stop)
+        manager = agent_guests.hypervisor()
+        hypervisor = manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
         meter = usage.UsageMeter(readers.of_kind(hypervisor.kind))
         self.addCleanup(meter.close)
         used_ns = []
