@@ -143,6 +143,7 @@ run_node() {
     [[ -z $NODE_KERNEL ]] || lab+=(--kernel "$NODE_KERNEL")
     LIMIT_S=${VSCHED_TEST_LIMIT_S:-$NODE_LIMIT_S}
     record node "${lab[@]}" kvm -- env VSCHED_REQUIRE=libvirt \
+        VSCHED_TEST_PATIENCE_S=240 \
         OS_TEST_TIMEOUT=600 OS_STDOUT_CAPTURE=1 OS_STDERR_CAPTURE=1 \
         PYTHONDONTWRITEBYTECODE=1 PYTHONFAULTHANDLER=1 PYTHONWARNINGS=ignore \
         python -m stestr.subunit_runner.run discover -t . "$NODE_TESTS"
