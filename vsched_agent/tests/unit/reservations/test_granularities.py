@@ -64,12 +64,12 @@ class GranularitiesCase(base.BaseTestCase):
                 self.one.uuid, self.io(io_us), reserved.runtime_us
             )
 
-    def io(self, io_us=2_000, tid=100):
+    def io(self, io_us=2_000, tid=100, room=applied.IoRoom.ON_TOP):
         target = enforcement.Target(0, tid)
         return applied.IoHolding(
             self.one.pid,
             ((target, reservation.Reservation(io_us, 20_000)),),
-            True,
+            room,
         )
 
     def kernel_us(self):
@@ -184,6 +184,32 @@ class TestDivide(GranularitiesCase):
 
 
 class TestKept(GranularitiesCase):
+    def lend(self, full_us):
+        self.enforcer.unclaimed_io.set_desired(
+            self.one,
+            self.io(full_us, room=applied.IoRoom.UNCLAIMED),
+            self.io(1_000, room=applied.IoRoom.UNCLAIMED),
+        )
+        self.enforcer.unclaimed_io.divide()
+
+    def test_by_threads_in_unclaimed_capacity(self):
+        self.enforcer.hold(self.one, RESERVED)
+        self.lend(2_000)
+        self.enforcer.divide(self.one.uuid, 4, {100: 2})
+        self.assertEqual((1_000_000, 10_000_000), self.io_ns())
+        self.deadline.applied.clear()
+        self.lend(2_000)
+        self.assertEqual([], self.deadline.applied)
+        self.lend(3_000)
+        self.assertEqual((1_500_000, 10_000_000), self.io_ns())
+        self.enforcer.divide(self.one.uuid, 1, {})
+        self.lend(3_000)
+        self.assertEqual((3_000_000, 20_000_000), self.io_ns())
+
+    def io_ns(self):
+        held = self.deadline.read([MAIN])[MAIN.tid]
+        return held.runtime_ns, held.period_ns
+
     def test_by_the_next_agent(self):
         self.hold()
         self.enforcer.divide(self.one.uuid, 4, {100: 2})
