@@ -25,6 +25,19 @@ def guests() -> None:
         raise frame.Unavailable('needs libvirt: %s' % error) from error
 
 
+def servers() -> None:
+    """The tiny guest with an HTTP server and an SQL database.
+
+    :raises frame.Unavailable: saying what is missing.
+    """
+    guests()
+    if not (fixtures.GUEST_DIR / 'servers.cpio').exists():
+        raise frame.Unavailable(
+            'needs servers.cpio of the tiny guest; tools/guest/build.sh '
+            'makes it'
+        )
+
+
 def two_cpus() -> None:
     """CPUs for VMs to share.
 

@@ -6,7 +6,9 @@
 # entered through PVH and skips the slow decompression under TCG), and an
 # initramfs of busybox, the QEMU guest agent, the virtio modules and a
 # generator of packets and blocks (load.c) and work for many threads
-# (work.c), which are compiled here.
+# (work.c), which are compiled here. A second initramfs holds an HTTP server
+# and an SQL database besides (servers/), so that no other guest takes longer
+# to boot for them.
 #
 # The Debian packages are downloaded and unpacked in a temporary folder;
 # nothing of them is installed.
@@ -36,7 +38,7 @@ usage() {
     cat <<USAGE
 usage: tools/guest/build.sh [--output DIR] [--force]
 
-Writes vmlinux, initramfs.cpio and manifest into DIR (default
+Writes vmlinux, initramfs.cpio, servers.cpio and manifest into DIR (default
 \$VSCHED_GUEST_DIR or /var/cache/vsched/guest). Does nothing when DIR was
 built by these same scripts already; --force builds all the same.
 USAGE
@@ -115,13 +117,15 @@ download() {
     image=$(apt-cache depends linux-image-cloud-amd64 |
         sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)
     [[ -n $image ]] || die 'apt knows no linux-image-cloud-amd64'
-    mapfile -t libraries < <(closure qemu-guest-agent |
-        grep -E '^(libc6|libglib2|libnuma1|libudev1|liburing2|libpcre2-8)')
+    mapfile -t libraries < <(closure qemu-guest-agent lighttpd |
+        grep -E '^(libc6|libglib2|libnuma1|libudev1|liburing2|libpcre2-8)'\
+'|^(libnettle8|libxxhash0)')
     mkdir -p "$WORK/debs" "$WORK/root"
     # As root, apt drops to the user _apt, who can't write here: it says so
     # and goes on as root; the option spares the warning.
     (cd "$WORK/debs" && apt-get -qq -o APT::Sandbox::User=root download \
-        "$image" busybox-static qemu-guest-agent "${libraries[@]}")
+        "$image" busybox-static qemu-guest-agent lighttpd libsqlite3-dev \
+        "${libraries[@]}")
     local deb
     for deb in "$WORK"/debs/*.deb; do
         dpkg-deb -x "$deb" "$WORK/root"
@@ -159,21 +163,48 @@ initramfs() {
         die 'cannot compile work.c'
     install -m 0755 "$HERE/init" "$root/init"
     install -m 0755 "$HERE/uevent" "$root/bin/vsched-uevent"
-    # Owner and times don't matter in a guest, but the same input should
-    # give the same bytes.
-    find "$root" -exec touch -h -d @0 {} +
-    (cd "$root" && find . -print0 | LC_ALL=C sort -z |
-        cpio --quiet --null -o -H newc --reproducible -R 0:0) \
-        >"$WORK/initramfs.cpio"
+    archive "$root" >"$WORK/initramfs.cpio"
+}
+
+# archive ROOT: a cpio archive. Owner and times don't matter in a guest, but
+# the same input should give the same bytes.
+archive() {
+    find "$1" -exec touch -h -d @0 {} +
+    (cd "$1" && find . -print0 | LC_ALL=C sort -z |
+        cpio --quiet --null -o -H newc --reproducible -R 0:0)
+}
+
+# servers: the initramfs and, behind it, an archive of what serves; the
+# kernel unpacks one after the other.
+servers() {
+    local root=$WORK/servers file
+    mkdir -p "$root"/{bin,etc,lib,www,var/tmp}
+    cp "$WORK/root/usr/sbin/lighttpd" "$root/bin/lighttpd"
+    add_libraries "$root" "$root/bin/lighttpd"
+    for file in "$root"/lib/*; do
+        [[ ! -f $WORK/initramfs/lib/${file##*/} ]] || rm "$file"
+    done
+    gcc -static -s -O2 -Wall -Wextra -Werror -I "$WORK/root/usr/include" \
+        -o "$root/bin/vsched-database" "$HERE/servers/database.c" \
+        "$WORK"/root/usr/lib/*/libsqlite3.a -lm ||
+        die 'cannot compile database.c'
+    gcc -static -s -O2 -Wall -Wextra -Werror -o "$root/bin/vsched-shop" \
+        "$HERE/servers/shop.c" || die 'cannot compile shop.c'
+    install -m 0755 "$HERE/servers/serve" "$root/bin/vsched-serve"
+    install -m 0644 "$HERE/servers/lighttpd.conf" "$root/etc/lighttpd.conf"
+    # What benchmarks download.
+    dd if=/dev/zero of="$root/www/100k" bs=100000 count=1 status=none
+    cat "$WORK/initramfs.cpio" <(archive "$root") >"$WORK/servers.cpio"
 }
 
 fingerprint() {
-    cat "$HERE/build.sh" "$HERE/init" "$HERE/uevent" "$HERE"/*.c |
-        sha256sum | cut -d ' ' -f 1
+    cat "$HERE/build.sh" "$HERE/init" "$HERE/uevent" "$HERE"/*.c \
+        "$HERE"/servers/* | sha256sum | cut -d ' ' -f 1
 }
 
 up_to_date() {
-    [[ -s $OUTPUT/vmlinux && -s $OUTPUT/initramfs.cpio ]] &&
+    [[ -s $OUTPUT/vmlinux && -s $OUTPUT/initramfs.cpio &&
+        -s $OUTPUT/servers.cpio ]] &&
         grep -qx "scripts $1" "$OUTPUT/manifest" 2>/dev/null
 }
 
@@ -232,6 +263,7 @@ main() {
     extract_vmlinux "$(find "$WORK/root/boot" -name 'vmlinuz-*')" \
         "$WORK/vmlinux"
     initramfs
+    servers
     {
         echo "scripts $print"
         sort "$WORK/packages"
@@ -240,6 +272,7 @@ main() {
     rm -f "$OUTPUT/manifest"
     publish vmlinux
     publish initramfs.cpio
+    publish servers.cpio
     publish manifest
     echo "guest: built in $OUTPUT"
 }

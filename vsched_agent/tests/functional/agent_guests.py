@@ -46,6 +46,7 @@ class Vm(vm.RunningDomain):
         tools/guest/load.c.
     :param ip: address and prefix of its first network card.
     :param ready_timeout_s: longest wait until it is up.
+    :param initramfs: file of the guest's folder that it boots.
     :param fields: of :class:`domain_xml.DomainSpec`.
     """
 
@@ -57,6 +58,7 @@ class Vm(vm.RunningDomain):
         runs: Sequence[str] = (),
         ip: str | None = None,
         ready_timeout_s: float = 60.0,
+        initramfs: str = 'initramfs.cpio',
         **fields: ty.Any,
     ) -> None:
         name = 'vsched-test-%s' % uuids.uuid4().hex[:12]
@@ -70,7 +72,7 @@ class Vm(vm.RunningDomain):
             domain_xml.DomainSpec(
                 name=name,
                 kernel=str(fixtures.GUEST_DIR / 'vmlinux'),
-                initrd=str(fixtures.GUEST_DIR / 'initramfs.cpio'),
+                initrd=str(fixtures.GUEST_DIR / initramfs),
                 cmdline=domain_xml.cmdline(*words),
                 serial_file=os.path.join(folder, name + '.serial'),
                 **fields,
