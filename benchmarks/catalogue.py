@@ -25,12 +25,16 @@ NAMES = (
     'ingest',
     'interference',
     'io_default',
+    'irmos',
     'node',
     'outage_filters',
     'outages',
     'overhead',
     'quickstart',
+    'shaping',
     'snapshot',
+    'streaming',
+    'two_tier',
     'work_conserving',
 )
 

@@ -78,20 +78,27 @@ def _answer_ms(channel: socket.socket, number: int) -> float:
             return 1000 * (time.monotonic() - began_s)
 
 
-def main() -> None:
-    """Serve standard input.
+def isolate(parent: int) -> bool:
+    """Give this process a network namespace and end it with its parent.
 
-    The first argument is the process that started this one; it may have
-    ended before its end could be noticed.
+    :param parent: the process that started this one
+    :returns: whether that has not ended before its end could be noticed
     """
     _libc.prctl(_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(sys.argv[1]):
-        return
+    if os.getppid() != parent:
+        return False
     _libc.prctl(_TIMERSLACK, 1)
     if _libc.unshare(_NEW_NET):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     print('ok', flush=True)
+    return True
+
+
+def main() -> None:
+    """Serve standard input; the first argument is the parent process."""
+    if not isolate(int(sys.argv[1])):
+        return
     first = 1
     for line in sys.stdin:
         address, port, requests, seed = line.split()

@@ -214,20 +214,32 @@ class Client:
     """The client, in a network namespace of its own; a context manager.
 
     :param bridge: what it is connected to.
+    :param address: its address.
+    :param reserved_us: the runtime and the period of its reservation.
     """
 
-    def __init__(self, bridge: str) -> None:
+    def __init__(
+        self,
+        bridge: str,
+        address: str = CLIENT,
+        reserved_us: tuple[int, int] = (CLIENT_US, CLIENT_PERIOD_US),
+    ) -> None:
         self._bridge = bridge
+        self._address = address
+        self._reserved_us = reserved_us
         self._stack = contextlib.ExitStack()
+
+    @staticmethod
+    def command() -> tuple[str, ...]:
+        """Return what runs the client's program."""
+        return isolated.command(
+            '-S', os.path.abspath(request_client.__file__), str(os.getpid())
+        )
 
     def __enter__(self) -> ty.Self:
         try:
             self._process = isolated.start(
-                isolated.command(
-                    '-S',
-                    os.path.abspath(request_client.__file__),
-                    str(os.getpid()),
-                ),
+                self.command(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -238,7 +250,7 @@ class Client:
             if self._from.readline() != 'ok\n':
                 raise RuntimeError('the client did not start')
             pid = self._process.pid
-            card = 'vsc%d' % (os.getpid() % 1_000_000)
+            card = 'vsc%d' % (pid % 1_000_000)
             _run(
                 *('ip', 'link', 'add', card, 'type', 'veth'),
                 *('peer', 'name', 'eth0', 'netns', str(pid)),
@@ -249,10 +261,11 @@ class Client:
             inside = ('nsenter', '--target', str(pid), '--net', 'ip')
             _run(
                 *(*inside, 'address', 'add'),
-                *('%s/%d' % (CLIENT, charging_rig.PREFIX), 'dev', 'eth0'),
+                *('%s/%d' % (self._address, charging_rig.PREFIX), 'dev'),
+                'eth0',
             )
             _run(*inside, 'link', 'set', 'eth0', 'up')
-            reserve(pid, CLIENT_US, CLIENT_PERIOD_US)
+            reserve(pid, *self._reserved_us)
         except BaseException:
             self._stack.close()
             raise
@@ -273,12 +286,23 @@ class Client:
 
         :returns: how long each answer took, in milliseconds
         """
-        self._to.write('%s %d %d %d\n' % (SERVER, PORT, requests, seed))
+        self.send('%s %d %d %d' % (SERVER, PORT, requests, seed))
+        return [float(one) for one in self.receive()]
+
+    def send(self, line: str) -> None:
+        """Send the program a line."""
+        self._to.write(line + '\n')
         self._to.flush()
+
+    def receive(self) -> ty.Any:
+        """Return the program's answer.
+
+        :raises RuntimeError: when it has ended
+        """
         line = self._from.readline()
         if not line:
             raise RuntimeError('the client has ended')
-        return [float(one) for one in json.loads(line)]
+        return json.loads(line)
 
 
 class Watch:
@@ -452,7 +476,7 @@ class Rig:
         return _Counters(
             time.monotonic_ns(),
             [schedstat.read(tid).run_ns for tid in tids],
-            _switches(),
+            context_switches(),
         )
 
 
@@ -462,7 +486,8 @@ class _Counters(ty.NamedTuple):
     switches: int
 
 
-def _switches() -> int:
+def context_switches() -> int:
+    """Return how often the host has switched contexts since its boot."""
     for line in pathlib.Path('/proc/stat').read_text().splitlines():
         if line.startswith('ctxt '):
             return int(line.split()[1])
