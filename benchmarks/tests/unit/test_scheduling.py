@@ -99,11 +99,15 @@ class SchedulerTestCase(base.BaseTestCase):
         asked = []
         with (
             mock.patch.object(
-                scheduler, 'divisions', side_effect=lambda: next(seen)
+                scheduler,
+                'divisions',
+                autospec=True,
+                side_effect=lambda: next(seen),
             ),
             mock.patch.object(
                 scheduling.time,
                 'monotonic',
+                autospec=True,
                 side_effect=(float(one) for one in range(100)),
             ),
         ):
@@ -114,11 +118,15 @@ class SchedulerTestCase(base.BaseTestCase):
         scheduler = scheduling.Scheduler([])
         with (
             mock.patch.object(
-                scheduler, 'divisions', side_effect=([one] for one in range(9))
+                scheduler,
+                'divisions',
+                autospec=True,
+                side_effect=([one] for one in range(9)),
             ),
             mock.patch.object(
                 scheduling.time,
                 'monotonic',
+                autospec=True,
                 side_effect=(float(one) for one in range(100)),
             ),
         ):
