@@ -13,6 +13,7 @@ import heapq
 import itertools
 import json
 import random
+import resource
 import selectors
 import socket
 import sys
@@ -258,6 +259,9 @@ def main(parent: int) -> None:
     """
     if not request_client.isolate(parent):
         return
+    # A connection for each session.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     selector = selectors.DefaultSelector()
     selector.register(sys.stdin, selectors.EVENT_READ)
     while line := sys.stdin.readline():

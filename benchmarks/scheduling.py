@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import contextlib
 import dataclasses
 import enum
-import os
-import signal
 import statistics
 import time
 import typing as ty
+
+import libvirt
 
 from benchmarks import charging_rig
 from benchmarks import request_rig
@@ -307,8 +307,6 @@ class HogVms:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        # A stopped process would not end when it is asked to.
-        self.go()
         self._stack.close()
 
     @property
@@ -317,15 +315,15 @@ class HogVms:
         return [tid for one in self.vms for tid in one.vcpu_tids]
 
     def stop(self) -> None:
-        """Have them use no CPU at all."""
+        """Have them use no CPU time; QEMU still answers the agent."""
         for one in self.vms:
-            os.kill(one.pid, signal.SIGSTOP)
+            one.handle.suspend()
 
     def go(self) -> None:
-        """Have them burn again."""
+        """Have them burn again; nothing happens to those that do."""
         for one in self.vms:
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                os.kill(one.pid, signal.SIGCONT)
+            if one.handle.state()[0] == libvirt.VIR_DOMAIN_PAUSED:
+                one.handle.resume()
 
 
 def ratios(

@@ -133,6 +133,33 @@ class SchedulerTestCase(base.BaseTestCase):
             scheduler.await_steady(lambda: None, 3.0, 9.0)
 
 
+class HostWatchTestCase(base.BaseTestCase):
+    def test_what_was_since_its_making(self):
+        runs = {1: iter((0, 500_000_000)), 2: iter((7, 1_000_000_007))}
+        with (
+            mock.patch.object(
+                scheduling.schedstat,
+                'read',
+                autospec=True,
+                side_effect=lambda tid: mock.Mock(run_ns=next(runs[tid])),
+            ),
+            mock.patch.object(
+                scheduling.request_rig,
+                'context_switches',
+                autospec=True,
+                side_effect=(1_000, 5_000),
+            ),
+            mock.patch.object(
+                scheduling.time,
+                'monotonic_ns',
+                autospec=True,
+                side_effect=(3, 2_000_000_003),
+            ),
+        ):
+            seen = scheduling.HostWatch([1, 2]).read()
+        self.assertEqual(([0.25, 0.5], 2000.0), seen)
+
+
 class ArithmeticTestCase(base.BaseTestCase):
     def test_ratios_are_of_one_repeat(self):
         found = {
