@@ -40,7 +40,6 @@ class Task:
         shortest and the longest, in seconds.
     :param interval_s: a session's requests are due in this interval instead,
         and their times count from when they were due; 0 for pauses.
-    :param fresh: each request has a connection of its own.
     :param seed: of paths and pauses.
     """
 
@@ -50,7 +49,6 @@ class Task:
     sessions: int = 1
     pause_s: tuple[float, float] = (0.0, 0.0)
     interval_s: float = 0.0
-    fresh: bool = False
     seed: int = 0
 
 
@@ -107,11 +105,8 @@ class _Session:
             self.channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.channel.setblocking(False)
         self.channel.send(
-            b'GET %s HTTP/1.1\r\nHost: guest\r\n%s\r\n'
-            % (
-                self._task.paths[path].encode(),
-                b'Connection: close\r\n' if self._task.fresh else b'',
-            )
+            b'GET %s HTTP/1.1\r\nHost: guest\r\n\r\n'
+            % self._task.paths[path].encode()
         )
 
     def receive(self) -> None:
@@ -223,8 +218,6 @@ class Loop:
             return
         if session.response.complete:
             self._stop(session)
-            if self._task.fresh:
-                session.end()
             self._done(session, session.response.status)
 
     def _stop(self, session: _Session) -> None:

@@ -26,8 +26,9 @@ HOGS, HOG_US = 5, 4_400
 WORK_US = 400
 REQUESTS, QUICK_REQUESTS = 400, 150
 REPEATS, QUICK_REPEATS = 5, 1
-#: Requests before those that count: the agent has to see that there are some.
-WARM_UP, SEED = 300, 19
+#: Requests before those that count, about 16 s of them: the agent goes by
+#: the longest request of 10 s, and an interval before the first one counts.
+WARM_UP, SEED = 700, 19
 #: For how long divisions may not change before requests count, in seconds.
 STEADY_S, PATIENCE_S = 2.0, 30.0
 

@@ -93,10 +93,6 @@ class LoopTestCase(base.BaseTestCase):
             asked.append([path for path, _ in _Handler.asked])
         self.assertEqual(*asked)
 
-    def test_connections_of_their_own(self):
-        self.run_task('/a', requests=4, fresh=True)
-        self.assertEqual(4, len({port for _, port in _Handler.asked}))
-
     def test_time_counts_from_when_a_request_is_due(self):
         # Each takes 50 ms and is due 10 ms after the one before.
         found = self.run_task('/slow', requests=4, interval_s=0.01)
