@@ -23,8 +23,8 @@ ABOUT = frame.About(
     'nested KVM and two CPUs. A guest is promised 60 % of a CPU by backend '
     '``deadline``, beside two busy guests, one of which sends packets by '
     'vhost. Its share is counted by the host, and its steal time is read '
-    'inside of it. The accounts of all guests and the host are added up and '
-    'compared with all CPU time. A thread with 1 ms in 20 ms is watched in '
+    'inside of it. The accounts of all guests, and of all that is busy, are '
+    'compared with the CPU time of their control groups. A thread with 1 ms in 20 ms is watched in '
     'windows of one second, with budgets that expire at the tick and by a '
     'timer (``HRTICK_DL``). The gaps are the greater of both kernels; the '
     'errors at small shares are those of Linux 6.12.\n\n'
@@ -35,8 +35,8 @@ ABOUT = frame.About(
         'share_kvm_61': 'CPUs got, promised 0.6, Linux 6.1',
         'steal_gap_pct': "difference between the guest's steal time and "
         "what it did not get by the host's account, % of the time",
-        'conservation_gap_pct': 'difference between the sum of all accounts '
-        'and CPUs times time, %',
+        'conservation_gap_pct': 'difference between the accounts and the '
+        'CPU time of control groups, % of CPUs times time',
         'tick_p99_pct': '99th percentile of the error of a share of 5 %, '
         'budgets expire at the tick',
         'hrtick_p99_pct': '99th percentile of the error of a share of 5 %, '
