@@ -70,7 +70,7 @@ ABOUT = frame.About(
         frame.at_most('stops', 35, '', 'issue 17'),
         frame.at_most('ci_minutes', 20, 'min', 'issue 17'),
     ),
-    exercises=('.ci', 'benchmarks/reservation_stops.py', 'tools', *PACKAGES),
+    exercises=('.ci', 'tools', *PACKAGES),
 )
 
 _NO_CODE = (

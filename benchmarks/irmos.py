@@ -231,7 +231,8 @@ def metrics(
     """
 
     def median(name: str, figure: str) -> float:
-        return round(statistics.median(one[figure] for one in found[name]), 3)
+        values: list[float] = [one[figure] for one in found[name]]
+        return round(statistics.median(values), 3)
 
     return {
         'misses': sum(one['misses'] for one in found[SHAPED]),

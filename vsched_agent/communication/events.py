@@ -31,50 +31,50 @@ def why(load: loads.InstanceLoad) -> str:
 
 
 def _pairs(
-    held: applied.Holding, wanted: int
+    held: applied.Holding, desired: int
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     return (
         held.now.divided_ns,
-        dataclasses.replace(held.now, granularity=wanted).divided_ns,
+        dataclasses.replace(held.now, granularity=desired).divided_ns,
     )
 
 
-def _figures(held: applied.Holding, wanted: int) -> dict[str, ty.Any]:
-    before, after = _pairs(held, wanted)
+def _figures(held: applied.Holding, desired: int) -> dict[str, ty.Any]:
+    before, after = _pairs(held, desired)
     return {
         'granularity_before': held.granularity,
         'runtime_before_ns': before[0],
         'period_before_ns': before[1],
-        'granularity': wanted,
+        'granularity': desired,
         'runtime_ns': after[0],
         'period_ns': after[1],
     }
 
 
-def divided(held: applied.Holding, wanted: int, cause: str) -> base.Event:
+def divided(held: applied.Holding, desired: int, cause: str) -> base.Event:
     """Return the event of a new granularity.
 
     :param held: what was in force before.
     :param cause: why it has changed, as part of a sentence.
     """
-    before, after = _pairs(held, wanted)
+    before, after = _pairs(held, desired)
     return base.Event(
         Code.PERIOD_DIVIDED,
         messages.Severity.INFO,
         'each vCPU gets %d ns every %d ns instead of %d ns every %d ns: %s'
         % (*after, *before, cause),
-        _figures(held, wanted),
+        _figures(held, desired),
     )
 
 
 def refused(
-    held: applied.Holding, wanted: int, refusal: errors.Refused
+    held: applied.Holding, desired: int, refusal: errors.Refused
 ) -> base.Event:
     """Return the event of a granularity that was not applied."""
     return base.Event(
         Code.PERIOD_REFUSED,
         messages.Severity.WARNING,
         'its periods are not divided by %d: %s (it keeps what it had)'
-        % (wanted, refusal.detail),
-        {**_figures(held, wanted), 'cause': str(refusal.code)},
+        % (desired, refusal.detail),
+        {**_figures(held, desired), 'cause': str(refusal.code)},
     )

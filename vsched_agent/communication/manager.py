@@ -153,12 +153,12 @@ class CommunicationManager:
                     held.now.runtime_us,
                 )
                 ranked[uuid] = held, self._demand(uuid, held, instance)
-        wanted = self._shaper.decide(
+        desired = self._shaper.decide(
             now_s, [demand for _, demand in ranked.values()], self._cpus()
         )
         for uuid, (held, _) in ranked.items():
             try:
-                changes += self._apply(uuid, held, wanted.get(uuid), now_s)
+                changes += self._apply(uuid, held, desired.get(uuid), now_s)
             except Exception as error:
                 # A failure must not affect the other instances.
                 self._problems.failed(
@@ -210,13 +210,13 @@ class CommunicationManager:
         self,
         uuid: str,
         held: applied.Holding,
-        wanted: int | None,
+        desired: int | None,
         now_s: float,
     ) -> list[base.Change]:
         instance, event = self._instances[uuid], None
         io, limits = self._enforcer.io.holding(uuid), self._enforcer.limits
         policy = self._settings.policy
-        if wanted is None and (
+        if desired is None and (
             held.granularity > 1
             and now_s >= instance.retry_s
             and (
@@ -231,20 +231,22 @@ class CommunicationManager:
             )
         ):
             # Only its I/O threads change.
-            wanted = held.granularity
-        if wanted is not None:
+            desired = held.granularity
+        if desired is not None:
             instance.divided_s = now_s
             refusal = self._divide(
                 uuid,
-                wanted,
-                instance.load.io_parts(io, wanted, limits, policy.headroom),
+                desired,
+                instance.load.io_parts(io, desired, limits, policy.headroom),
             )
             if refusal is not None:
                 instance.retry_s = now_s + RETRY_S
                 if instance.refusal is None:
-                    event = events.refused(held, wanted, refusal)
-            elif wanted != held.granularity:
-                event = events.divided(held, wanted, events.why(instance.load))
+                    event = events.refused(held, desired, refusal)
+            elif desired != held.granularity:
+                event = events.divided(
+                    held, desired, events.why(instance.load)
+                )
             instance.refusal = refusal
         elif instance.load.intensity < policy.least_pps:
             instance.refusal = None

@@ -82,10 +82,10 @@ class Granularities:
 
         :param reserved: what they are to have.
         """
-        wanted = self.of(uuid).granularity
-        if wanted == 1:
+        desired = self.of(uuid).granularity
+        if desired == 1:
             return 1
-        return min(wanted, granularity.finest(reserved, self.limits))
+        return min(desired, granularity.finest(reserved, self.limits))
 
     def record(self, uuid: str, division: Division) -> None:
         """Record what an instance is to have, before it is applied."""

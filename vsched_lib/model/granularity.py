@@ -199,18 +199,18 @@ class Shaper:
 
         :param demands: of all instances whose periods may be divided.
         """
-        wanted = distribute(self._policy, demands, cpus)
+        desired = distribute(self._policy, demands, cpus)
         after = {one.uuid: one.granularity for one in demands}
         rising = []
         for one in demands:
-            kind, waits_s = self._kind(one, wanted[one.uuid])
+            kind, waits_s = self._kind(one, desired[one.uuid])
             if not self._due(one.uuid, kind, now_s, waits_s):
                 continue
             if kind == 'rank':
                 rising.append(one)
                 continue
             after[one.uuid] = (
-                wanted[one.uuid]
+                desired[one.uuid]
                 if kind == 'idle'
                 else min(one.granularity, one.bound, one.stay)
             )
@@ -224,7 +224,7 @@ class Shaper:
             for granularity in reversed(GRANULARITIES):
                 cost = one.added(granularity) - one.added(one.granularity)
                 if (
-                    one.granularity < granularity <= wanted[one.uuid]
+                    one.granularity < granularity <= desired[one.uuid]
                     and cost <= left
                 ):
                     after[one.uuid] = granularity
@@ -239,16 +239,16 @@ class Shaper:
             self._pending.pop(uuid, None)
         return changes
 
-    def _kind(self, one: Demand, wanted: int) -> tuple[str, float]:
+    def _kind(self, one: Demand, desired: int) -> tuple[str, float]:
         """Return why an instance's granularity should change, and the wait."""
         policy = self._policy
         if one.granularity > one.bound:
             return 'bound', 0.0
         if one.granularity > one.stay:
             return 'burst', policy.rise_s
-        if wanted < one.granularity:
+        if desired < one.granularity:
             return 'idle', policy.hold_s
-        if wanted > one.granularity:
+        if desired > one.granularity:
             return 'rank', policy.rise_s
         return '', 0.0
 
