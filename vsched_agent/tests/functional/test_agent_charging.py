@@ -9,7 +9,10 @@ import fixtures
 from vsched_agent.privileged import sched
 from vsched_agent.privileged import syscalls
 from vsched_agent.profiling.guest import domain_xml
+from vsched_agent.reservations import capacity_ledger
+from vsched_agent.reservations import unclaimed_io
 from vsched_agent.tests.functional import agent_case
+from vsched_agent.tests.functional import agent_fixture
 from vsched_agent.tests.functional import agent_guests
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -100,7 +103,15 @@ class TestIoCharging(agent_case.AgentCase):
                 else None
             )
 
-        return self.collector.await_news(look, 'I/O threads %s' % fields)
+        # For a while after a refusal by the kernel, of an earlier test, the
+        # host counts as having nothing to lend.
+        return self.collector.await_news(
+            look,
+            'I/O threads %s' % fields,
+            agent_fixture.PATIENCE_S
+            + capacity_ledger.SATURATED_S
+            + unclaimed_io.RETRY_S,
+        )
 
     def want_default(self):
         mark = self.collector.mark()
