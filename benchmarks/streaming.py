@@ -92,22 +92,7 @@ ABOUT = frame.About(
         'clients_shaped': 'the same with divided periods',
     },
     targets=(frame.at_least('clients_ratio', 3.3, '', 'issue 19'),),
-    exercises=(
-        'benchmarks/request_rig.py',
-        'benchmarks/scheduling.py',
-        'tools/guest',
-        'vsched_agent/accounting',
-        'vsched_agent/communication',
-        'vsched_agent/enforcement',
-        'vsched_agent/host',
-        'vsched_agent/hypervisor',
-        'vsched_agent/privileged',
-        'vsched_agent/reconciliation',
-        'vsched_agent/reservations',
-        'vsched_agent/service.py',
-        'vsched_agent/tests/functional/agent_guests.py',
-        'vsched_lib/model/granularity.py',
-    ),
+    exercises=('tools/guest',),
 )
 
 

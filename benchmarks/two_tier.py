@@ -127,24 +127,7 @@ ABOUT = frame.About(
         frame.at_least('mean_cut_pct', 35, '%', 'issue 19'),
         frame.at_least('worst_cut_pct', 50, '%', 'issue 19'),
     ),
-    exercises=(
-        'benchmarks/http_client.py',
-        'benchmarks/http_rig.py',
-        'benchmarks/request_rig.py',
-        'benchmarks/scheduling.py',
-        'tools/guest',
-        'vsched_agent/accounting',
-        'vsched_agent/communication',
-        'vsched_agent/enforcement',
-        'vsched_agent/host',
-        'vsched_agent/hypervisor',
-        'vsched_agent/privileged',
-        'vsched_agent/reconciliation',
-        'vsched_agent/reservations',
-        'vsched_agent/service.py',
-        'vsched_agent/tests/functional/agent_guests.py',
-        'vsched_lib/model/granularity.py',
-    ),
+    exercises=('tools/guest',),
 )
 
 #: Each class with some items.

@@ -18,6 +18,9 @@ from vsched_lib.contract import placement as names
 from vsched_lib.tests import openstack_services
 from vsched_standalone.tests.functional.nova import test_claims
 
+#: From when on a host counts as down; an audit takes a part of it.
+IMPATIENT_S = 6
+
 
 class TestAudit(test_claims.Claiming):
     def setUp(self):
@@ -31,7 +34,7 @@ class TestAudit(test_claims.Claiming):
                     'api': {'host_down_after_s': down_after_s},
                 },
             )
-            for down_after_s in (300, 1)
+            for down_after_s in (300, IMPATIENT_S)
         )
         self.database = db.Database(databases.configuration(url))
         self.addCleanup(self.database.dispose)
@@ -107,7 +110,7 @@ class TestAudit(test_claims.Claiming):
         return status, out.getvalue(), err.getvalue()
 
     def audited_until(self, text, **report):
-        """Audit as a host that tells of everything within a second.
+        """Audit until something is found.
 
         :param report: what its agent keeps telling; it is dead when empty.
         """
@@ -193,7 +196,7 @@ class TestAudit(test_claims.Claiming):
 
     def test_servers_that_promise_nothing(self):
         server = self.active(self.flavor())['id']
-        time.sleep(1.5)
+        time.sleep(IMPATIENT_S + 0.5)
         self.report(bare=[server])
         self.assertEqual((0, '', ''), self.audit(file=self.impatient))
 
@@ -215,7 +218,7 @@ class TestAudit(test_claims.Claiming):
         self.report()
         self.assertEqual((0, '', ''), self.audit('--fix'))
         # However long ago it was stopped: it is not to be in force.
-        time.sleep(1.5)
+        time.sleep(IMPATIENT_S + 0.5)
         self.report()
         self.assertEqual((0, '', ''), self.audit(file=self.impatient))
         self.assertEqual({server['id']: 300}, self.claimed(self.own))
