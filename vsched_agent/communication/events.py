@@ -11,6 +11,7 @@ from vsched_agent.reservations import applied
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import reservation
+from vsched_lib.model import wait_trial
 
 Code = errors.Code
 
@@ -26,6 +27,19 @@ def why(load: loads.InstanceLoad) -> str:
             '%d us' % round(load.burst_ns / reservation.NS_PER_US)
             if load.burst_ns < float('inf')
             else 'more than a whole runtime',
+        )
+    )
+
+
+def no_gain(outcome: wait_trial.Outcome) -> str:
+    """Return what a trial that failed has shown, as part of a sentence."""
+    return (
+        'shorter periods did not help: its threads waited %d us for each '
+        'packet before, and %d us with %d parts'
+        % (
+            round(outcome.before_ns / reservation.NS_PER_US),
+            round(outcome.after_ns / reservation.NS_PER_US),
+            outcome.granularity,
         )
     )
 

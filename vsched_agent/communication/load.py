@@ -13,6 +13,7 @@ from vsched_lib.contract import messages
 from vsched_lib.model import communication
 from vsched_lib.model import granularity
 from vsched_lib.model import reservation
+from vsched_lib.model import wait_trial
 
 
 class Finest(ty.NamedTuple):
@@ -45,6 +46,8 @@ class InstanceLoad:
         self._busiest: int | None = None
         self.received_pps = 0.0
         self.sent_pps = 0.0
+        #: Whether finer periods have shortened what packets wait.
+        self.trial = wait_trial.WaitTrial()
 
     @property
     def intensity(self) -> float:
@@ -67,12 +70,12 @@ class InstanceLoad:
         used: messages.UsageSample,
         reading: readings.Reading,
         sleeps: Mapping[int, int],
-        runtime_us: int,
+        now: reservation.Reservation,
     ) -> None:
         """Take one interval into account.
 
         :param sleeps: how often threads slept, where it is known.
-        :param runtime_us: that each vCPU has in an undivided period.
+        :param now: what each vCPU has.
         """
         interval_s = reading.interval_ns / 1e9
         vcpus, serving = [], {}
@@ -95,7 +98,14 @@ class InstanceLoad:
                 vcpus,
                 list(serving.values()),
             ),
-            runtime_us * reservation.NS_PER_US,
+            now.runtime_us * reservation.NS_PER_US,
+        )
+        self.trial.observe(
+            now_s,
+            used.net_rx_packets + used.net_tx_packets,
+            sum(one.wait_ns for one in (*vcpus, *serving.values())),
+            now.granularity,
+            now.period_us * reservation.NS_PER_US,
         )
         if interval_s > 0:
             self.received_pps = used.net_rx_packets / interval_s

@@ -146,11 +146,7 @@ class CommunicationManager:
             instance = self._instance(uuid, held)
             if uuid in used and uuid in threads:
                 instance.load.observe(
-                    now_s,
-                    used[uuid],
-                    threads[uuid],
-                    sleeps,
-                    held.now.runtime_us,
+                    now_s, used[uuid], threads[uuid], sleeps, held.now
                 )
                 ranked[uuid] = held, self._demand(uuid, held, instance)
         desired = self._shaper.decide(
@@ -189,9 +185,14 @@ class CommunicationManager:
         finest = instance.load.finest(
             held, io, self._enforcer.limits, self._settings.policy.headroom
         )
-        if instance.retry_s > self._clock():
+        now_s = self._clock()
+        if instance.retry_s > now_s:
             # The kernel has refused it; it keeps what it has.
             finest = finest._replace(rise=min(finest.rise, held.granularity))
+        most = instance.load.trial.limit(now_s)
+        finest = finest._replace(
+            stay=min(finest.stay, most), rise=min(finest.rise, most)
+        )
         return granularity.Demand(
             uuid,
             instance.load.intensity,
@@ -245,7 +246,7 @@ class CommunicationManager:
                     event = events.refused(held, desired, refusal)
             elif desired != held.granularity:
                 event = events.divided(
-                    held, desired, events.why(instance.load)
+                    held, desired, self._why(instance, held, now_s)
                 )
             instance.refusal = refusal
         elif instance.load.intensity < policy.least_pps:
@@ -254,6 +255,15 @@ class CommunicationManager:
         return self._change(
             uuid, held, self._problem(instance, held, io), event
         )
+
+    def _why(
+        self, instance: _Instance, held: applied.Holding, now_s: float
+    ) -> str:
+        """Return why the granularity changes, as part of a sentence."""
+        trial = instance.load.trial
+        if trial.failed is not None and held.granularity > trial.limit(now_s):
+            return events.no_gain(trial.failed)
+        return events.why(instance.load)
 
     def _io_may_rise(
         self, instance: _Instance, io: applied.IoHolding | None, most: int

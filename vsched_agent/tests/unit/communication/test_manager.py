@@ -32,6 +32,8 @@ class ManagerCase(test_granularities.GranularitiesCase):
         super().setUp()
         self.now_s = 100.0
         self.pps, self.request_ms, self.io_ms = 50, 1.0, 0.1
+        # The wait of each packet, by granularity.
+        self.waits_ms = {}
         self.served_by = 100
         self.manager = self.make_manager()
         self.hold()
@@ -61,7 +63,7 @@ class ManagerCase(test_granularities.GranularitiesCase):
                     first.tid,
                     Role.VCPU,
                     int(self.pps * self.request_ms * MS),
-                    0,
+                    int(2 * self.pps * self.wait_ms() * MS),
                     self.pps,
                 ),
                 readings.ThreadUse(second.tid, Role.VCPU, 0, 0, 0),
@@ -97,6 +99,9 @@ class ManagerCase(test_granularities.GranularitiesCase):
                 {self.one.uuid: self.reading()},
             )
         return found
+
+    def wait_ms(self):
+        return self.waits_ms.get(self.parts(), 0) if self.waits_ms else 0
 
     def parts(self):
         return self.enforcer.holding(self.one.uuid).granularity
@@ -136,6 +141,31 @@ class TestManager(ManagerCase):
             {101: (1_500, 5_000), 102: (1_500, 5_000), 100: (500, 5_000)},
             self.kernel_us(),
         )
+
+    def test_taken_back_where_waits_do_not_become_shorter(self):
+        self.waits_ms = {1: 2.0, 4: 3.0}
+        self.passes(4)
+        self.assertEqual(4, self.parts())
+        changes = self.passes(10)
+        self.assertEqual(1, self.parts())
+        self.assertIn(
+            'its threads waited 2000 us for each packet before, and 3000 us '
+            'with 4 parts',
+            changes[-1].event.detail,
+        )
+        self.assertEqual([], self.passes(30))
+        self.assertEqual(1, self.parts())
+        # It is tried again after a minute.
+        events = [change.event for change in self.passes(60) if change.event]
+        self.assertEqual(
+            [Code.PERIOD_DIVIDED] * 2, [event.code for event in events]
+        )
+
+    def test_kept_where_waits_become_shorter(self):
+        self.waits_ms = {1: 2.0, 4: 0.5}
+        self.passes(4)
+        self.assertEqual([], self.passes(60))
+        self.assertEqual(4, self.parts())
 
     def test_not_below_the_request(self):
         self.request_ms = 2.1
