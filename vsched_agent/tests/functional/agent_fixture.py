@@ -8,6 +8,7 @@ a collector that remembers what it was told.
 
 from collections.abc import Callable
 from collections.abc import Iterator
+import dataclasses
 import os
 import sys
 import threading
@@ -110,6 +111,31 @@ class Collector(collector_rpc.CollectorEndpoint):
                         return one
         return None
 
+    def decided(
+        self, uuid: str, since: int = 0
+    ) -> messages.ReservationReport | None:
+        """The last word on one instance's reservation itself.
+
+        Reports in which only its I/O threads or its granularity have changed
+        come at any time, and are no answer to what a test has done.
+        """
+        before = found = None
+        with self._news:
+            for number, report in enumerate(self.reports):
+                for one in report.reservations:
+                    if one.instance_uuid != uuid:
+                        continue
+                    now = report.epoch, _without_io(one)
+                    if number >= since and (
+                        found is not None
+                        or before is None
+                        or (before[0], _without_io(before[1])) != now
+                        or before[1] == one
+                    ):
+                        found = one
+                    before = report.epoch, one
+        return found
+
     def await_news(
         self,
         look: Callable[[], T | None],
@@ -136,6 +162,12 @@ class Collector(collector_rpc.CollectorEndpoint):
                     % (what, len(self.reports), self.reports[-3:])
                 )
         return found[0]
+
+
+def _without_io(one: messages.ReservationReport) -> messages.ReservationReport:
+    return dataclasses.replace(
+        one, io=None, communication=None, attested_at=None
+    )
 
 
 class RunningAgent(fixtures.Fixture):
@@ -280,7 +312,7 @@ class RunningAgent(fixtures.Fixture):
         """
 
         def look() -> messages.ReservationReport | None:
-            said = self.collector.said(uuid, since)
+            said = self.collector.decided(uuid, since)
             if said is None or any(
                 getattr(said, name) != value for name, value in fields.items()
             ):

@@ -52,7 +52,12 @@ class TestGuestLives(agent_case.AgentCase):
         self.assertIn('2 vCPUs', event.detail)
         # Beyond what there is room for: those that had it keep it.
         mark = self.override(self.growing, 8_000)
-        self.agent.await_said(self.growing.uuid, mark, state=State.APPLIED)
+        self.agent.await_said(
+            self.growing.uuid,
+            mark,
+            state=State.APPLIED,
+            enforced_runtime_us=8_000,
+        )
         mark = self.collector.mark()
         self.growing.handle.setVcpusFlags(3, live)
         said = self.agent.await_said(

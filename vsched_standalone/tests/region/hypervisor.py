@@ -137,8 +137,13 @@ class Libvirtd(daemon.Daemon):
         if self._process is not None and self._process.poll() is None:
             with libvirt.open(self.uri) as connection:
                 for one in connection.listAllDomains():
-                    if one.isActive():
-                        one.destroy()
+                    try:
+                        if one.isActive():
+                            one.destroy()
+                    except libvirt.libvirtError as failure:
+                        # It may end by itself meanwhile.
+                        if failure.get_error_code() not in _ENDED:
+                            raise
         super().stop()
 
     def domains(self) -> list[str]:
@@ -160,6 +165,10 @@ class Libvirtd(daemon.Daemon):
                 ) as file:
                     found.add(int(file.read()))
         return found
+
+
+#: Errors of a domain that ended between two calls.
+_ENDED = (libvirt.VIR_ERR_NO_DOMAIN, libvirt.VIR_ERR_OPERATION_INVALID)
 
 
 def _remove_empty(folder: str) -> None:
