@@ -83,20 +83,17 @@ def _to_version_1(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
-def _to_version_2(db: sqlite3.Connection) -> None:
-    db.execute(
-        'CREATE TABLE IF NOT EXISTS granularity ('
-        'instance_uuid TEXT PRIMARY KEY, body TEXT)'
-    )
-
-
 #: Function N migrates a journal from version N to N + 1, in one transaction.
 #: A released one is never removed or changed.
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
-    _to_version_1,
-    _to_version_2,
-)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_version_1,)
 VERSION = len(MIGRATIONS)
+
+#: Tables that were added later. Agents that do not know them can leave them
+#: alone, so they need no new version, and an agent can be downgraded.
+_ADDED = (
+    'CREATE TABLE IF NOT EXISTS granularity ('
+    'instance_uuid TEXT PRIMARY KEY, body TEXT)',
+)
 
 
 class NewerJournal(Exception):
@@ -215,6 +212,8 @@ def migrate(db: sqlite3.Connection, path: str) -> None:
             with contextlib.suppress(sqlite3.Error):
                 db.execute('ROLLBACK')
             raise
+    for statement in _ADDED:
+        db.execute(statement)
     for table, columns in {**STATE, **OUTBOX}.items():
         found = {row[1] for row in db.execute('PRAGMA table_info(%s)' % table)}
         if not found.issuperset(columns):
