@@ -108,12 +108,13 @@ class VcpuThreads:
                 and priors[target.tid].pid == domain.pid
             ]
             held = backend.read(mine) if mine else {}
-            known = {enforced for enforced in held.values() if enforced}
+            divided = granularity if name in reservation.GUARANTEES else 1
+            # Budget expiry checks change them by a nanosecond.
+            known = {one.figures(divided) for one in held.values() if one}
             try:
                 # Threads that differ do not form one reservation.
-                (enforced,) = known
-                divided = granularity if name in reservation.GUARANTEES else 1
-                reserved = reservation.Reservation(*enforced.figures(divided))
+                (figures,) = known
+                reserved = reservation.Reservation(*figures)
             except ValueError:
                 continue
             holding = self._holdings[domain.uuid] = applied.Holding(
