@@ -359,7 +359,7 @@ class Reconciler:
         for uuid in (
             known | set(self._reports.reservations.reported_instances)
         ) - set(running):
-            self._forget(uuid)
+            self._guarded(uuid, functools.partial(self._forget, uuid))
 
     def _retry_unmet(self) -> None:
         # Capacity was released, or its size may have changed.

@@ -15,9 +15,12 @@ from fractions import Fraction
 import math
 import typing as ty
 
+from oslo_log import log as logging
+
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
+from vsched_agent import problem_log
 from vsched_agent.reservations import admission
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import capacity_ledger
@@ -31,6 +34,8 @@ from vsched_lib.model import admission as schedulability
 from vsched_lib.model import fit
 from vsched_lib.model import granularity
 from vsched_lib.model import reservation
+
+LOG = logging.getLogger(__name__)
 
 _NO_MORE = fit.Ask(0)
 
@@ -70,6 +75,7 @@ class Enforcer:
     ) -> None:
         self._backends = backends
         self._journal = journal
+        self._problems = problem_log.ProblemLog(LOG)
         self._degrade = degrade
         self._vcpus = vcpu_threads.VcpuThreads(
             backends, capacity, journal, pinning
@@ -361,13 +367,27 @@ class Enforcer:
         self._vcpus.drop(uuid)
         self._granularities.drop(uuid)
         self._ledger.update(uuid)
+        kept = set()
         for name, backend in self._backends.items():
             priors = self._journal.priors(uuid, name)
             if priors:
-                backend.clean_up(
-                    {tid: prior.found for tid, prior in priors.items()}
-                )
-        self._journal.forget(uuid)
+                try:
+                    backend.clean_up(
+                        {tid: prior.found for tid, prior in priors.items()}
+                    )
+                except Exception as error:
+                    # The other instances have to be enforced meanwhile.
+                    self._problems.failed(
+                        uuid,
+                        error,
+                        'instance %s: cleaning up backend %s failed',
+                        uuid,
+                        name,
+                    )
+                    kept.add(name)
+        for touched, key in self._journal.touched():
+            if touched == uuid and key not in kept:
+                self._journal.forget(uuid, key)
 
     def attest(self) -> tuple[list[applied.Drift], set[str]]:
         """Compare the kernel with every holding and repair what differs.

@@ -232,6 +232,28 @@ class TestReconciler(passes.TestCase):
         self.assertEqual([], self.journal.touched())
         self.assertEqual({}, self.journal.reservations())
 
+    def test_one_that_left_and_cannot_be_forgotten(self):
+        self.run_(
+            fakes.domain(1, cpu_runtime_us=3_000),
+            fakes.domain(2, cpu_runtime_us=3_000),
+        )
+        self.hypervisor.running.clear()
+        self.make()
+        real = self.journal.note_reservations
+
+        def note_reservations(reports, gone=()):
+            if fakes.domain(1).uuid in gone:
+                raise OSError('no space is left')
+            real(reports, gone)
+
+        self.patch(self.journal, 'note_reservations', note_reservations)
+        self.run_(fakes.domain(3, cpu_runtime_us=6_000))
+        self.assertIn(301, self.deadline.held)
+        self.assertEqual(
+            [fakes.domain(1).uuid, fakes.domain(3).uuid],
+            sorted(self.journal.reservations()),
+        )
+
     def test_dead_threads_wait_for_new_ones(self):
         one = fakes.domain(1, cpu_runtime_us=12_000)
         self.run_(one)

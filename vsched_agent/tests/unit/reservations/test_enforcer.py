@@ -8,6 +8,7 @@ import tempfile
 from oslotest import base
 
 from vsched_agent.reservations import enforcer
+from vsched_agent.reservations import io_threads
 from vsched_agent.state import store
 from vsched_agent.tests import fakes
 from vsched_lib.contract import errors
@@ -371,6 +372,19 @@ class TestEnforcer(base.BaseTestCase):
         self.assertIsNone(self.enforcer.hold(grown, reserved(8_000)))
         self.assertEqual({101, 102, 103}, set(self.deadline.held))
 
+    def test_threads_whose_budgets_are_checked_are_adopted(self):
+        one = fakes.domain(1, vcpus=2)
+        self.enforcer.hold(one, reserved(8_000, DEADLINE))
+        held = self.deadline.held[101]
+        self.deadline.held[101] = dataclasses.replace(
+            held, runtime_ns=held.runtime_ns + 1
+        )
+        self.enforcer = self.make()
+        self.assertTrue(self.enforcer.adopt(one))
+        self.assertEqual(
+            8_000, self.enforcer.holding(one.uuid).reserved.runtime_us
+        )
+
     def test_threads_that_differ_are_not_adopted(self):
         one = fakes.domain(1, vcpus=2)
         self.enforcer.hold(one, reserved(8_000, CFS))
@@ -391,6 +405,22 @@ class TestEnforcer(base.BaseTestCase):
         self.assertFalse(
             self.enforcer.adopt(dataclasses.replace(fakes.domain(1), pid=999))
         )
+
+    def test_a_clean_up_that_fails_keeps_its_records(self):
+        def clean_up(prior):
+            raise OSError('sudo: a password is required')
+
+        one = fakes.domain(1)
+        self.enforcer.hold(one, reserved(8_000, DEADLINE))
+        self.journal.remember(one.uuid, CFS, one.pid, {101: {}})
+        self.journal.remember(one.uuid, io_threads.KEY, one.pid, {100: {}})
+        self.patch(self.deadline, 'clean_up', clean_up)
+        self.enforcer.drop(one.uuid)
+        self.assertIsNone(self.enforcer.holding(one.uuid))
+        self.assertEqual([(one.uuid, 'deadline')], self.journal.touched())
+        self.patch(self.deadline, 'clean_up', lambda prior: None)
+        self.enforcer.drop(one.uuid)
+        self.assertEqual([], self.journal.touched())
 
     def test_without_degrade_nothing_weaker_is_tried(self):
         self.assertRaises(
