@@ -33,6 +33,7 @@ from vsched_lib.model import reservation
 LOG = logging.getLogger(__name__)
 
 Mode = extra_specs.IoCharging
+_UNCLAIMED = applied.IoRoom.UNCLAIMED
 
 #: The capacity that I/O threads use, by mode.
 ROOMS: ty.Mapping[Mode, applied.IoRoom] = types.MappingProxyType(
@@ -193,22 +194,33 @@ class Charging:
         reading: readings.Reading,
     ) -> None:
         account = self._account(domain)
-        account.sizing.observe(reading, self._enforcer.io.holding(domain.uuid))
+        current = self._enforcer.io.holding(domain.uuid)
+        account.sizing.observe(reading, current)
+        if current is not None and current.room is not _UNCLAIMED:
+            # What the former mode gave them is not theirs any more.
+            self._enforcer.release_io(domain)
         full = account.sizing.full(
             self._period_us(held),
             # Without a reservation they would not be capped either.
             reservation.Mode.WORK_CONSERVING,
         )
-        room = applied.IoRoom.UNCLAIMED
         self._enforcer.unclaimed_io.set_desired(
             domain,
-            applied.IoHolding(domain.pid, full, room),
-            applied.IoHolding(domain.pid, account.sizing.least(full), room),
+            applied.IoHolding(domain.pid, full, _UNCLAIMED),
+            applied.IoHolding(
+                domain.pid, account.sizing.least(full), _UNCLAIMED
+            ),
             account.sizing.idle,
         )
 
     def _divide(self, domains: Iterable[hypervisor.Domain]) -> list[IoChange]:
-        self._enforcer.unclaimed_io.divide()
+        try:
+            self._enforcer.unclaimed_io.divide()
+        except Exception as error:
+            # What was changed has to be reported nevertheless.
+            self._problems.failed(
+                'unclaimed', error, 'dividing unclaimed capacity failed'
+            )
         now_s = time.monotonic()
         changes = []
         for domain in domains:

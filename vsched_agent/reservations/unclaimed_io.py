@@ -257,9 +257,9 @@ class UnclaimedIo:
                 break
 
     def _release(self, uuid: str) -> None:
-        if self._io.holding(uuid) is not None:
-            self._io.release(self._entries[uuid].domain)
-            self._ledger.update(uuid)
+        # By the journal: what could not be repaired is no holding any more.
+        self._io.release(self._entries[uuid].domain)
+        self._ledger.update(uuid)
 
     def _refuse(
         self, uuid: str, refusal: errors.Refused, now_s: float

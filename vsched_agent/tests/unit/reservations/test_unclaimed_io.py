@@ -306,6 +306,41 @@ class TestAuto(AutoCase):
         self.assertEqual(3_000, self.io_us(1))
         self.assertEqual(0, self.claimed_mcpu())
 
+    def test_what_could_not_be_repaired_is_released(self):
+        self.hold(1, 10_000)
+        self.second(vm1=0.1)
+        pid = self.domains[1].pid
+        self.deadline.held[pid] = self.deadline.held[pid + 1]
+        self.deadline.bound = Fraction(0)
+        self.enforcer.attest()
+        self.deadline.bound = None
+        self.hold(2, 20_000)
+        self.hold(3, 6_000)
+        self.second(vm1=0.1)
+        self.assertIsNone(self.io_us(1))
+
+    def test_switched_from_capacity_of_its_own(self):
+        for mode in (Mode.CHARGE, Mode.OVERPROVISION):
+            self.prepare()
+            self.hold(1, 10_000, mode)
+            self.second(vm1=0.1)
+            self.assertEqual(3_000, self.io_us(1))
+            self.hold(2, 20_000)
+            self.hold(3, 3_000)
+            self.hold(1, 10_000)
+            self.assertIsNone(self.second(vm1=0.1)[1].io.code)
+            held = self.enforcer.io.holding(self.domains[1].uuid)
+            self.assertIs(UNCLAIMED, held.room)
+            self.assertEqual(1_650, self.claimed_mcpu())
+
+    def test_a_failure_leaves_the_others_reports(self):
+        self.hold(1, 10_000)
+        self.hold(2, 10_000, Mode.CHARGE)
+        self.patch(self.enforcer.unclaimed_io, 'divide', lambda: 1 // 0)
+        news = self.second(vm1=0.1, vm2=0.1)
+        self.assertEqual('charge', news[2].io.charging)
+        self.assertEqual(3_000, self.io_us(2))
+
     def test_a_successor_adopts(self):
         self.hold(1, 10_000)
         self.second(vm1=0.1)
