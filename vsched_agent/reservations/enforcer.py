@@ -165,6 +165,11 @@ class Enforcer:
         if io_room is applied.IoRoom.UNCLAIMED:
             self.unclaimed_io.adopt(domain)
         adopted = self._vcpus.adopt(domain, division.granularity)
+        if adopted:
+            # It runs, so its granularity is not to be forgotten.
+            self._granularities.held(
+                domain.uuid, self._vcpus.holdings[domain.uuid].granularity
+            )
         self._ledger.update(domain.uuid)
         return adopted
 

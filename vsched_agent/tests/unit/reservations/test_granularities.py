@@ -5,6 +5,7 @@
 from fractions import Fraction
 import os
 import tempfile
+import time
 
 import hypothesis
 from hypothesis import strategies as st
@@ -221,6 +222,18 @@ class TestKept(GranularitiesCase):
         self.assertEqual([], self.deadline.applied)
         self.assertEqual(before, self.kernel_us())
         self.assertEqual(700, self.enforcer.admitted_mcpu())
+
+    def test_while_it_runs(self):
+        self.hold()
+        self.enforcer.divide(self.one.uuid, 4, {100: 2})
+        self.next_agent()
+        later_s = time.monotonic() + granularities.KEEP_S + 1
+        self.patch(self.enforcer._granularities, '_clock', lambda: later_s)
+        self.enforcer.attest()
+        self.assertEqual(
+            granularities.Division(4, {100: 2}),
+            self.enforcer._granularities.of(self.one.uuid),
+        )
 
     def test_by_the_threads_after_a_restart(self):
         self.hold()
