@@ -91,8 +91,9 @@ class CommunicationManager:
         self._problems = problem_log.ProblemLog(LOG)
         self._aware: set[str] = set()
         self._instances: dict[str, _Instance] = {}
-        # Instances with a report, which has to be withdrawn at the end.
-        self._reported: set[str] = set()
+        # Instances without a report. Others may have one, by an earlier agent
+        # too, which has to be withdrawn at the end.
+        self._withdrawn: set[str] = set()
 
     def set_aware(self, uuid: str, aware: bool) -> None:
         """Set whether the periods of an instance may be divided."""
@@ -104,7 +105,7 @@ class CommunicationManager:
     def forget(self, uuid: str) -> None:
         """Forget an instance that no longer runs."""
         self._aware.discard(uuid)
-        self._reported.discard(uuid)
+        self._withdrawn.discard(uuid)
         self._instances.pop(uuid, None)
         self._shaper.forget(uuid)
 
@@ -128,12 +129,15 @@ class CommunicationManager:
         asked: list[tuple[str, applied.Holding]] = []
         for domain in domains:
             held = self._enforcer.holding(domain.uuid)
-            if held is None or domain.uuid not in self._aware:
-                changes += self._end(domain.uuid, held)
-            elif not held.guaranteed:
-                changes += self._unsupported(domain.uuid, held)
-            else:
-                asked.append((domain.uuid, held))
+            try:
+                if held is None or domain.uuid not in self._aware:
+                    changes += self._end(domain.uuid, held)
+                elif not held.guaranteed:
+                    changes += self._unsupported(domain.uuid, held)
+                else:
+                    asked.append((domain.uuid, held))
+            except Exception as error:
+                self._failed(domain.uuid, error)
         sleeps = self._sleeps.since(
             [
                 tid
@@ -143,12 +147,15 @@ class CommunicationManager:
             ]
         )
         for uuid, held in asked:
-            instance = self._instance(uuid, held)
-            if uuid in used and uuid in threads:
-                instance.load.observe(
-                    now_s, used[uuid], threads[uuid], sleeps, held.now
-                )
-                ranked[uuid] = held, self._demand(uuid, held, instance)
+            try:
+                instance = self._instance(uuid, held)
+                if uuid in used and uuid in threads:
+                    instance.load.observe(
+                        now_s, used[uuid], threads[uuid], sleeps, held.now
+                    )
+                    ranked[uuid] = held, self._demand(uuid, held, instance)
+            except Exception as error:
+                self._failed(uuid, error)
         desired = self._shaper.decide(
             now_s, [demand for _, demand in ranked.values()], self._cpus()
         )
@@ -156,11 +163,14 @@ class CommunicationManager:
             try:
                 changes += self._apply(uuid, held, desired.get(uuid), now_s)
             except Exception as error:
-                # A failure must not affect the other instances.
-                self._problems.failed(
-                    uuid, error, 'instance %s: dividing periods failed', uuid
-                )
+                self._failed(uuid, error)
         return changes
+
+    def _failed(self, uuid: str, error: Exception) -> None:
+        """Log a failure, which must not affect the other instances."""
+        self._problems.failed(
+            uuid, error, 'instance %s: dividing periods failed', uuid
+        )
 
     def _instance(self, uuid: str, held: applied.Holding) -> _Instance:
         instance = self._instances.get(uuid)
@@ -320,9 +330,9 @@ class CommunicationManager:
             event = events.divided(held, 1, 'it is switched off')
         self._instances.pop(uuid, None)
         self._shaper.forget(uuid)
-        if event is None and uuid not in self._reported:
+        if event is None and uuid in self._withdrawn:
             return []
-        self._reported.discard(uuid)
+        self._withdrawn.add(uuid)
         return [base.Change(uuid, None, event)]
 
     def _unsupported(
@@ -361,7 +371,7 @@ class CommunicationManager:
         if event is None and instance.reported == report:
             return []
         instance.reported = report
-        self._reported.add(uuid)
+        self._withdrawn.discard(uuid)
         return [base.Change(uuid, report, event)]
 
 

@@ -4,6 +4,7 @@
 
 from vsched_agent.accounting import base as readings
 from vsched_agent.communication import base as communication
+from vsched_agent.communication import load
 from vsched_agent.communication import manager
 from vsched_agent.reservations import granularities
 from vsched_agent.tests import fakes
@@ -291,11 +292,30 @@ class TestManager(ManagerCase):
         self.passes(3)
         self.assertEqual(1, self.parts())
 
+    def test_a_failure_to_end_leaves_the_others_alone(self):
+        self.passes(5)
+        self.manager.set_aware(self.one.uuid, False)
+        self.enforcer.divide = lambda *arguments: 1 // 0
+        self.assertEqual([], self.passes(2))
+        del self.enforcer.divide
+        (change,) = self.passes(2)
+        self.assertIn('switched off', change.event.detail)
+
+    def test_a_failure_to_observe_leaves_the_others_alone(self):
+        self.passes(1)
+        observe = load.InstanceLoad.observe
+        self.patch(load.InstanceLoad, 'observe', lambda *arguments: 1 // 0)
+        self.assertEqual([], self.passes(3))
+        self.patch(load.InstanceLoad, 'observe', observe)
+        self.passes(5)
+        self.assertEqual(4, self.parts())
+
     def test_forgotten(self):
         self.passes(5)
         self.enforcer.drop(self.one.uuid)
         self.manager.forget(self.one.uuid)
-        self.assertEqual([], self.passes(1))
+        (change,) = self.passes(2)
+        self.assertEqual((None, None), (change.report, change.event))
 
 
 class TestSwitchedOff(ManagerCase):
@@ -304,7 +324,9 @@ class TestSwitchedOff(ManagerCase):
     enabled = False
 
     def test_nothing_is_divided(self):
-        self.assertEqual([], self.passes(10))
+        # An earlier agent may have reported something.
+        (change,) = self.passes(10)
+        self.assertEqual((None, None), (change.report, change.event))
         self.assertEqual(1, self.parts())
 
     def test_what_an_earlier_agent_divided_is_whole_again(self):
