@@ -172,7 +172,8 @@ class DeadlineBackend(base.Backend):
                 if confined:
                     stack.enter_context(self._pinning.widened(confined))
                 self._set(changing)
-        except ProcessLookupError as failure:
+        except (ProcessLookupError, FileNotFoundError) as failure:
+            # The second one where its group is gone as well.
             raise errors.Refused(
                 'a thread is gone: %s' % failure, errors.Code.THREADS_GONE
             ) from None

@@ -63,6 +63,14 @@ class TestDeadline(DeadlineCase, backend_suite.BackendSuite):
                 mode, self.backend.read([target])[target.tid].mode
             )
 
+    def test_a_thread_whose_group_is_gone(self):
+        def without(tid, attr):
+            raise FileNotFoundError('machine.slice/vcpu0')
+
+        self.patch(self.backend._idle, 'without', without)
+        refusal = self.refused(self.targets(1), 4_000)
+        self.assertEqual(errors.Code.THREADS_GONE, refusal.code)
+
     def test_the_kernels_no_has_figures(self):
         targets = self.targets(3)
         self.backend.apply(targets[:1], reservation.Reservation(2_000, 20_000))
