@@ -32,8 +32,10 @@ partitions_pctxt = context.Context(
 _CPUS, _EXCLUSIVE = 'cpuset.cpus', 'cpuset.cpus.exclusive'
 _PARTITION = 'cpuset.cpus.partition'
 _ROOT, _MEMBER = 'root', 'member'
-#: Groups of virtual machines, as libvirt and machined name them.
-_MACHINE = re.compile(r'/machine(\.slice)?(/|\Z)')
+#: Groups of vCPUs below the top of the hierarchy, as libvirt names them.
+_VCPU = re.compile(r'(/unified)?/machine(\.slice)?/(.+/)?vcpu[0-9]+')
+#: A list of CPUs, as the kernel prints it.
+_CPU_LIST = re.compile(r'([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?')
 
 
 @partitions_pctxt.entrypoint
@@ -46,7 +48,7 @@ def isolate(path: str, cpu: int) -> dict[str, ty.Any]:
         partition that the kernel does not accept.
     :raises PermissionError: for a group with threads of others, or without.
     """
-    _check_machine(path)
+    _check_vcpu(path)
     with cgroup_tree.open_group(path) as group:
         tids = group.threads()
         if not tids:
@@ -92,8 +94,11 @@ def dissolve(
         ``cpuset.cpus.exclusive``.
     :returns: the groups that could not be restored.
     :raises PermissionError: for other groups.
+    :raises ValueError: when ``cpus`` is no list of CPUs.
     """
-    _check_machine(path)
+    _check_vcpu(path)
+    if not _CPU_LIST.fullmatch(cpus):
+        raise ValueError('%r is no list of CPUs' % cpus)
     for one in claimed:
         if not (path + '/').startswith(one + '/'):
             raise PermissionError('%r is refused: not above %r' % (one, path))
@@ -157,11 +162,10 @@ def _effective_above(path: str) -> str:
         return above.read('cpuset.cpus.effective')
 
 
-def _check_machine(path: str) -> None:
-    if not _MACHINE.search(path):
-        raise PermissionError(
-            '%r is refused: it is no group of a virtual machine' % path
-        )
+def _check_vcpu(path: str) -> None:
+    top = cgroup_tree.ROOT.rstrip('/')
+    if not path.startswith(top + '/') or not _VCPU.fullmatch(path[len(top) :]):
+        raise PermissionError('%r is refused: it is no group of a vCPU' % path)
 
 
 def _is_gone(failure: OSError) -> bool:

@@ -157,6 +157,44 @@ class TestIsolate(PartitionCase):
         )
         self.assertEqual(before, self.state())
 
+    def test_groups_that_are_not_a_vcpus(self):
+        names = (
+            'machine.slice',
+            _SCOPE,
+            _SCOPE + '/libvirt',
+            _SCOPE + '/libvirt/emulator',
+            _SCOPE + '/libvirt/vcpu0/vcpu',
+            'kubepods/machine/x',
+            'kubepods/machine/vcpu0',
+            'machine.slice.other/vcpu0',
+        )
+        for name in names:
+            self.file(name, 'cgroup.threads', '7')
+            self.file(name, 'cpuset.cpus', '')
+            self.file(name, 'cpuset.cpus.effective', '0-3')
+            self.file(name, 'cpuset.cpus.exclusive', '')
+            self.file(name, 'cpuset.cpus.partition', 'member')
+        before = self.state()
+        for name in names:
+            path = str(self.top / name)
+            self.assertRaises(PermissionError, partitions.isolate, path, 1)
+            self.assertRaises(
+                PermissionError, partitions.dissolve, path, 1, '', [path]
+            )
+        self.assertRaises(
+            PermissionError, partitions.dissolve, '/machine/vcpu0', 1, '', []
+        )
+        self.assertEqual(before, self.state())
+
+    def test_text_that_is_no_list_of_cpus(self):
+        before = self.state()
+        for text in ('root', '0-', '1,', '1 2', '1\n', '-1'):
+            self.assertRaises(
+                ValueError, partitions.dissolve, self.vcpu, 1, text, []
+            )
+        self.assertEqual(before, self.state())
+        self.assertEqual([], partitions.dissolve(self.vcpu, 1, '0-1,3', []))
+
     def test_a_machine_that_has_ended(self):
         partitions.isolate(self.vcpu, 1)
         shutil.rmtree(self.top / _SCOPE)
