@@ -137,14 +137,16 @@ def _by_partition(top: str, cpus: frozenset[int]) -> None:
     # A CPU to which no thread is confined, if there is one.
     taken = {next(iter(one)) for one in before.values() if len(one) == 1}
     cpu = max(cpus - taken or cpus)
-    with _cpusets_below(top):
-        failed = cgroup_partitions.rebuild_root_domains(
-            os.path.join(
-                top, 'vsched-probe-%d-%d' % (os.getpid(), next(_numbers))
-            ),
-            cpu,
-        )
-    _restore(before)
+    try:
+        with _cpusets_below(top):
+            failed = cgroup_partitions.rebuild_root_domains(
+                os.path.join(
+                    top, 'vsched-probe-%d-%d' % (os.getpid(), next(_numbers))
+                ),
+                cpu,
+            )
+    finally:
+        _restore(before)
     if failed:
         raise NotRepairable(
             'a partition of CPU %d is refused: %s'
@@ -175,7 +177,9 @@ def _cpusets_below(top: str) -> Iterator[None]:
     try:
         yield
     finally:
-        _write(path, '-cpuset')
+        # It stays enabled where an instance has begun to use it meanwhile.
+        with contextlib.suppress(OSError):
+            _write(path, '-cpuset')
 
 
 def _write(path: str, text: str) -> None:
@@ -209,7 +213,7 @@ def _restore(before: Mapping[int, frozenset[int]]) -> None:
     for tid, cpus in before.items():
         try:
             if frozenset(os.sched_getaffinity(tid)) != cpus:
-                sched.set_affinity([(tid, sorted(cpus))])
+                _confine(tid, cpus)
         except ProcessLookupError:
             continue
         except OSError as failure:
@@ -219,3 +223,11 @@ def _restore(before: Mapping[int, frozenset[int]]) -> None:
                 cpu_list.render(cpus),
                 failure,
             )
+
+
+def _confine(tid: int, cpus: frozenset[int]) -> None:
+    try:
+        sched.set_affinity([(tid, sorted(cpus))])
+    except PermissionError:
+        # The helper confines instances' threads only.
+        os.sched_setaffinity(tid, cpus)

@@ -148,6 +148,16 @@ class TestVersion2(RepairCase):
         self.assertEqual(['+cpuset', '-cpuset'], writes)
         self.assertEqual(1, len(self.calls))
 
+    def test_where_the_controller_is_used_meanwhile(self):
+        def write(path, text):
+            if text == '-cpuset':
+                raise OSError(16, 'Device or resource busy')
+
+        self.control.write_text('cpu')
+        self.patch(leak_repair, '_write', write)
+        self.rebuild()
+        self.assertEqual(1, len(self.calls))
+
     def test_where_it_may_not_be_enabled(self):
         self.control.write_text('cpu')
 
@@ -168,6 +178,35 @@ class TestVersion2(RepairCase):
             self.cpus,
             'threads are confined again',
         )
+
+    def test_threads_are_confined_again_after_a_failure(self):
+        def rebuild_root_domains(path, cpu):
+            self.rebuild_root_domains(path, cpu)
+            raise OSError('the helper died')
+
+        self.patch(
+            cgroup_partitions, 'rebuild_root_domains', rebuild_root_domains
+        )
+        self.cpus[7] = {3}
+        self.assertRaises(OSError, self.rebuild)
+        self.assertEqual({7: [3]}, self.cpus)
+
+    def test_threads_that_the_helper_refuses_are_confined_again(self):
+        def refuse(wanted):
+            raise PermissionError('thread 7 is the shell')
+
+        self.patch(sched, 'set_affinity', refuse)
+        self.patch(leak_repair.os, 'sched_setaffinity', self.set_affinity)
+        self.cpus.update({7: {3}, 8: {1}})
+        self.rebuild()
+        self.assertEqual(
+            {7: {3}, 8: {0, 1, 2, 3}}, self.cpus, 'one is not permitted'
+        )
+
+    def set_affinity(self, tid, cpus):
+        if tid == 8:
+            raise PermissionError(1, 'Operation not permitted')
+        self.cpus[tid] = cpus
 
     def test_threads_are_confined_to_each(self):
         self.cpus.update({10 + cpu: {cpu} for cpu in range(4)})
