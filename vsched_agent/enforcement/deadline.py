@@ -282,8 +282,10 @@ class DeadlineBackend(base.Backend):
                     tid,
                     os.strerror(number),
                 )
-        self._partitions.remove(replaced.values())
-        self._pinning.confine(confine)
+        try:
+            self._partitions.remove(replaced.values())
+        finally:
+            self._pinning.confine(confine)
 
     def clean_up(self, prior: Mapping[int, base.Prior]) -> None:
         """See the base class: partitions have exclusive CPUs above them."""

@@ -42,6 +42,10 @@ PARTITION = 'cpuset.cpus.partition'
 _KEY = 'partition'
 
 
+class NotRemoved(Exception):
+    """Partitions are left, or what they have replaced is not restored."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Former:
     """What the partition of one thread has replaced.
@@ -205,28 +209,38 @@ class Partitions:
                     sched.set_affinity([(target.tid, sorted(cpus))])
             yield
         except BaseException:
-            self.remove(new)
+            try:
+                self.remove(new)
+            except Exception as failure:
+                # The cause of the refusal is what has to be known.
+                LOG.error('partitions were not removed: %s', failure)
             raise
 
     def remove(self, formers: Collection[Former]) -> None:
         """Remove partitions, also those of threads that have ended.
 
         :param formers: what they have replaced.
+        :raises NotRemoved: when some are left; the others are removed.
         """
         if not formers:
             return
         self._await()
+        problems = []
         for former in sorted(formers, key=lambda one: one.path):
-            unrestored = privileged.dissolve(
-                former.path, former.cpu, former.cpuset, former.claimed
-            )
-            if unrestored:
-                LOG.error(
-                    'CPU %d: %s of groups %s was not restored',
-                    former.cpu,
-                    EXCLUSIVE,
-                    ', '.join(unrestored),
+            try:
+                unrestored = privileged.dissolve(
+                    former.path, former.cpu, former.cpuset, former.claimed
                 )
+            except Exception as failure:
+                problems.append('CPU %d: %s' % (former.cpu, failure))
+                continue
+            if unrestored:
+                problems.append(
+                    'CPU %d: %s of groups %s was not restored'
+                    % (former.cpu, EXCLUSIVE, ', '.join(unrestored))
+                )
+        if problems:
+            raise NotRemoved('; '.join(problems))
 
     def _make(self, target: base.Target, former: Former) -> None:
         try:

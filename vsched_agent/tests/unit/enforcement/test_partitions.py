@@ -216,6 +216,47 @@ class TestPartitions(PartitionCase):
         self.assertEqual('', self.read('.exclusive', 'machine.slice'))
         self.assertEqual('', self.read('.exclusive', _LIBVIRT))
 
+    def test_one_that_is_left_does_not_keep_the_others(self):
+        def dissolve(path, cpu, cpus, claimed):
+            dissolved.append(path)
+            if path == 'a':
+                raise OSError('sudo: a password is required')
+            return ['machine.slice'] if path == 'b' else []
+
+        dissolved = []
+        self.patch(privileged, 'dissolve', dissolve)
+        failure = self.assertRaises(
+            partitions.NotRemoved,
+            self.backend.clean_up,
+            {
+                number: partitions.Former(path, 1, '', ()).to_dict()
+                for number, path in enumerate('abc')
+            },
+        )
+        self.assertEqual(['a', 'b', 'c'], dissolved)
+        self.assertIn('a password is required', str(failure))
+        self.assertIn('machine.slice was not restored', str(failure))
+
+    def test_a_thread_is_confined_where_its_partition_is_left(self):
+        prior = self.backend.prior([self.target])
+        self.apply(4_000)
+        self.patch(privileged, 'dissolve', lambda *unused: ['machine.slice'])
+        confined = []
+        self.patch(self.backend._pinning, 'confine', confined.extend)
+        self.assertRaises(
+            partitions.NotRemoved, self.backend.restore, [self.target], prior
+        )
+        self.assertEqual([self.tid], [one.tid for one in confined])
+
+    def test_a_refusal_is_known_where_a_partition_is_left(self):
+        def dissolve(*unused):
+            raise OSError('the helper died')
+
+        self.kernel.bound = 0
+        self.patch(privileged, 'dissolve', dissolve)
+        refusal = self.assertRaises(errors.Refused, self.apply, 4_000)
+        self.assertEqual(errors.Code.KERNEL_REFUSED, refusal.code)
+
     def test_a_host_that_is_never_quiet(self):
         def await_quiet():
             raise leak_repair.NotRepairable('threads leave all the time')
