@@ -49,7 +49,8 @@ ROUND_S = 30
 _VALID_S = 86_400.0
 
 #: An instance is compared when its host has listed it for this long, in
-#: seconds: Nova may not know yet that it has moved.
+#: seconds: Nova may not know yet that it has moved. One that another host has
+#: listed for longer is compared at once.
 _MIN_LISTED_S = 60.0
 
 
@@ -189,12 +190,29 @@ def _claim(
         provider_uuid=(
             None if info.placement is None else info.placement.provider_uuid
         ),
-        instances=frozenset(
-            uuid
-            for uuid, one in instances.of_host(session, host.id).items()
-            if one.present and one.arrived_at < now - _MIN_LISTED_S
-        ),
+        instances=_comparable(session, host.id, now),
         cpus=row.cpus,
+    )
+
+
+def _comparable(session: ty.Any, host_id: int, now: float) -> frozenset[str]:
+    """Return the instances of a host that are compared.
+
+    A host that lists an instance anew does not escape from the comparison
+    when it was contradicted before, or another host has listed the instance
+    for longer. What is listed after ``now`` may have begun to move after
+    Nova was asked what moves.
+    """
+    disputed = instances.disputed(session, host_id)
+    return frozenset(
+        uuid
+        for uuid, one in instances.of_host(session, host_id).items()
+        if one.present
+        and (
+            one.arrived_at < now - _MIN_LISTED_S
+            or one.contradicted_at is not None
+            or (uuid in disputed and one.arrived_at <= now)
+        )
     )
 
 
@@ -222,7 +240,9 @@ def _store(
     ]
     for uuid, one in instances.of_host(session, host.id).items():
         if uuid not in found.foreign:
-            one.contradicted_at = None
+            # What was not compared stays as it is.
+            if uuid in reported.instances:
+                one.contradicted_at = None
         elif one.contradicted_at is None:
             one.contradicted_at = now
     if version is not None and host.info is not None and row.reported_mcpu:

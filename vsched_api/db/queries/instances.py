@@ -114,6 +114,25 @@ def of_host(session: orm.Session, host_id: int) -> dict[str, models.Instance]:
     }
 
 
+def disputed(session: orm.Session, host_id: int) -> frozenset[str]:
+    """Return what a host lists and another one has listed for longer."""
+    other = orm.aliased(_row)
+    return frozenset(
+        session.execute(
+            sa.select(_row.uuid).where(
+                _row.host_id == host_id,
+                _row.present.is_(True),
+                sa.exists().where(
+                    other.uuid == _row.uuid,
+                    other.host_id != host_id,
+                    other.present.is_(True),
+                    other.arrived_at < _row.arrived_at,
+                ),
+            )
+        ).scalars()
+    )
+
+
 def count_by_host(
     session: orm.Session, host_ids: Collection[int] | None = None
 ) -> dict[int, int]:

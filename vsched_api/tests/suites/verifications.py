@@ -195,18 +195,20 @@ class Verifications:
             self.assertEqual(codes, self.codes())
 
     def test_an_instance_that_nova_has_elsewhere(self):
-        one, other, moving = base.uuids(3)
+        one, other, moving, new = base.uuids(4)
         self.servers = {'node1': [one], 'node2': [other]}
         self.moving.add(moving)
         self.report(one)
         self.report(other, host='node2')
         self.now += 10
         # The later list determines where an instance is.
-        self.report(one, other, moving)
+        self.report(one, other, moving, new)
         self.assertEqual('node1', self.where(other))
-        # Nova may not know yet.
+        # Nova may not know yet of one that no other host lists.
         self.assertEqual(2, self.verify(30))
-        self.assertEqual([], self.codes())
+        self.assertEqual([errors.Code.INSTANCE_FOREIGN], self.codes())
+        self.assertNotIn(new, self.shown().verification.contradictions[0][1])
+        self.servers['node1'].append(new)
         self.verify()
         self.assertEqual([errors.Code.INSTANCE_FOREIGN], self.codes())
         self.assertEqual([], self.codes('node2'))
@@ -216,10 +218,44 @@ class Verifications:
             ['node1', 'node1'], [self.where(one), self.where(moving)]
         )
         # It has moved.
-        self.servers = {'node1': [one, other, moving]}
+        self.servers = {'node1': [one, other, moving, new]}
         self.verify()
         self.assertEqual([], self.codes())
         self.assertEqual('node1', self.where(other))
+
+    def test_an_instance_that_is_listed_anew(self):
+        one, other = base.uuids(2)
+        self.servers = {'node2': [one]}
+        self.report(one, host='node2')
+        self.now += 10
+        self.report(one, other)
+        self.verify()
+        self.assertIn(
+            'lists 2 instances', self.shown().verification.contradictions[0][1]
+        )
+        self.assertEqual('node2', self.where(one))
+        # Compared or not while it is away, it does not count anew.
+        for away in (False, True):
+            self.report()
+            if away:
+                self.verify()
+            self.now += INTERVAL_S
+            self.report(one, other)
+            self.assertEqual('node2', self.where(one))
+            self.assertEqual(2, self.verify(30))
+            self.assertEqual([errors.Code.INSTANCE_FOREIGN], self.codes())
+            self.assertEqual('node2', self.where(one))
+
+    def test_one_that_another_host_listed_before_is_compared_at_once(self):
+        (one,) = base.uuids(1)
+        self.servers = {'node2': [one]}
+        self.report(one, host='node2')
+        self.now += INTERVAL_S
+        self.report(one)
+        self.assertEqual('node1', self.where(one))
+        self.verify(10)
+        self.assertEqual([errors.Code.INSTANCE_FOREIGN], self.codes())
+        self.assertEqual('node2', self.where(one))
 
     def where(self, uuid):
         return (
