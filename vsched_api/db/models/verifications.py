@@ -24,7 +24,11 @@ class HostVerification(base.Base):
 
     host_id: orm.Mapped[int] = orm.mapped_column(
         base.Id,
-        sa.ForeignKey('hosts.id', name='host_verifications_host_id_fk'),
+        sa.ForeignKey(
+            'hosts.id',
+            name='host_verifications_host_id_fk',
+            ondelete='CASCADE',
+        ),
         primary_key=True,
         autoincrement=False,
     )

@@ -65,7 +65,7 @@ class Migrations:
 
         self.assertEqual([], self.database.read(work))
 
-    def test_an_upgrade_from_the_initial_release_loses_no_rows(self):
+    def test_upgrades_and_downgrades_lose_no_rows(self):
         migration.sync(self.conf, INITIAL)
         initial = self.database.read(_columns)
         # Tables and columns of later releases did not exist.
@@ -113,6 +113,28 @@ class Migrations:
         migration.sync(self.conf)
         self.assertEqual(migration.newest(), migration.version(self.conf))
         self.assertEqual(before, self.database.read(rows))
+        self.database.write(_fill_verifications)
+        migration.downgrade(self.conf, INITIAL)
+        self.assertEqual(INITIAL, migration.version(self.conf))
+        self.assertEqual(initial, self.database.read(_columns))
+        self.assertEqual(before, self.database.read(rows))
+
+    def test_a_release_that_does_not_know_verifications_deletes_hosts(self):
+        migration.sync(self.conf)
+        hosts = models.Host.__table__
+        self.database.write(
+            lambda session: session.execute(hosts.insert(), _row(hosts))
+        )
+        self.database.write(_fill_verifications)
+        self.database.write(lambda session: session.execute(hosts.delete()))
+        self.assertEqual(
+            [],
+            self.database.read(
+                lambda session: session.execute(
+                    sa.select(models.HostVerification)
+                ).all()
+            ),
+        )
 
     def test_tables_of_a_build_before_are_left_alone(self):
         # Its last revision; there was no release.
@@ -147,6 +169,11 @@ class Migrations:
                 ]
             ),
         )
+
+
+def _fill_verifications(session):
+    table = models.HostVerification.__table__
+    session.execute(table.insert(), _row(table))
 
 
 def _columns(session):

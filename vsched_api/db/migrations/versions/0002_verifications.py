@@ -29,8 +29,12 @@ def upgrade() -> None:
         sa.Column('cpus', sa.BigInteger()),
         sa.Column('reported_mcpu', sa.BigInteger()),
         sa.Column('contradictions', sa.JSON(none_as_null=True)),
+        # Collectors of the initial release delete hosts, and not these rows.
         sa.ForeignKeyConstraint(
-            ['host_id'], ['hosts.id'], name='host_verifications_host_id_fk'
+            ['host_id'],
+            ['hosts.id'],
+            name='host_verifications_host_id_fk',
+            ondelete='CASCADE',
         ),
         mysql_engine='InnoDB',
         mysql_charset='utf8mb4',
@@ -41,6 +45,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop the column and the table."""
-    with op.batch_alter_table('instances') as table:
-        table.drop_column('contradicted_at')
+    # Not in a batch: that makes SQLite copy and drop the table, which deletes
+    # the rows that refer to it.
+    op.drop_column('instances', 'contradicted_at')
     op.drop_table('host_verifications')

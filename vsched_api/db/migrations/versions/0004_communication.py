@@ -15,11 +15,9 @@ _COLUMN = sa.Column('communication', sa.JSON(none_as_null=True))
 
 def upgrade() -> None:
     """Add the column."""
-    with op.batch_alter_table('reservations') as batch:
-        batch.add_column(_COLUMN.copy())
+    op.add_column('reservations', _COLUMN.copy())
 
 
 def downgrade() -> None:
     """Drop the column."""
-    with op.batch_alter_table('reservations') as batch:
-        batch.drop_column(_COLUMN.name)
+    op.drop_column('reservations', _COLUMN.name)
