@@ -92,16 +92,29 @@ class _Watch(threading.Thread):
         self._meter = meter
         self._services = services
         self._stopping = threading.Event()
+        self._problem: Exception | None = None
         self.latencies_ms: list[float] = []
         self.failed = 0
         self.rss_mib: dict[str, list[float]] = {name: [] for name in PARTS}
 
-    def stop(self) -> None:
+    def end(self) -> None:
         """End; returns when it has."""
         self._stopping.set()
         self.join()
 
+    def stop(self) -> None:
+        """End, and raise what has ended the thread before."""
+        self.end()
+        if self._problem is not None:
+            raise self._problem
+
     def run(self) -> None:
+        try:
+            self._watch()
+        except Exception as problem:
+            self._problem = problem
+
+    def _watch(self) -> None:
         number, etag = 0, ''
         while not self._stopping.wait(1):
             number += 1
@@ -192,7 +205,7 @@ def run(quick: bool) -> frame.Run:
         )
         watch = _Watch(services, meter)
         watch.start()
-        stack.callback(watch.stop)
+        stack.callback(watch.end)
         # All reports are sent by then, or have failed.
         found = [
             json.loads(one.communicate(timeout=seconds + 300)[0])

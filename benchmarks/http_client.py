@@ -199,6 +199,7 @@ class Loop:
                     self._random.randrange(len(self._task.paths)), due_s
                 )
             except OSError:
+                session.end()
                 self._done(session, 0)
                 continue
             self._busy.add(session)

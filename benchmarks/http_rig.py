@@ -47,6 +47,16 @@ class Client(request_rig.Client):
         :raises RuntimeError: when a request has failed for another reason
             than that its answer was too late
         """
+        found = self._run(task)
+        failed = {status for _, _, status in found} - {0, 200}
+        if failed:
+            raise RuntimeError(
+                'http://%s: status %s'
+                % (task.address, ', '.join(map(str, sorted(failed))))
+            )
+        return found
+
+    def _run(self, task: http_client.Task) -> list[Answer]:
         self.send(json.dumps(dataclasses.asdict(task)))
         return self._answers()
 
@@ -77,7 +87,7 @@ class Client(request_rig.Client):
         """
         give_up_s = time.monotonic() + PATIENCE_S
         while True:
-            answers = self.run(http_client.Task(address, [path], 1))
+            answers = self._run(http_client.Task(address, [path], 1))
             if answers[0][2] == 200:
                 return
             if time.monotonic() > give_up_s:

@@ -186,8 +186,21 @@ def _measure(
         answers = downloads(requests)
     return {
         **times(answers),
-        'neighbour_requests': sum(status == 200 for _, _, status in others),
+        'neighbour_requests': neighbour_requests(load, others),
     }
+
+
+def neighbour_requests(load: int, answers: Sequence[http_rig.Answer]) -> int:
+    """Return how many requests the neighbour has answered.
+
+    :param load: its concurrent requests
+    :raises RuntimeError: when it should have been loaded and has answered
+        none
+    """
+    answered = sum(status == 200 for _, _, status in answers)
+    if load and not answered:
+        raise RuntimeError('the neighbour has answered no request')
+    return answered
 
 
 def times(answers: Sequence[http_rig.Answer]) -> dict[str, float]:
@@ -201,7 +214,9 @@ def times(answers: Sequence[http_rig.Answer]) -> dict[str, float]:
         },
         'deviation_ms': round(statistics.pstdev(waits_ms), 3),
         'failed': sum(status != 200 for _, _, status in answers),
-        'misses': sum(one > LATE_MS for one in waits_ms),
+        'misses': sum(
+            status != 200 or ms > LATE_MS for _, ms, status in answers
+        ),
     }
 
 

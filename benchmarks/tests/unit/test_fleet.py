@@ -4,6 +4,7 @@
 
 import os
 import pathlib
+from unittest import mock
 
 import fixtures
 from oslotest import base
@@ -33,6 +34,21 @@ class FiguresTestCase(base.BaseTestCase):
         self.assertEqual(
             [1, 2, 3, 4, 9], fleet._fifths([1, 1, 2, 2, 3, 3, 4, 4, 9, 9])
         )
+
+
+class WatchTestCase(base.BaseTestCase):
+    def test_what_ended_it_is_raised(self):
+        services = mock.create_autospec(
+            fleet.deployment.Deployment, instance=True
+        )
+        services.pid.side_effect = ProcessLookupError('collector')
+        watch = fleet._Watch(
+            services, mock.create_autospec(fleet_meter.Meter, instance=True)
+        )
+        watch.start()
+        watch.join(60)
+        watch.end()
+        self.assertRaises(ProcessLookupError, watch.stop)
 
 
 class MeterTestCase(base.BaseTestCase):

@@ -110,3 +110,19 @@ class LoopTestCase(base.BaseTestCase):
         with mock.patch.object(http_client, 'PATIENCE_S', 0.02):
             found = self.run_task('/slow', requests=2)
         self.assertEqual([(0, 20.0, 0)] * 2, found)
+
+    def test_a_request_that_cannot_be_sent_ends_its_connection(self):
+        begin, connections = http_client._Session.begin, []
+
+        def fail_once(session, path, due_s):
+            connections.append(session.channel)
+            begin(session, path, due_s)
+            if len(connections) == 2:
+                raise BlockingIOError
+
+        with mock.patch.object(http_client._Session, 'begin', fail_once):
+            found = self.run_task('/a', requests=3)
+        self.assertEqual([200, 0, 200], [status for _, _, status in found])
+        self.assertEqual(
+            [True, False, True], [one is None for one in connections]
+        )

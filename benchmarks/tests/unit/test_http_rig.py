@@ -34,6 +34,15 @@ class ClientTestCase(base.BaseTestCase):
         self.assertEqual(0.1, sent.pause_s[0])
         self.assertEqual((['/a'], 3), (sent.paths, sent.requests))
 
+    def test_an_answer_that_is_no_page_fails_the_run(self):
+        self.answers = [[[0, 1.5, 200], [0, 1.0, 404], [0, 1.0, 500]]]
+        self.assertRaisesRegex(
+            RuntimeError,
+            'status 404, 500',
+            self.client.run,
+            http_client.Task('198.18.64.2', ['/a'], 3),
+        )
+
     def test_load_ends_with_its_context(self):
         self.answers = [[[0, 1.0, 200]]]
         with self.client.running(

@@ -20,6 +20,18 @@ class TimesTestCase(base.BaseTestCase):
             ),
         )
 
+    def test_an_answer_without_the_file_is_a_miss(self):
+        found = irmos.times([(0, 2.0, 200), (0, 1.0, 404)])
+        self.assertEqual((1, 1), (found['misses'], found['failed']))
+
+    def test_a_neighbour_that_is_not_loaded(self):
+        lost = [(0, 5000.0, 0), (0, 1.0, 503)]
+        self.assertEqual(0, irmos.neighbour_requests(0, []))
+        self.assertEqual(
+            1, irmos.neighbour_requests(200, [*lost, (0, 2.0, 200)])
+        )
+        self.assertRaises(RuntimeError, irmos.neighbour_requests, 200, lost)
+
 
 class MetricsTestCase(base.BaseTestCase):
     def test_headline(self):
