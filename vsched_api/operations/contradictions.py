@@ -91,9 +91,14 @@ class Reference:
     ) -> ty.Self:
         """Read what is needed for all hosts.
 
-        :raises openstack.session.Unavailable: when Nova does not respond, or
-            does not let the user see all of it.
+        :raises compute.Rejected: when Nova rejects a request.
+        :raises placement.PlacementError: when placement does.
+        :raises openstack.session.Unavailable: when one of them does not
+            respond, or Nova does not let the user see all of it.
         """
+        if claims is not None:
+            # Only to see whether it responds: no provider has the name.
+            claims.provider(names.RESOURCE_CLASS)
         if nova is None:
             return cls(None, claims, (), frozenset())
         return cls(nova, claims, nova.hypervisors(), nova.moving())

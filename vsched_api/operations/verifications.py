@@ -121,7 +121,11 @@ def verify(
             if stopped():
                 break
             count += _verify_one(database, reference, name, now, interval_s)
-    except (openstack_session.Unavailable, compute.Rejected) as problem:
+    except (
+        openstack_session.Unavailable,
+        compute.Rejected,
+        placement.PlacementError,
+    ) as problem:
         LOG.warning('Hosts are not compared with Nova: %s', problem)
     return count
 

@@ -291,6 +291,19 @@ class Verifications:
         self.report(capacity_mcpu=60_000, cpus=64)
         self.assertEqual({'node1': 60_000}, self.offered_to_schedulers())
 
+    def test_placement_is_away(self):
+        self.report()
+        for problem in (
+            openstack_session.Unavailable('x'),
+            placement.Rejected('too old'),
+        ):
+            self.claims.provider.side_effect = problem
+            self.assertEqual(0, self.verify())
+            self.assertIsNone(self.shown().verification)
+        # No host waits for its turn when placement is there again.
+        self.claims.provider.side_effect = self._provider
+        self.assertEqual(1, self.verify(1))
+
     def test_no_more_hosts_at_a_time_than_configured(self):
         self.conf.set_override('verification_hosts', 2, 'collector')
         for number in range(5):
