@@ -109,6 +109,8 @@ OPTS: list[cfg.Opt] = [
         mutable=True,
         default=600,
         min=0,
+        # Half of the time that a result is valid for.
+        max=43_200,
         help='Number of seconds after which the reports of a host are '
         'compared with Nova and placement again. 0 disables the comparison. '
         'It is not made either when neither [nova] nor [placement] is '

@@ -23,6 +23,10 @@ from vsched_lib.contract import wire
 
 LOG = logging.getLogger(__name__)
 
+#: How long the result of a comparison with Nova and placement is valid
+#: without another one, in seconds: they may not be configured any more.
+VERIFICATION_VALID_S = 86_400.0
+
 
 class State(enum.StrEnum):
     """Whether the agent of a host reports."""
@@ -56,7 +60,8 @@ class Host:
         then; None when unknown.
     :param info: None until the agent has reported it.
     :param problem: why ``info`` cannot be read; None when it can.
-    :param verification: None before the first one.
+    :param verification: None before the first one, and when the last one is
+        no longer valid.
     """
 
     name: str
@@ -166,12 +171,14 @@ def _host(
         info=info,
         problem=problem,
         clock_skew_s=row.clock_skew_s,
-        verification=_verification(verified.get(row.id)),
+        verification=_verification(verified.get(row.id), now),
     )
 
 
-def _verification(row: models.HostVerification | None) -> Verification | None:
-    if row is None:
+def _verification(
+    row: models.HostVerification | None, now: float
+) -> Verification | None:
+    if row is None or abs(now - row.checked_at) > VERIFICATION_VALID_S:
         return None
     return Verification(
         row.checked_at,

@@ -44,10 +44,6 @@ LOG = logging.getLogger(__name__)
 #: Seconds between two rounds; each compares the hosts that are due.
 ROUND_S = 30
 
-#: How long the number of CPUs of a compute node is used without another
-#: comparison, in seconds: Nova and placement may not be configured any more.
-_VALID_S = 86_400.0
-
 #: An instance is compared when its host has listed it for this long, in
 #: seconds: Nova may not know yet that it has moved. One that another host has
 #: listed for longer is compared at once.
@@ -66,7 +62,7 @@ def bound(
     if row is None:
         return info
     row.reported_mcpu = info['capacity_mcpu']
-    if abs(now - row.checked_at) > _VALID_S:
+    if abs(now - row.checked_at) > known_hosts.VERIFICATION_VALID_S:
         return info
     return {
         **info,
@@ -89,6 +85,7 @@ def verify(
     :raises vsched_api.db.errors.DatabaseUnavailable: when the database fails.
     """
     options = conf.collector
+    _lapse(database, now, options.verification_hosts)
     interval_s = options.verification_interval_s
     with_nova = openstack_session.configured(conf, openstack.NOVA)
     with_placement = openstack_session.configured(conf, openstack.PLACEMENT)
@@ -128,6 +125,25 @@ def verify(
     ) as problem:
         LOG.warning('Hosts are not compared with Nova: %s', problem)
     return count
+
+
+def _lapse(database: db.Database, now: float, limit: int) -> None:
+    """Remove contradictions of instances that are no longer valid."""
+    before = now - known_hosts.VERIFICATION_VALID_S
+    for name in database.read(
+        functools.partial(queries.lapsed, checked_before=before, limit=limit)
+    ):
+        database.write(functools.partial(_clear, name=name, before=before))
+
+
+def _clear(session: ty.Any, name: str, before: float) -> None:
+    host = hosts.lock(session, name)
+    row = None if host is None else queries.of_host(session, host.id)
+    # Another collector may have compared it meanwhile.
+    if host is None or row is None or row.checked_at >= before:
+        return
+    for one in instances.of_host(session, host.id).values():
+        one.contradicted_at = None
 
 
 def _verify_one(

@@ -12,6 +12,7 @@ from vsched_api.db import models
 
 _row = models.HostVerification
 _host = models.Host
+_instance = models.Instance
 
 
 def of_host(
@@ -58,6 +59,32 @@ def due(
                 sa.or_(checked_at < checked_before, checked_at > now),
             )
             .order_by(checked_at, _host.id)
+            .limit(limit)
+        )
+        .scalars()
+        .all()
+    )
+
+
+def lapsed(
+    session: orm.Session, checked_before: float, limit: int
+) -> Sequence[str]:
+    """Return names of hosts with contradictions of too old a comparison.
+
+    These are contradictions of instances.
+    """
+    return (
+        session.execute(
+            sa.select(_host.name)
+            .join(_row, _row.host_id == _host.id)
+            .where(
+                _row.checked_at < checked_before,
+                sa.exists().where(
+                    _instance.host_id == _host.id,
+                    _instance.contradicted_at.is_not(None),
+                ),
+            )
+            .order_by(_host.id)
             .limit(limit)
         )
         .scalars()

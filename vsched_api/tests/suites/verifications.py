@@ -257,6 +257,24 @@ class Verifications:
         self.assertEqual([errors.Code.INSTANCE_FOREIGN], self.codes())
         self.assertEqual('node2', self.where(one))
 
+    def test_a_result_is_not_valid_for_ever(self):
+        (one,) = base.uuids(1)
+        self.servers = {'node2': [one]}
+        self.report(one, host='node2')
+        self.now += 10
+        self.report(one)
+        self.verify()
+        self.conf.set_override('verification_interval_s', 0, 'collector')
+        self.verify()
+        self.assertEqual([errors.Code.INSTANCE_FOREIGN], self.codes())
+        self.assertEqual('node2', self.where(one))
+        self.verify(90_000)
+        self.assertIsNone(self.shown().verification)
+        self.assertNotIn(
+            'vsched_host_contradictions{', self.client().get('/metrics').text
+        )
+        self.assertEqual('node1', self.where(one))
+
     def where(self, uuid):
         return (
             self.client().get('/v1/instances/' + uuid).json['instance']['host']
