@@ -24,10 +24,14 @@ NODE='^vsched_agent\.tests\.functional\.node\.'
 NODE_KERNEL=''
 # All tests of the node take a quarter of an hour on two free CPUs.
 NODE_LIMIT_S=1800
+# To build its image takes up to half an hour.
+NODE_BUILD_LIMIT_S=3600
 # No test takes as long without an event, and all of them together don't
 # either.
 SILENCE_S=${VSCHED_TEST_SILENCE_S:-900}
 LIMIT_S=${VSCHED_TEST_LIMIT_S:-4500}
+# What runs beside the tests has ended by then.
+BESIDE_LIMIT_S=1800
 # How long workers, and then stestr, may take to end when they are told to.
 GRACE_S=${VSCHED_TEST_GRACE_S:-10}
 # Prints a stream as it comes. stestr's module lacks an import that is made
@@ -42,6 +46,8 @@ PRINTING=''
 # What runs beside the tests: the command and its process.
 COMMAND=''
 BESIDE=''
+# What builds and boots the lab node.
+BUILDING=''
 
 usage() {
     cat <<USAGE
@@ -57,9 +63,9 @@ run that is interrupted, hangs or is killed: a test that began and did not end
 has failed. The exit code is 0 when nothing failed. Run as root: the
 functional tests need libvirt and the kernel's scheduler.
 
-COMMAND runs at low priority beside the tests, and has ended before those
-begin that measure. Its output and exit code are in the files beside.log and
-beside.status of VSCHED_TEST_RESULTS.
+COMMAND runs at low priority beside the tests, for $BESIDE_LIMIT_S s at most, and has
+ended before those begin that measure. Its output and exit code are in the
+files beside.log and beside.status of VSCHED_TEST_RESULTS.
 
 Environment: VSCHED_TEST_RESULTS, an empty directory for the streams;
 VSCHED_TEST_SILENCE_S ($SILENCE_S) and VSCHED_TEST_LIMIT_S ($LIMIT_S), after
@@ -136,12 +142,22 @@ run() {
         run --subunit "$@" "$regex"
 }
 
-# run_node: one run of stestr's worker in the lab node. A node that does not boot, or
-# dies, is a failure.
+# run_node: one run of stestr's worker in the lab node. A node that does not
+# boot, or dies, is a failure.
 run_node() {
-    local lab=("$VSCHED_TOOLS/lab.sh")
+    local lab=("$VSCHED_TOOLS/lab.sh") status=0
     [[ -z $NODE_KERNEL ]] || lab+=(--kernel "$NODE_KERNEL")
-    LIMIT_S=${VSCHED_TEST_LIMIT_S:-$NODE_LIMIT_S}
+    # The image is built first: for as long there is no event.
+    setsid setpriv --pdeathsig TERM \
+        timeout -k 60 "$NODE_BUILD_LIMIT_S" "${lab[@]}" kvm &
+    BUILDING=$!
+    wait "$BUILDING" || status=$?
+    BUILDING=''
+    if [[ $status != 0 ]]; then
+        failure 'the node was not built, or does not boot'
+        return 0
+    fi
+    LIMIT_S=$((SECONDS + ${VSCHED_TEST_LIMIT_S:-$NODE_LIMIT_S}))
     record node "${lab[@]}" kvm -- env VSCHED_REQUIRE=libvirt \
         VSCHED_TEST_PATIENCE_S=240 \
         OS_TEST_TIMEOUT=600 OS_STDOUT_CAPTURE=1 OS_STDERR_CAPTURE=1 \
@@ -214,8 +230,11 @@ shared_tests() {
 # own and with the CPU time that they leave.
 start_beside() {
     [[ -n $COMMAND ]] || return 0
-    setsid setpriv --pdeathsig TERM nice -n 19 bash -c \
-        '"$1"; echo $? >"$2"' beside "$COMMAND" "$RESULTS/beside.status" \
+    # timeout ends the whole group; the shell outlives that to tell the status.
+    setsid setpriv --pdeathsig TERM nice -n 19 \
+        timeout -k 10 "$BESIDE_LIMIT_S" bash -c \
+        'trap : TERM; "$1"; echo $? >"$2"' beside "$COMMAND" \
+        "$RESULTS/beside.status" \
         >"$RESULTS/beside.log" 2>&1 </dev/null &
     BESIDE=$!
 }
@@ -254,6 +273,10 @@ finish() {
     elif [[ $code != 0 && ! -s $RESULTS/failures ]]; then
         # This script was interrupted or has gone wrong between two runs.
         failure "ended with status $code before all was run"
+    fi
+    if [[ -n $BUILDING ]]; then
+        kill -s TERM -- "-$BUILDING" 2>/dev/null || true
+        wait "$BUILDING" || true
     fi
     end_beside
     stop_started || true

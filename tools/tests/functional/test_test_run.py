@@ -362,6 +362,24 @@ class FunctionalRunTestCase(ProjectTestCase):
         self.assertEqual((1, '6 passed, 2 failed'), (code, lines[-1]))
         self.assertEqual('3\n', (results / 'beside.status').read_text())
 
+    def test_node_is_built_before_its_silence_counts(self):
+        self.add_tests('vsched_agent.tests.functional.node', PASS)
+        self.script(
+            'tools/lab.sh',
+            '[ -e image ] || { sleep 4; touch image; }\n'
+            'while [ $# -gt 0 ] && [ "$1" != -- ]; do shift; done\n'
+            '[ $# -eq 0 ] || { shift; exec "$@"; }',
+        )
+        code, lines = self.ended(
+            self.start('tools/test.sh', '--node', VSCHED_TEST_SILENCE_S='2')
+        )
+        self.assertEqual((1, '3 passed, 1 failed'), (code, lines[-1]))
+
+    def test_node_that_is_not_built(self):
+        self.script('tools/lab.sh', 'exit 1')
+        code, lines = self.ended(self.start('tools/test.sh', '--node'))
+        self.assertEqual((1, '0 passed, 1 failed'), (code, lines[-1]))
+
     def test_service_that_does_not_start_ends_it_with_its_log(self):
         folder = self.add_tests('vsched_lib.tests.functional', PASS)
         self.write('tools/services/rabbitmq.sh', BROKEN_SERVICE)
