@@ -180,7 +180,7 @@ class TestAudit(test_claims.Claiming):
         self.assertRegex(
             out,
             'node1: not_reporting: its agent last '
-            'reported [0-9]+ s ago, more than 1 s',
+            'reported [0-9]+ s ago, more than %d s' % IMPATIENT_S,
         )
 
     def test_a_live_agent_that_does_not_tell(self):
