@@ -119,7 +119,7 @@ def make_probe_group(path: str, pid: int) -> dict[str, ty.Any]:
         client's child.
     """
     check_own_name(path)
-    ownership.check([pid])
+    ownership.check_children([pid])
     if not _groups:
         atexit.register(_remove_all)
     with open_top(path) as top:

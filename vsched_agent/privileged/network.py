@@ -56,7 +56,7 @@ def make_network(owner: int, peer: int) -> int:
         that is not its child.
     """
     _check_owner(owner)
-    ownership.check([peer])
+    ownership.check_children([peer])
     bridge, card = _BRIDGE % owner, _CARD % owner
     if not _made:
         atexit.register(_remove_all)

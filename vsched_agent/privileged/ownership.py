@@ -12,9 +12,10 @@ make, a control group below ``/machine`` or a pid file of libvirt's driver;
 * children of the helper's client with that process's own user: its probes, the
 peer of a calibration VM, simulated instances.
 
-Results are cached by thread id and start time, so a reused id is checked
-again. Microseconds remain between the check and the action; the kernel reuses
-an id only after all others.
+QEMU processes and vhost workers are cached by thread id and start time, so a
+reused id is checked again. Children are checked each time: one that executes a
+set-user-id program keeps both. Microseconds remain between the check and the
+action; the kernel reuses an id only after all others.
 """
 
 from collections.abc import Iterable
@@ -65,7 +66,7 @@ class _Client(ty.NamedTuple):
 
 
 _client: _Client | None = None
-#: Owned threads, with their start times.
+#: Threads of emulators and their vhost workers, with their start times.
 _known: dict[int, int] = {}
 
 
@@ -111,13 +112,50 @@ def check(tids: Iterable[int]) -> None:
         raise PermissionError(why)
 
 
+def child_refusals(pids: Iterable[int]) -> dict[int, str]:
+    """Return the processes that are not the client's children, with reasons.
+
+    For what must not happen to QEMU's processes, such as leaving their
+    control groups.
+
+    :param pids: processes; ended ones are not refused.
+    :returns: reasons by process.
+    """
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            if not _is_number(pid):
+                found[pid] = '%r is no process' % (pid,)
+            elif not _is_ours(pid):
+                found[pid] = 'process %d (%s) is refused: %s' % (
+                    pid,
+                    _stat(pid).comm,
+                    'it is no child of process %d' % client(),
+                )
+    return found
+
+
+def check_children(pids: Iterable[int]) -> None:
+    """Refuse processes that are not the client's children.
+
+    :param pids: processes; ended ones are ignored.
+    :raises PermissionError: for the first one that is refused, with a reason.
+    """
+    for why in child_refusals(pids).values():
+        raise PermissionError(why)
+
+
+def _is_number(tid: object) -> bool:
+    return isinstance(tid, int) and not isinstance(tid, bool) and tid >= 1
+
+
 def _refusal(tid: int) -> str | None:
-    if not isinstance(tid, int) or isinstance(tid, bool) or tid < 1:
+    if not _is_number(tid):
         return '%r is no thread' % (tid,)
     stat = _stat(tid)
-    if _known.get(tid) == stat.started:
+    if _known.get(tid) == stat.started or _is_ours(tid):
         return None
-    if not (_is_vhost_worker(stat) or _is_ours(tid) or _is_emulators(tid)):
+    if not (_is_vhost_worker(stat) or _is_emulators(tid)):
         return (
             'thread %d (%s) is refused: it is neither of a QEMU process '
             'that libvirt started nor of a child of process %d'

@@ -101,12 +101,14 @@ def probe(most: int) -> int:
     one CPU each, until the sum is known. It takes a few milliseconds, in which
     the kernel refuses other requests.
 
-    :param most: where to stop, in 2**-20 CPU: a kernel without a bound
+    :param most: where to stop, in 2**-20 CPU; one CPU more than there are at
+        the latest, as each takes a thread and a kernel without a bound
         (sched_rt_runtime_us = -1) admits anything.
     :returns: 2**-20 CPU; amounts below :data:`LEAST_UNITS`, beyond whole
         CPUs, are not detected.
     :raises OSError: EPERM when this process may not use every CPU.
     """
+    most = min(most, (os.sysconf('SC_NPROCESSORS_CONF') + 1) * _ONE_CPU)
     sleepers: list[_Sleeper] = []
     total = 0
     try:

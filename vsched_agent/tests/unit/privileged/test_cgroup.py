@@ -31,13 +31,16 @@ class CgroupCase(base.BaseTestCase):
         self.patch(cgroup_tree, 'ROOT', str(self.root))
         self.patch(cgroup_tree, '_version', lambda folder: 1)
         self.refused = {}
-        self.patch(
-            ownership,
-            'refusals',
-            lambda tids: {
-                tid: self.refused[tid] for tid in tids if tid in self.refused
-            },
-        )
+        for name in ('refusals', 'child_refusals'):
+            self.patch(
+                ownership,
+                name,
+                lambda tids: {
+                    tid: self.refused[tid]
+                    for tid in tids
+                    if tid in self.refused
+                },
+            )
         self.quota = self.file('vm/cpu.cfs_quota_us', '-1')
         self.period = self.file('vm/cpu.cfs_period_us', '100000')
         self.file('vm/tasks', '7\n')

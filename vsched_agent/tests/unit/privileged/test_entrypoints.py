@@ -84,6 +84,10 @@ def _entrypoints():
     return found
 
 
+#: Those for which QEMU's processes would be too many.
+_GIVEN_CHILDREN = ('cgroup.make_probe_group', 'network.make_network')
+
+
 @ddt.ddt
 class TestEntrypoints(base.BaseTestCase):
     def test_none_is_forgotten(self):
@@ -99,10 +103,25 @@ class TestEntrypoints(base.BaseTestCase):
             raise _Asked(list(tids))
 
         self.patch(ownership, 'refusals', refusals)
+        self.patch(ownership, 'child_refusals', refusals)
         function, helper = _entrypoints()[name]
         self.patch(helper, 'client_mode', False)
         asked = self.assertRaises(_Asked, function, *_GIVEN_THREADS[name])
         self.assertEqual([_TID], asked.args[0])
+
+    @ddt.data(*_GIVEN_CHILDREN)
+    def test_emulators_are_not_moved(self, name):
+        """What admits QEMU's processes as well is not asked."""
+        self.patch(ownership, 'refusals', lambda tids: {})
+        self.patch(
+            ownership, 'child_refusals', lambda pids: {_TID: 'an emulator'}
+        )
+        function, helper = _entrypoints()[name]
+        self.patch(helper, 'client_mode', False)
+        refusal = self.assertRaises(
+            PermissionError, function, *_GIVEN_THREADS[name]
+        )
+        self.assertEqual('an emulator', str(refusal))
 
     @ddt.data(*sorted(_GIVEN_ADMITTED))
     def test_what_was_not_admitted_is_not_found(self, name):

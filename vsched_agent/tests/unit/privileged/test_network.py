@@ -20,7 +20,7 @@ class LinksTest(base.BaseTestCase):
         super().setUp()
         self.patch(ownership, 'client', lambda: 77)
         self.refused = {}
-        self.patch(ownership, 'refusals', lambda tids: self.refused)
+        self.patch(ownership, 'child_refusals', lambda pids: self.refused)
         inside = in_process.entrypoints(network.links_pctxt)
         inside.__enter__()
         self.addCleanup(inside.__exit__, None, None, None)

@@ -152,6 +152,31 @@ class TestRules(base.BaseTestCase):
         self.proc.add(63, 'grandchild', parent=60, uid=64)
         self.assertFalse(self.allowed(63))
 
+    def test_a_child_that_executes_a_set_user_id_program(self):
+        """It keeps its number and its start."""
+        self.proc.add(60, 'python', parent=50, uid=64)
+        self.assertTrue(self.allowed(60))
+        self.proc.add(60, 'sudo', parent=50, uid=0)
+        self.assertFalse(self.allowed(60))
+
+    def test_children_only(self):
+        self.proc.add(60, 'python', parent=50, uid=64)
+        ownership.check_children([60, 99])
+        self.proc.add(70, 'qemu-system-x86', cgroup=_MACHINE)
+        self.assertTrue(self.allowed(70))
+        refusal = self.assertRaises(
+            PermissionError, ownership.check_children, [60, 70]
+        )
+        self.assertEqual(
+            'process 70 (qemu-system-x86) is refused: it is no child of '
+            'process 50',
+            str(refusal),
+        )
+
+    @ddt.data(0, -1, True, '7', None, 1.5)
+    def test_no_process(self, pid):
+        self.assertRaises(PermissionError, ownership.check_children, [pid])
+
     def test_children_of_a_process_of_that_number(self):
         self.proc.add(60, 'python', parent=50, uid=64)
         self.proc.add(50, 'other', uid=64, started=9)

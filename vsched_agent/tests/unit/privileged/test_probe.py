@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import errno
+import os
 import threading
 
 from oslotest import base
@@ -16,6 +17,8 @@ class TestProbing(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.kernel = self.useFixture(fake_kernel.FakeKernel())
+        # Not this machine's: on one CPU it would stop before the bounds.
+        self.patch(os, 'sysconf', {'SC_NPROCESSORS_CONF': 4}.__getitem__)
 
     def test_the_last_unit_is_found_and_nothing_is_kept(self):
         for bound in (CPU * 18 // 10, CPU * 2, 1887438, CPU // 3, 128):
@@ -35,6 +38,12 @@ class TestProbing(base.BaseTestCase):
     def test_it_stops_where_it_is_told(self):
         self.kernel.bound = 1 << 60
         self.assertEqual(2 * CPU, sched.probe_free_bandwidth(2 * CPU))
+
+    def test_it_stops_beyond_all_cpus(self):
+        """A caller cannot make the helper start threads without end."""
+        self.kernel.bound = 1 << 60
+        self.patch(os, 'sysconf', {'SC_NPROCESSORS_CONF': 2}.__getitem__)
+        self.assertEqual(3 * CPU, sched.probe_free_bandwidth(1 << 50))
 
     def test_no_thread_is_left_behind(self):
         before = threading.active_count()
