@@ -2,6 +2,7 @@
 
 """What taking vCPUs away brings, and costs where it does not."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import os
@@ -150,10 +151,29 @@ def run(quick: bool) -> frame.Run:
                         )
         finally:
             agent_guests.stop_all(guests)
-        divided = {
-            case: balloon_weights.measure(folder, case, 1 if quick else 5)
-            for case in balloon_weights.CASES
-        }
+        yield from _variants(found)
+        divided = {}
+        for case in balloon_weights.CASES:
+            divided[case] = balloon_weights.measure(
+                folder, case, 1 if quick else 5
+            )
+            yield frame.Variant(case, divided[case].figures())
+    return {
+        **_metrics(found),
+        **{
+            metric: round(divided[case].ratio, 4)
+            for metric, case in (
+                ('weights_alone_ratio', balloon_weights.WEIGHTS_CASE),
+                ('reserved_ratio', balloon_weights.RESERVED_CASE),
+            )
+        },
+    }
+
+
+def _variants(
+    found: Mapping[tuple[str, str], list[Took]],
+) -> Iterator[frame.Variant]:
+    """Yield what each variant took, and what the agent changes."""
     for (kind, variant), took in found.items():
         yield frame.Variant(
             '%s, %s' % (kind, variant),
@@ -175,18 +195,6 @@ def run(quick: bool) -> frame.Run:
                 'greatest_pct': round(max(changes), 2),
             },
         )
-    for case, one in divided.items():
-        yield frame.Variant(case, one.figures())
-    return {
-        **_metrics(found),
-        **{
-            metric: round(divided[case].ratio, 4)
-            for metric, case in (
-                ('weights_alone_ratio', balloon_weights.WEIGHTS_CASE),
-                ('reserved_ratio', balloon_weights.RESERVED_CASE),
-            )
-        },
-    }
 
 
 def changes_pct(

@@ -103,7 +103,7 @@ def measure(folder: str, case: str, windows: int) -> Divided:
         for weight, specs in zip(WEIGHTS, CASES[case], strict=True)
     ]
     try:
-        agent_guests.start_all(guests)
+        agent_guests.start_in_turn(guests)
         with agent_fixture.RunningAgent(**_OPTIONS) as agent:
             for one in guests:
                 agent.await_event(errors.Code.BALLOON_TAKEN, one.uuid)

@@ -261,6 +261,19 @@ def start_all(guests: Sequence[Vm]) -> None:
             started.result()
 
 
+def start_in_turn(guests: Sequence[Vm]) -> None:
+    """Start guests that burn as soon as they are up.
+
+    Each boots alone, while those before it are suspended: with all CPUs taken
+    an emulated guest of several vCPUs may not come up.
+    """
+    for one in guests:
+        one.start()
+        one.handle.suspend()
+    for one in guests:
+        one.handle.resume()
+
+
 def require_clock_source(guests: Sequence[Vm]) -> None:
     """Refuse to time anything in guests with an emulated clock.
 
