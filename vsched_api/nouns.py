@@ -12,6 +12,7 @@ import types
 
 NOUNS = (
     'versions',
+    'openapi',
     'health',
     'metrics',
     'hosts',

@@ -2,7 +2,14 @@
 
 """Sphinx, for the API reference."""
 
-extensions = ['openstackdocstheme']
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / 'doc' / 'ext'))
+
+extensions = ['openstackdocstheme', 'vsched_openapi']
 
 project = 'vsched API reference'
 copyright = 'vsched developers'

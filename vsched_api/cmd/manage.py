@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``vsched-manage``: manage the database, flavors, hosts and keys."""
+"""``vsched-manage``: the database, flavors, hosts, keys and the API."""
 
 from collections.abc import Sequence
 import sys
@@ -13,6 +13,7 @@ from vsched_api.cmd import audit
 from vsched_api.cmd import flavor
 from vsched_api.cmd import host
 from vsched_api.cmd import host_key
+from vsched_api.cmd import openapi
 from vsched_api.conf import startup
 from vsched_api.db import errors
 from vsched_api.db import migration
@@ -76,6 +77,7 @@ def _add_commands(subparsers: ty.Any) -> None:
     audit.add_commands(subparsers)
     host.add_commands(subparsers)
     host_key.add_commands(subparsers)
+    openapi.add_commands(subparsers)
 
 
 def main(args: Sequence[str] | None = None) -> int:

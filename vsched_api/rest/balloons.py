@@ -10,18 +10,39 @@ from vsched_api.operations import balloons
 from vsched_api.policies import balloons as policies
 from vsched_api.rest import authorization
 from vsched_api.rest import clock
+from vsched_api.rest import documentation
 from vsched_api.rest import overrides
 from vsched_api.rest import pagination
 from vsched_api.rest import services
 from vsched_api.rest import validation
+from vsched_api.rest import views
 from vsched_api.schemas import balloons as schemas
+from vsched_lib.contract import errors
+
+Code = errors.Code
 
 BLUEPRINT = flask.Blueprint('balloons', __name__)
 
+_ABSENT = (Code.INSTANCE_NOT_FOUND, Code.BALLOON_NOT_FOUND)
+#: Why an order is known not to work.
+_REFUSALS = (
+    Code.BALLOON_NOT_FOUND,
+    Code.BALLOON_OUT_OF_BOUNDS,
+    Code.BALLOON_DOES_NOT_FIT,
+    Code.BALLOON_GUEST_AGENT_UNAVAILABLE,
+    Code.BALLOON_EXCLUDED,
+    Code.BALLOON_DRY_RUN,
+    Code.INSTANCE_ABSENT,
+)
+
 
 @BLUEPRINT.get('/v1/balloons')
+@documentation.operation(policies.LIST, schemas.LIST, query=schemas.LIST_QUERY)
 def index() -> dict[str, ty.Any]:
-    """A page of instances, in the order of their UUIDs."""
+    """List instances that may be ballooned, and those with an order.
+
+    In the order of their UUIDs.
+    """
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)
@@ -38,8 +59,14 @@ def index() -> dict[str, ty.Any]:
 
 
 @BLUEPRINT.get('/v1/balloons/history')
+@documentation.operation(
+    policies.HISTORY, schemas.HISTORY, query=schemas.HISTORY_QUERY
+)
 def history() -> dict[str, ty.Any]:
-    """A page of balloons that are or were, newest first."""
+    """List balloons that are or were, newest first.
+
+    What ended is kept for ``[collector] event_retention_days``.
+    """
     authorization.enforce(policies.HISTORY)
     query = validation.query(schemas.HISTORY_QUERY)
     size = pagination.limit(query)
@@ -58,60 +85,97 @@ def history() -> dict[str, ty.Any]:
 
 
 @BLUEPRINT.get('/v1/balloons/<instance_uuid>')
+@documentation.operation(
+    policies.SHOW,
+    schemas.SHOW,
+    headers=(documentation.ETAG,),
+    errors={404: _ABSENT},
+)
 def show(instance_uuid: str) -> ty.Any:
-    """One instance."""
+    """Show how many vCPUs an instance uses, and why."""
     authorization.enforce(policies.SHOW)
     return _NOUN.show(instance_uuid, balloons.get)
 
 
 @BLUEPRINT.post('/v1/balloons')
+@documentation.operation(
+    policies.CREATE,
+    schemas.SHOW,
+    body=schemas.CREATE,
+    status=202,
+    headers=(documentation.ETAG, documentation.LOCATION),
+    conditional='If-Match',
+    errors={
+        404: (Code.INSTANCE_NOT_FOUND,),
+        409: (*_REFUSALS, Code.GENERATION_CONFLICT),
+        412: (Code.GENERATION_CONFLICT,),
+    },
+)
 def create() -> ty.Any:
-    """Order how many vCPUs a running instance uses."""
+    """Order how many vCPUs a running instance uses.
+
+    What was ordered before is replaced.
+    """
     authorization.enforce(policies.CREATE)
     return _NOUN.create(schemas.CREATE, balloons.order)
 
 
 @BLUEPRINT.patch('/v1/balloons/<instance_uuid>')
+@documentation.operation(
+    policies.UPDATE,
+    schemas.SHOW,
+    body=schemas.UPDATE,
+    status=202,
+    headers=(documentation.ETAG,),
+    conditional='If-Match',
+    errors={
+        404: _ABSENT,
+        409: (*_REFUSALS, Code.GENERATION_CONFLICT),
+        412: (Code.GENERATION_CONFLICT,),
+    },
+)
 def update(instance_uuid: str) -> ty.Any:
-    """Change what is ordered, or freeze what an instance uses."""
+    """Change what is ordered, or freeze what an instance uses.
+
+    What the body does not name stays as it was ordered.
+    """
     authorization.enforce(policies.UPDATE)
     return _NOUN.update(instance_uuid, schemas.UPDATE, balloons.order)
 
 
 @BLUEPRINT.delete('/v1/balloons/<instance_uuid>')
+@documentation.operation(
+    policies.DELETE,
+    schemas.SHOW,
+    query=schemas.DELETE_QUERY,
+    status=202,
+    headers=(documentation.ETAG,),
+    conditional='If-Match',
+    errors={
+        404: (Code.INSTANCE_NOT_FOUND, Code.BALLOON_ORDER_NOT_FOUND),
+        409: (Code.GENERATION_CONFLICT,),
+        412: (Code.GENERATION_CONFLICT,),
+    },
+)
 def delete(instance_uuid: str) -> ty.Any:
     """Leave the vCPUs of an instance to its agent again."""
     authorization.enforce(policies.DELETE)
     return _NOUN.delete(instance_uuid, schemas.DELETE_QUERY, balloons.withdraw)
 
 
-_REPORTED = (
-    'state',
-    'auto',
-    'dry_run',
-    'pinned',
-    'guest_answers',
-    'vcpus',
-    'online_vcpus',
-    'min_vcpus',
-    'floor_vcpus',
-    'cause',
-    'failures',
-)
+_VIEW = views.View(schemas.BALLOON)
+_CHANGE = views.View(schemas.CHANGE)
 
 
 def _view(one: balloons.Balloon) -> dict[str, ty.Any]:
     report = one.report
-    return {
-        'instance_uuid': one.instance_uuid,
-        'instance_name': one.instance_name,
-        'host': one.host,
-        'present': one.present,
-        **{name: getattr(report, name, None) for name in _REPORTED},
-        'cpus': [] if report is None else list(report.cpus),
-        'since': clock.iso(report.since if report else None),
-        'not_before': clock.iso(report.not_before if report else None),
-        'order': None
+    return _VIEW(
+        one,
+        **views.picked(schemas.REPORT, report),
+        cpus=[] if report is None else list(report.cpus),
+        since=clock.iso(report.since if report else None),
+        not_before=clock.iso(report.not_before if report else None),
+        order=None
         if one.order_state is None
         else {
             'state': one.order_state,
@@ -122,29 +186,17 @@ def _view(one: balloons.Balloon) -> dict[str, ty.Any]:
             'detail': one.detail,
             'set_by': overrides.author_view(one, policies.SHOW_AUTHOR),
         },
-        'links': pagination.self_link('balloons', one.instance_uuid),
-    }
+        links=pagination.self_link('balloons', one.instance_uuid),
+    )
 
 
 _NOUN = overrides.Noun('balloon', 'balloons', _view)
 
 
 def _change(one: balloons.Change) -> dict[str, ty.Any]:
-    return {
-        'uuid': one.uuid,
-        'host': one.host,
-        'instance_uuid': one.instance_uuid,
-        'started_at': clock.iso(one.started_at),
-        'ended_at': clock.iso(one.ended_at),
-        'duration_s': None
+    return _CHANGE(
+        one,
+        duration_s=None
         if one.ended_at is None
         else round(max(0.0, one.ended_at - one.started_at), 3),
-        'vcpus': one.vcpus,
-        'before_vcpus': one.before_vcpus,
-        'online_vcpus': one.online_vcpus,
-        'manual': one.manual,
-        'cause': one.cause,
-        'took_ms': one.took_ms,
-        'outcome': one.outcome,
-        'detail': one.detail,
-    }
+    )

@@ -10,18 +10,40 @@ from vsched_api.operations import errors
 from vsched_api.operations import evaluations
 from vsched_api.policies import evaluations as policies
 from vsched_api.rest import authorization
+from vsched_api.rest import documentation
 from vsched_api.rest import pagination
 from vsched_api.rest import services
 from vsched_api.rest import validation
+from vsched_api.rest import views
 from vsched_api.schemas import evaluations as schemas
 from vsched_api.schemas import fields
+from vsched_lib.contract import errors as contract_errors
+
+Code = contract_errors.Code
 
 BLUEPRINT = flask.Blueprint('evaluations', __name__)
 
 
 @BLUEPRINT.post('/v1/evaluations')
+@documentation.operation(
+    policies.CREATE,
+    schemas.EVALUATION,
+    body=schemas.CREATE,
+    errors={
+        400: (
+            Code.EXTRA_SPECS_INVALID,
+            Code.EXTRA_SPECS_UNAVAILABLE,
+            Code.RESERVATION_INVALID,
+        ),
+        404: (Code.HOST_NOT_FOUND,),
+    },
+)
 def create() -> dict[str, ty.Any]:
-    """Ask where instances of a flavor, or of a size, would fit."""
+    """Evaluate on which hosts instances would fit, and why not on others.
+
+    Nothing is booted or stored. The data and the arithmetic are those of the
+    scheduler filters.
+    """
     authorization.enforce(policies.CREATE)
     validation.query(fields.NOTHING)
     wanted = validation.body(schemas.CREATE)
@@ -73,18 +95,11 @@ def _view(host: evaluations.Host) -> dict[str, ty.Any]:
     return {
         'host': host.name,
         'state': 'down' if host.down else 'up',
-        'fits': verdict.fits,
-        'room': verdict.room,
+        **views.picked(schemas.VERDICT, verdict),
         'score': round(host.score, 6),
         'weights': dict(host.weights),
-        'backend': need.backend,
-        'demand_mcpu': need.demand_mcpu,
-        'guest_mcpu': need.guest_mcpu,
-        'overhead_mcpu': need.overhead_mcpu,
-        'margin_ppm': need.margin_ppm,
+        **views.picked(schemas.NEED, need),
         'measured_p99_lower_ppm': need.error_ppm,
-        'free_mcpu': verdict.free_mcpu,
-        'capacity_mcpu': verdict.capacity_mcpu,
         'problems': [
             {'cause': one.cause, 'detail': one.detail, 'unknown': one.unknown}
             for one in verdict.problems

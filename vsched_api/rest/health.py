@@ -18,9 +18,11 @@ from vsched_api.db import session as db
 from vsched_api.operations import health
 from vsched_api.policies import health as policies
 from vsched_api.rest import authorization
+from vsched_api.rest import documentation
 from vsched_api.rest import services
 from vsched_api.rest import validation
 from vsched_api.schemas import fields
+from vsched_api.schemas import health as schemas
 
 BLUEPRINT = flask.Blueprint('health', __name__)
 
@@ -50,8 +52,12 @@ class DatabaseHealthcheck(pluginbase.HealthcheckBaseExtension):
 
 
 @BLUEPRINT.get('/readiness')
+@documentation.operation(policies.SHOW, schemas.SHOW)
 def show() -> dict[str, str]:
-    """200 when the database answers; otherwise 503 and why."""
+    """Check whether the service can do its work.
+
+    200 when the database answers; otherwise 503 and why.
+    """
     authorization.enforce(policies.SHOW)
     validation.query(fields.NOTHING)
     health.check(services.current().database)

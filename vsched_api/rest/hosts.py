@@ -14,18 +14,26 @@ from vsched_api.operations import hosts
 from vsched_api.policies import hosts as policies
 from vsched_api.rest import authorization
 from vsched_api.rest import clock
+from vsched_api.rest import documentation
 from vsched_api.rest import pagination
 from vsched_api.rest import services
 from vsched_api.rest import validation
+from vsched_api.rest import views
 from vsched_api.schemas import fields
 from vsched_api.schemas import hosts as schemas
+from vsched_lib.contract import errors as contract_errors
+
+Code = contract_errors.Code
 
 BLUEPRINT = flask.Blueprint('hosts', __name__)
 
+_VIEW = views.View(schemas.HOST)
+
 
 @BLUEPRINT.get('/v1/hosts')
+@documentation.operation(policies.LIST, schemas.LIST, query=schemas.LIST_QUERY)
 def index() -> dict[str, ty.Any]:
-    """A page of hosts, in the order of their names."""
+    """List hosts, in the order of their names."""
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)
@@ -42,8 +50,11 @@ def index() -> dict[str, ty.Any]:
 
 
 @BLUEPRINT.get('/v1/hosts/<name>')
+@documentation.operation(
+    policies.SHOW, schemas.SHOW, errors={404: (Code.HOST_NOT_FOUND,)}
+)
 def show(name: str) -> dict[str, ty.Any]:
-    """One host."""
+    """Show a host."""
     authorization.enforce(policies.SHOW)
     validation.query(fields.NOTHING)
     own = services.current()
@@ -60,8 +71,20 @@ def show(name: str) -> dict[str, ty.Any]:
 
 
 @BLUEPRINT.delete('/v1/hosts/<name>')
+@documentation.operation(
+    policies.DELETE,
+    None,
+    query=schemas.DELETE_QUERY,
+    status=204,
+    errors={404: (Code.HOST_NOT_FOUND,), 409: (Code.HOST_IN_USE,)},
+)
 def delete(name: str) -> tuple[str, int]:
-    """Delete a host that does not report any more."""
+    """Delete a host that does not report any more.
+
+    With all that is known of it: its instances, reservations, usage, events,
+    jobs and profiles. Overrides belong to instances and stay with those that
+    another host lists. A deleted host that reports again is a new one.
+    """
     authorization.enforce(policies.DELETE)
     query = validation.query(schemas.DELETE_QUERY)
     own = services.current()
@@ -76,8 +99,17 @@ def delete(name: str) -> tuple[str, int]:
 
 
 @BLUEPRINT.get('/v1/hosts/<name>/audit')
+@documentation.operation(
+    policies.AUDIT,
+    schemas.AUDIT,
+    errors={
+        404: (Code.HOST_NOT_FOUND,),
+        501: (Code.PLACEMENT_UNAVAILABLE,),
+        503: (Code.PLACEMENT_UNAVAILABLE,),
+    },
+)
 def audit(name: str) -> dict[str, ty.Any]:
-    """Where placement, database and kernel differ about a host."""
+    """Compare placement, database and kernel about a host."""
     authorization.enforce(policies.AUDIT)
     validation.query(fields.NOTHING)
     own = services.current()
@@ -99,52 +131,20 @@ def audit(name: str) -> dict[str, ty.Any]:
 
 def _view(host: hosts.Host) -> dict[str, ty.Any]:
     info = host.info
-    view: dict[str, ty.Any] = {
-        'name': host.name,
-        'state': host.state,
-        'last_report_at': clock.iso(host.last_report_at),
-        'clock_skew_s': host.clock_skew_s,
-        'last_batch': host.last_batch,
-        'overrides_generation': host.overrides_generation,
-        'instances': host.instances,
-        'problem': host.problem,
-        'links': pagination.self_link('hosts', host.name),
-    }
-    for name in (
-        'agent_version',
-        'kernel',
-        'boot_id',
-        'hypervisor',
-        'cpus',
-        'tick_us',
-        'capacity_mcpu',
-        'admitted_mcpu',
-        'reserve_mcpu',
-    ):
-        view[name] = None if info is None else getattr(info, name)
-    view['backends'] = (
-        []
-        if info is None
-        else [
-            {
-                'name': one.name,
-                'usable': one.usable,
-                'reasons': list(one.reasons),
-            }
-            for one in info.backends
-        ]
-    )
-    view['placement'] = (
-        None
-        if info is None or info.placement is None
-        else info.placement.to_dict()
-    )
-    view['policy'] = (
-        None if info is None or info.policy is None else info.policy.to_dict()
-    )
     checked = host.verification
-    view['verification'] = (
-        None
+    return _VIEW(
+        host,
+        **views.picked(schemas.INFO, info),
+        backends=[]
+        if info is None
+        else [one.to_dict() for one in info.backends],
+        placement=None
+        if info is None or info.placement is None
+        else info.placement.to_dict(),
+        policy=None
+        if info is None or info.policy is None
+        else info.policy.to_dict(),
+        verification=None
         if checked is None
         else {
             'checked_at': clock.iso(checked.checked_at),
@@ -153,6 +153,6 @@ def _view(host: hosts.Host) -> dict[str, ty.Any]:
                 {'code': code, 'detail': detail}
                 for code, detail in checked.contradictions
             ],
-        }
+        },
+        links=pagination.self_link('hosts', host.name),
     )
-    return view

@@ -9,18 +9,26 @@ import flask
 from vsched_api.operations import instances
 from vsched_api.policies import instances as policies
 from vsched_api.rest import authorization
+from vsched_api.rest import documentation
 from vsched_api.rest import pagination
 from vsched_api.rest import services
 from vsched_api.rest import validation
+from vsched_api.rest import views
 from vsched_api.schemas import fields
 from vsched_api.schemas import instances as schemas
+from vsched_lib.contract import errors
+
+Code = errors.Code
 
 BLUEPRINT = flask.Blueprint('instances', __name__)
 
+_VIEW = views.View(schemas.INSTANCE)
+
 
 @BLUEPRINT.get('/v1/instances')
+@documentation.operation(policies.LIST, schemas.LIST, query=schemas.LIST_QUERY)
 def index() -> dict[str, ty.Any]:
-    """A page of instances, in the order of their UUIDs."""
+    """List the instances that agents report, by their UUIDs."""
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)
@@ -36,8 +44,11 @@ def index() -> dict[str, ty.Any]:
 
 
 @BLUEPRINT.get('/v1/instances/<instance_uuid>')
+@documentation.operation(
+    policies.SHOW, schemas.SHOW, errors={404: (Code.INSTANCE_NOT_FOUND,)}
+)
 def show(instance_uuid: str) -> dict[str, ty.Any]:
-    """One instance."""
+    """Show an instance."""
     authorization.enforce(policies.SHOW)
     validation.query(fields.NOTHING)
     return {
@@ -51,11 +62,8 @@ def show(instance_uuid: str) -> dict[str, ty.Any]:
 
 
 def _view(one: instances.Instance) -> dict[str, ty.Any]:
-    return {
-        'instance_uuid': one.uuid,
-        'name': one.name,
-        'host': one.host,
-        'vcpus': one.vcpus,
-        'present': one.present,
-        'links': pagination.self_link('instances', one.uuid),
-    }
+    return _VIEW(
+        one,
+        instance_uuid=one.uuid,
+        links=pagination.self_link('instances', one.uuid),
+    )

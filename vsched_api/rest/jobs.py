@@ -9,15 +9,21 @@ import flask
 from vsched_api.operations import jobs
 from vsched_api.policies import jobs as policies
 from vsched_api.rest import authorization
-from vsched_api.rest import clock
+from vsched_api.rest import documentation
 from vsched_api.rest import pagination
 from vsched_api.rest import services
 from vsched_api.rest import validation
+from vsched_api.rest import views
 from vsched_api.schemas import fields
 from vsched_api.schemas import jobs as schemas
+from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 
+Code = errors.Code
+
 BLUEPRINT = flask.Blueprint('jobs', __name__)
+
+_VIEW = views.View(schemas.JOB)
 
 _CHANGES = {
     messages.JobWanted.RUN: jobs.resume,
@@ -26,8 +32,9 @@ _CHANGES = {
 
 
 @BLUEPRINT.get('/v1/jobs')
+@documentation.operation(policies.LIST, schemas.LIST, query=schemas.LIST_QUERY)
 def index() -> dict[str, ty.Any]:
-    """A page of jobs, newest first."""
+    """List jobs, newest first."""
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)
@@ -44,8 +51,11 @@ def index() -> dict[str, ty.Any]:
 
 
 @BLUEPRINT.get('/v1/jobs/<job_uuid>')
+@documentation.operation(
+    policies.SHOW, schemas.SHOW, errors={404: (Code.JOB_NOT_FOUND,)}
+)
 def show(job_uuid: str) -> dict[str, ty.Any]:
-    """One job."""
+    """Show a job."""
     authorization.enforce(policies.SHOW)
     validation.query(fields.NOTHING)
     return {
@@ -59,6 +69,16 @@ def show(job_uuid: str) -> dict[str, ty.Any]:
 
 
 @BLUEPRINT.patch('/v1/jobs/<job_uuid>')
+@documentation.operation(
+    policies.UPDATE,
+    schemas.SHOW,
+    body=schemas.UPDATE,
+    status=202,
+    errors={
+        404: (Code.JOB_NOT_FOUND,),
+        409: (Code.JOB_FINISHED, Code.JOB_CHANGING, Code.JOB_EXISTS),
+    },
+)
 def update(job_uuid: str) -> ty.Any:
     """Cancel a job, or resume it."""
     authorization.enforce(policies.UPDATE)
@@ -75,17 +95,8 @@ def update(job_uuid: str) -> ty.Any:
 
 def view(job: jobs.Job) -> dict[str, ty.Any]:
     """A job as answers show it."""
-    return {
-        'uuid': job.uuid,
-        'host': job.host,
-        'kind': job.kind,
-        'wanted': job.wanted,
-        'state': job.state,
-        'attempt': job.attempt,
-        'parameters': dict(job.parameters),
-        'progress_ppm': job.progress_ppm,
-        'detail': job.detail,
-        'created_at': clock.iso(job.created_at),
-        'updated_at': clock.iso(job.updated_at),
-        'links': pagination.self_link('jobs', job.uuid),
-    }
+    return _VIEW(
+        job,
+        parameters=dict(job.parameters),
+        links=pagination.self_link('jobs', job.uuid),
+    )

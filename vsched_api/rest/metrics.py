@@ -12,6 +12,7 @@ from prometheus_client import registry
 from vsched_api.operations import metrics
 from vsched_api.policies import metrics as policies
 from vsched_api.rest import authorization
+from vsched_api.rest import documentation
 from vsched_api.rest import services
 from vsched_api.rest import validation
 from vsched_api.schemas import fields
@@ -20,8 +21,11 @@ BLUEPRINT = flask.Blueprint('metrics', __name__)
 
 
 @BLUEPRINT.get('/metrics')
+@documentation.operation(
+    policies.SHOW, None, media={'text/plain': {'type': 'string'}}
+)
 def show() -> flask.Response:
-    """The figures as they are now, read from the database."""
+    """Read the figures of all hosts, in the text form of Prometheus."""
     authorization.enforce(policies.SHOW)
     validation.query(fields.NOTHING)
     own = services.current()

@@ -18,16 +18,21 @@ import flask
 from vsched_api.operations import profiles
 from vsched_api.policies import profiles as policies
 from vsched_api.rest import authorization
-from vsched_api.rest import clock
+from vsched_api.rest import documentation
 from vsched_api.rest import jobs
 from vsched_api.rest import pagination
 from vsched_api.rest import services
 from vsched_api.rest import validation
+from vsched_api.rest import views
 from vsched_api.schemas import fields
+from vsched_api.schemas import jobs as job_schemas
 from vsched_api.schemas import profiles as schemas
+from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error
 from vsched_lib.presentation import error_csv
+
+Code = contract_errors.Code
 
 BLUEPRINT = flask.Blueprint('profiles', __name__)
 
@@ -35,6 +40,9 @@ _ERROR = '/v1/hosts/<name>/profiles/error'
 _OVERHEAD = '/v1/hosts/<name>/profiles/overhead'
 
 View = dict[str, ty.Any]
+
+# Of what all kinds have.
+_VIEW = views.View(schemas.ERROR_PROFILE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,38 +73,92 @@ class _Kind:
 
 
 @BLUEPRINT.post(_ERROR)
+@documentation.operation(
+    policies.CREATE,
+    job_schemas.SHOW,
+    body=schemas.CREATE,
+    status=202,
+    headers=(documentation.LOCATION,),
+    errors={404: (Code.HOST_NOT_FOUND,), 409: (Code.JOB_EXISTS,)},
+)
 def create(name: str) -> ty.Any:
-    """Have a host measure its error profile."""
+    """Measure the error profile of a host.
+
+    A host has one unfinished job of this kind at most.
+    """
     return _create(_ERRORS, name)
 
 
 @BLUEPRINT.get(_ERROR)
+@documentation.operation(
+    policies.SHOW,
+    schemas.SHOW,
+    query=schemas.SHOW_QUERY,
+    media={documentation.CSV: {'type': 'string'}},
+    errors={404: (Code.HOST_NOT_FOUND, Code.PROFILE_NOT_FOUND)},
+)
 def show(name: str) -> ty.Any:
-    """The newest error profile of each source, or one of them as CSV."""
+    """Show the newest error profile of each source, or one as CSV."""
     return _show(_ERRORS, name)
 
 
 @BLUEPRINT.get(_ERROR + '/versions')
+@documentation.operation(
+    policies.LIST,
+    schemas.LIST,
+    query=schemas.VERSIONS_QUERY,
+    errors={404: (Code.HOST_NOT_FOUND,)},
+)
 def index(name: str) -> View:
-    """A page of all error profiles that are kept, newest first."""
+    """List all error profiles that are kept, newest first.
+
+    Without their points: the links of each lead to the whole.
+    """
     return _index(_ERRORS, name)
 
 
 @BLUEPRINT.post(_OVERHEAD)
+@documentation.operation(
+    policies.CREATE_OVERHEAD,
+    job_schemas.SHOW,
+    body=schemas.CREATE_OVERHEAD,
+    status=202,
+    headers=(documentation.LOCATION,),
+    errors={404: (Code.HOST_NOT_FOUND,), 409: (Code.JOB_EXISTS,)},
+)
 def create_overhead(name: str) -> ty.Any:
-    """Have a host measure its overhead profile."""
+    """Measure what the work of a host for the I/O of instances costs.
+
+    A host has one unfinished job of this kind at most.
+    """
     return _create(_OVERHEADS, name)
 
 
 @BLUEPRINT.get(_OVERHEAD)
+@documentation.operation(
+    policies.SHOW_OVERHEAD,
+    schemas.SHOW_OVERHEAD,
+    query=schemas.SHOW_QUERY,
+    media={documentation.CSV: {'type': 'string'}},
+    errors={404: (Code.HOST_NOT_FOUND, Code.PROFILE_NOT_FOUND)},
+)
 def show_overhead(name: str) -> ty.Any:
-    """The newest overhead profile of each source, or one of them as CSV."""
+    """Show the newest overhead profile of each source, or one as CSV."""
     return _show(_OVERHEADS, name)
 
 
 @BLUEPRINT.get(_OVERHEAD + '/versions')
+@documentation.operation(
+    policies.LIST_OVERHEAD,
+    schemas.LIST_OVERHEAD,
+    query=schemas.VERSIONS_QUERY,
+    errors={404: (Code.HOST_NOT_FOUND,)},
+)
 def index_overhead(name: str) -> View:
-    """A page of all overhead profiles that are kept, newest first."""
+    """List all overhead profiles that are kept, newest first.
+
+    Without their points: the links of each lead to the whole.
+    """
     return _index(_OVERHEADS, name)
 
 
@@ -165,23 +227,12 @@ def _view(host: str, kind: str, one: contract.Profile) -> View:
         '/v1/hosts/%s/profiles/%s' % (host, kind),
         urllib.parse.urlencode({'source': one.source, 'version': one.version}),
     )
-    return {
-        'uuid': one.uuid,
-        'host': host,
-        'source': one.source,
-        'version': one.version,
-        'started_at': clock.iso(one.started_at),
-        'finished_at': clock.iso(one.finished_at),
-        'kernel': one.kernel,
-        'tick_us': one.tick_us,
-        'cpus': one.cpus,
-        'load': one.load,
-        'quick': one.quick,
-        'complete': one.complete,
-        'features': one.features,
-        'notes': list(one.notes),
-        'links': [{'rel': 'self', 'href': address}],
-    }
+    return _VIEW(
+        one,
+        host=host,
+        notes=list(one.notes),
+        links=[{'rel': 'self', 'href': address}],
+    )
 
 
 def _point(point: contract.ErrorPoint) -> View:
@@ -209,10 +260,7 @@ def _error_detail(one: contract.ErrorProfile) -> View:
 
 def _overhead_summary(one: contract.OverheadProfile) -> View:
     return {
-        'good': one.good,
-        'r2': one.r2,
-        'residual_ns': one.residual_ns,
-        'n': one.n,
+        **views.picked(schemas.FIT, one),
         'prices': [price.to_dict() for price in one.prices],
     }
 

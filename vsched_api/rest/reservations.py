@@ -2,8 +2,8 @@
 
 """``/v1/reservations``: what instances are promised, and changing it."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
 from decimal import Decimal
 import typing as ty
 
@@ -12,20 +12,27 @@ import flask
 from vsched_api.operations import reservations
 from vsched_api.policies import reservations as policies
 from vsched_api.rest import authorization
-from vsched_api.rest import clock
+from vsched_api.rest import documentation
 from vsched_api.rest import overrides
 from vsched_api.rest import pagination
 from vsched_api.rest import services
 from vsched_api.rest import validation
+from vsched_api.rest import views
 from vsched_api.schemas import reservations as schemas
+from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
+
+Code = errors.Code
 
 BLUEPRINT = flask.Blueprint('reservations', __name__)
 
+_ABSENT = (Code.INSTANCE_NOT_FOUND, Code.RESERVATION_NOT_FOUND)
+
 
 @BLUEPRINT.get('/v1/reservations')
+@documentation.operation(policies.LIST, schemas.LIST, query=schemas.LIST_QUERY)
 def index() -> dict[str, ty.Any]:
-    """A page of reservations, in the order of their instances' UUIDs."""
+    """List reservations, in the order of their instances' UUIDs."""
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)
@@ -44,29 +51,92 @@ def index() -> dict[str, ty.Any]:
 
 
 @BLUEPRINT.get('/v1/reservations/<instance_uuid>')
+@documentation.operation(
+    policies.SHOW,
+    schemas.SHOW,
+    headers=(documentation.ETAG,),
+    errors={404: _ABSENT},
+)
 def show(instance_uuid: str) -> ty.Any:
-    """One instance's reservation."""
+    """Show the reservation of an instance."""
     authorization.enforce(policies.SHOW)
     return _NOUN.show(instance_uuid, reservations.get)
 
 
 @BLUEPRINT.post('/v1/reservations')
+@documentation.operation(
+    policies.CREATE,
+    schemas.SHOW,
+    body=schemas.CREATE,
+    status=202,
+    headers=(documentation.ETAG, documentation.LOCATION),
+    errors={
+        400: (Code.RESERVATION_INVALID,),
+        404: (Code.INSTANCE_NOT_FOUND,),
+        409: (
+            Code.RESERVATION_EXISTS,
+            Code.INSTANCE_ABSENT,
+            Code.BACKEND_UNAVAILABLE,
+        ),
+    },
+)
 def create() -> ty.Any:
-    """Give a reservation to an instance that carries none."""
+    """Give a reservation to an instance that has none.
+
+    It is accepted once it is stored, and pending until the agent has
+    answered.
+    """
     authorization.enforce(policies.CREATE)
     return _NOUN.create(schemas.CREATE, reservations.create, conditional=False)
 
 
 @BLUEPRINT.patch('/v1/reservations/<instance_uuid>')
+@documentation.operation(
+    policies.UPDATE,
+    schemas.SHOW,
+    body=schemas.UPDATE,
+    status=202,
+    headers=(documentation.ETAG,),
+    conditional='If-Match',
+    errors={
+        400: (Code.RESERVATION_INVALID,),
+        404: _ABSENT,
+        409: (
+            Code.RESERVATION_CHANGING,
+            Code.INSTANCE_ABSENT,
+            Code.BACKEND_UNAVAILABLE,
+            Code.GENERATION_CONFLICT,
+        ),
+        412: (Code.GENERATION_CONFLICT,),
+    },
+)
 def update(instance_uuid: str) -> ty.Any:
-    """Change what an instance is promised, while it runs."""
+    """Change the reservation of an instance, while it runs.
+
+    What the body does not name stays as it is desired now; of a flavor's
+    reservation this makes an override.
+    """
     authorization.enforce(policies.UPDATE)
     return _NOUN.update(instance_uuid, schemas.UPDATE, reservations.change)
 
 
 @BLUEPRINT.delete('/v1/reservations/<instance_uuid>')
+@documentation.operation(
+    policies.DELETE,
+    schemas.SHOW,
+    query=schemas.DELETE_QUERY,
+    status=202,
+    others=(204,),
+    headers=(documentation.ETAG,),
+    conditional='If-Match',
+    errors={
+        404: (Code.INSTANCE_NOT_FOUND, Code.OVERRIDE_NOT_FOUND),
+        409: (Code.GENERATION_CONFLICT,),
+        412: (Code.GENERATION_CONFLICT,),
+    },
+)
 def delete(instance_uuid: str) -> ty.Any:
-    """Remove an override, so that what the flavor says holds again.
+    """Remove an override, so that the flavor's reservation holds again.
 
     204 when nothing is left of the reservation: no agent had answered yet.
     """
@@ -76,22 +146,11 @@ def delete(instance_uuid: str) -> ty.Any:
     )
 
 
-_IO = (
-    'charging',
-    'threads',
-    'runtime_us',
-    'period_us',
-    'guest_runtime_us',
-    'charged_mcpu',
-    'debt_us',
-    'code',
-    'detail',
-)
-_COMMUNICATION = ('granularity', 'runtime_ns', 'period_ns', 'code', 'detail')
+_VIEW = views.View(schemas.RESERVATION)
 
 
 def _reported(
-    fields: Mapping[str, ty.Any] | None, names: Sequence[str]
+    fields: Mapping[str, ty.Any] | None, names: Iterable[str]
 ) -> dict[str, ty.Any] | None:
     if fields is None:
         return None
@@ -115,35 +174,19 @@ def _view(one: reservations.Reservation) -> dict[str, ty.Any]:
             'period_us': one.enforced_period_us,
             'bandwidth_mcpu': one.enforced_bandwidth_mcpu,
         }
-    return {
-        'instance_uuid': one.instance_uuid,
-        'instance_name': one.instance_name,
-        'host': one.host,
-        'present': one.present,
-        'vcpus': one.vcpus,
-        'source': one.source,
-        'state': one.state,
-        'generation': one.generation,
-        'runtime_us': one.runtime_us,
-        'period_us': one.period_us,
-        'mode': one.mode,
-        'backend': one.backend,
-        'bandwidth_mcpu': one.bandwidth_mcpu,
+    return _VIEW(
+        one,
         **{
             key: _value(key, one.specs.get(key))
             for key in extra_specs.OVERRIDABLE
         },
-        'override': overrides.author_view(one, policies.SHOW_AUTHOR),
-        'enforced': enforced,
-        'io': _reported(one.io, _IO),
-        'communication': _reported(one.communication, _COMMUNICATION),
-        'since': clock.iso(one.since),
-        'attested_at': clock.iso(one.attested_at),
-        'code': one.code,
-        'detail': one.detail,
-        'figures': dict(one.figures),
-        'links': pagination.self_link('reservations', one.instance_uuid),
-    }
+        override=overrides.author_view(one, policies.SHOW_AUTHOR),
+        enforced=enforced,
+        io=_reported(one.io, schemas.IO),
+        communication=_reported(one.communication, schemas.COMMUNICATION),
+        figures=dict(one.figures),
+        links=pagination.self_link('reservations', one.instance_uuid),
+    )
 
 
 _NOUN = overrides.Noun('reservation', 'reservations', _view)

@@ -6,6 +6,7 @@ import flask
 
 from vsched_api.policies import snapshot as policies
 from vsched_api.rest import authorization
+from vsched_api.rest import documentation
 from vsched_api.rest import services
 from vsched_api.rest import validation
 from vsched_api.schemas import snapshot as schemas
@@ -15,8 +16,19 @@ BLUEPRINT = flask.Blueprint('snapshot', __name__)
 
 
 @BLUEPRINT.get(snapshot.PATH)
+@documentation.operation(
+    policies.SHOW,
+    schemas.SNAPSHOT,
+    query=schemas.SHOW_QUERY,
+    others=(304,),
+    headers=(documentation.ETAG,),
+    conditional='If-None-Match',
+)
 def show() -> flask.Response:
-    """All hosts, or those that changed since a version."""
+    """Read what a scheduler has to know of all hosts, or what changed.
+
+    It is compressed for clients that accept gzip.
+    """
     authorization.enforce(policies.SHOW)
     query = validation.query(schemas.SHOW_QUERY)
     own = services.current()

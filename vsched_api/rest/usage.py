@@ -15,79 +15,23 @@ from vsched_api.operations import usage_counts
 from vsched_api.policies import usage as policies
 from vsched_api.rest import authorization
 from vsched_api.rest import clock
+from vsched_api.rest import documentation
 from vsched_api.rest import pagination
 from vsched_api.rest import services
 from vsched_api.rest import validation
 from vsched_api.schemas import usage as schemas
-from vsched_lib.model import executions
 
 BLUEPRINT = flask.Blueprint('usage', __name__)
 
-#: The columns of samples, and those of their sums. New ones go to the end.
-SAMPLE = (
-    'instance_uuid',
-    'host',
-    'at',
-    'interval_us',
-    'guest_us',
-    'wait_us',
-    'promised_us',
-    'guest_mcpu',
-    'promised_mcpu',
-    'error_ppm',
-    *usage_counts.WORK,
-    *executions.COUNTS,
-    *executions.FIGURES,
-)
-BUCKET = (
-    'instance_uuid',
-    'host',
-    'at',
-    'samples',
-    'instances',
-    'first_at',
-    'last_at',
-    'interval_us',
-    'guest_us',
-    'wait_us',
-    'promised_us',
-    'promised_guest_us',
-    'guest_mcpu',
-    'promised_mcpu',
-    'error_ppm',
-    *usage_counts.WORK,
-    *executions.COUNTS,
-    *executions.FIGURES,
-)
-
-#: Those of what the CPUs of a host did.
-TIMES = (
-    'cpu_us',
-    'idle_us',
-    'steal_us',
-    'irq_us',
-    'guest_us',
-    'direct_us',
-    'shared_us',
-    'own_us',
-)
-HOST_SAMPLE = ('host', 'at', 'interval_us', 'cpus', *TIMES)
-HOST_BUCKET = (
-    'host',
-    'at',
-    'samples',
-    'first_at',
-    'last_at',
-    'interval_us',
-    *TIMES,
-)
-
 _COLUMNS = {
     # By the subject, and whether it is summed up.
-    (usage.Subject.INSTANCES, False): SAMPLE,
-    (usage.Subject.INSTANCES, True): BUCKET,
-    (usage.Subject.HOSTS, False): HOST_SAMPLE,
-    (usage.Subject.HOSTS, True): HOST_BUCKET,
+    key: tuple(schema['properties'])
+    for key, schema in {
+        (usage.Subject.INSTANCES, False): schemas.SAMPLE,
+        (usage.Subject.INSTANCES, True): schemas.BUCKET,
+        (usage.Subject.HOSTS, False): schemas.HOST_SAMPLE,
+        (usage.Subject.HOSTS, True): schemas.HOST_BUCKET,
+    }.items()
 }
 
 _Found = usage.Sample | usage.Bucket | usage.HostSample
@@ -96,8 +40,18 @@ _TIMES = frozenset(('at', 'first_at', 'last_at'))
 
 
 @BLUEPRINT.get('/v1/usage')
+@documentation.operation(
+    policies.LIST,
+    schemas.LIST,
+    query=schemas.LIST_QUERY,
+    media={documentation.CSV: {'type': 'string'}},
+    headers=(documentation.LINK,),
+)
 def index() -> flask.Response:
-    """A page of samples or sums; ``sort_dir=desc`` starts with the newest."""
+    """List how much CPU time instances got, or what the CPUs of hosts did.
+
+    Interval by interval, or summed up by minute or by hour.
+    """
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)

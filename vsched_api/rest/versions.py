@@ -8,25 +8,29 @@ import flask
 
 from vsched_api.policies import versions as policies
 from vsched_api.rest import authorization
+from vsched_api.rest import documentation
 from vsched_api.rest import microversion
 from vsched_api.rest import pagination
 from vsched_api.rest import validation
 from vsched_api.schemas import fields
+from vsched_api.schemas import versions as schemas
 
 BLUEPRINT = flask.Blueprint('versions', __name__)
 
 
 @BLUEPRINT.get('/')
+@documentation.operation(policies.LIST, schemas.LIST)
 def index() -> dict[str, ty.Any]:
-    """Every version."""
+    """List the versions of the API."""
     authorization.enforce(policies.LIST)
     validation.query(fields.NOTHING)
     return {'versions': [_version()]}
 
 
 @BLUEPRINT.get('/v1')
+@documentation.operation(policies.LIST, schemas.SHOW)
 def show() -> dict[str, ty.Any]:
-    """This one."""
+    """Show this version of the API."""
     authorization.enforce(policies.LIST)
     validation.query(fields.NOTHING)
     return {'version': _version()}

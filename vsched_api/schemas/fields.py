@@ -28,8 +28,19 @@ WORD: Schema = {
     'pattern': _TEXT,
 }
 TIME: Schema = {'type': 'string', 'format': 'date-time'}
-LIMIT: Schema = {'type': 'integer', 'minimum': 1, 'maximum': 10**9}
-MODE: Schema = {'type': 'string', 'enum': list(map(str, reservation.Mode))}
+LIMIT: Schema = {
+    'type': 'integer',
+    'minimum': 1,
+    'maximum': 10**9,
+    'description': 'How many items at most; never more than ``[api] '
+    'max_limit``.',
+}
+MODE: Schema = {
+    'type': 'string',
+    'enum': list(map(str, reservation.Mode)),
+    'description': '``capped``: the runtime is guarantee and cap. '
+    '``work_conserving``: time that others leave idle may be used as well.',
+}
 #: What is enforced now, as an agent says; it may be newer.
 BACKEND: Schema = {
     'type': 'string',
@@ -48,32 +59,72 @@ MICROSECONDS: Schema = {'type': 'integer', 'minimum': 1, 'maximum': 2**63 - 1}
 
 
 #: The newest change that a request knows of; 0 for none.
-GENERATION: Schema = {'type': 'integer', 'minimum': 0, 'maximum': 2**63 - 1}
+GENERATION: Schema = {
+    'type': 'integer',
+    'minimum': 0,
+    'maximum': 2**63 - 1,
+    'description': 'The generation that the change is based on, 0 for none; '
+    'with another one nothing is changed. The header ``If-Match`` with an '
+    '``ETag`` means the same.',
+}
+
+
+def described(schema: Schema, text: str) -> Schema:
+    """Return a schema with a description, in the words of an operator.
+
+    :param text: CommonMark that is reStructuredText as well.
+    """
+    return {**schema, 'description': text}
+
+
+def marker(schema: Schema, noun: str) -> Schema:
+    """Return the schema of the last item of the previous page.
+
+    :param schema: of what identifies the item.
+    :param noun: the item with its identifier.
+    """
+    return described(
+        schema, 'The %s that was the last of the page before.' % noun
+    )
+
+
+HOST = described(NAME, 'Only those of the host with this name.')
+INSTANCE = described(UUID, 'Only those of this instance.')
+START = described(TIME, 'Only those of this time or later; in ISO 8601.')
+END = described(TIME, 'Only those before this time; in ISO 8601.')
 
 
 def extra_spec(key: str) -> Schema:
     """A value of an extra spec; null for the flavor's."""
     spec = extra_specs.TABLE[key]
+    text = '%s ``null``: as the flavor says.' % spec.help
     if spec.type is extra_specs.Type.CHOICE:
         return {
             'type': ['string', 'null'],
             'enum': [*map(str, spec.available), None],
+            'description': text,
         }
     if spec.type is extra_specs.Type.BOOLEAN:
-        return {'type': ['boolean', 'null']}
+        return {'type': ['boolean', 'null'], 'description': text}
     kind = 'integer' if spec.type is extra_specs.Type.INTEGER else 'number'
     return {
         'type': [kind, 'null'],
+        'description': text,
         'minimum': float(spec.minimum or 0),
         'maximum': float(spec.maximum or 0),
     }
 
 
-def any_of(words: type[enum.StrEnum]) -> Schema:
-    """A filter that may be given more than once: any of these words."""
+def any_of(words: type[enum.StrEnum], noun: str) -> Schema:
+    """A filter that may be given more than once: any of these words.
+
+    :param noun: what has one of the words.
+    """
     return {
         'type': 'array',
         'items': {'type': 'string', 'enum': list(map(str, words))},
+        'description': 'Only those with this %s; may be given more than '
+        'once.' % noun,
     }
 
 

@@ -1,14 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What requests about instances may say."""
+"""What requests about instances may say, and what answers do."""
 
 from vsched_api.schemas import fields
+from vsched_api.schemas import shapes
 
 LIST_QUERY = fields.closed(
     {
         'limit': fields.LIMIT,
-        'marker': fields.UUID,
-        'host': fields.NAME,
-        'present': {'type': 'boolean'},
+        'marker': fields.marker(fields.UUID, 'UUID of the instance'),
+        'host': fields.HOST,
+        'present': {
+            'type': 'boolean',
+            'description': '``true`` for those that a host lists now, '
+            '``false`` for those that none lists any more.',
+        },
     }
 )
+
+INSTANCE = shapes.closed(
+    {
+        'instance_uuid': shapes.uuid('UUID of the instance.'),
+        'name': shapes.string('Its name in libvirt.'),
+        'host': shapes.string(
+            'The host that began to list it last. While an instance '
+            'migrates two hosts list it.'
+        ),
+        'vcpus': shapes.integer('Number of its vCPUs.'),
+        'present': shapes.boolean('Whether a host lists it now.'),
+        'links': shapes.LINKS,
+    },
+    'Instance',
+)
+
+LIST = shapes.page('instances', INSTANCE)
+SHOW = shapes.one('instance', INSTANCE)

@@ -1,41 +1,214 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What requests about reservations may say."""
+"""What requests about reservations may say, and what answers do."""
 
+from vsched_api.schemas import authors
 from vsched_api.schemas import fields
+from vsched_api.schemas import shapes
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
 
 LIST_QUERY = fields.closed(
     {
         'limit': fields.LIMIT,
-        'marker': fields.UUID,
-        'host': fields.NAME,
-        'instance_uuid': fields.UUID,
-        'state': fields.any_of(messages.State),
-        'source': fields.any_of(messages.Source),
-        'backend': fields.BACKEND,
+        'marker': fields.marker(fields.UUID, 'UUID of the instance'),
+        'host': fields.HOST,
+        'instance_uuid': fields.INSTANCE,
+        'state': fields.any_of(messages.State, 'state'),
+        'source': fields.any_of(messages.Source, 'source'),
+        'backend': fields.described(
+            fields.BACKEND, 'Only those that this backend enforces now.'
+        ),
     }
 )
 
 #: What an override may set.
 WANTED = {
-    'runtime_us': fields.MICROSECONDS,
-    'period_us': fields.MICROSECONDS,
+    'runtime_us': fields.described(
+        fields.MICROSECONDS,
+        'CPU time of each vCPU in every period; at most ``period_us``.',
+    ),
+    'period_us': fields.described(
+        fields.MICROSECONDS,
+        'Length of the period; 20000 for a new reservation without it.',
+    ),
     'mode': fields.MODE,
-    # null: whichever is the best that the host has.
-    'backend': fields.extra_spec('backend'),
+    'backend': fields.described(
+        fields.extra_spec('backend'),
+        'The mechanism that must enforce it. ``null``: the best that the '
+        'host has.',
+    ),
     **{key: fields.extra_spec(key) for key in extra_specs.OVERRIDABLE},
 }
 
 CREATE = fields.closed(
-    {'instance_uuid': fields.UUID, **WANTED},
+    {
+        'instance_uuid': fields.described(fields.UUID, 'The instance.'),
+        **WANTED,
+    },
     required=['instance_uuid', 'runtime_us'],
+    title='ReservationCreate',
 )
 
 UPDATE = fields.closed(
     {**WANTED, 'generation': fields.GENERATION},
     anyOf=[{'required': [name]} for name in WANTED],
+    title='ReservationUpdate',
 )
 
 DELETE_QUERY = fields.closed({'generation': fields.GENERATION})
+
+_ENFORCED = shapes.closed(
+    {
+        'backend': shapes.string('The backend that holds it.'),
+        'runtime_us': shapes.optional(
+            shapes.integer('CPU time of each vCPU in every period.')
+        ),
+        'period_us': shapes.optional(shapes.integer('Length of the period.')),
+        'bandwidth_mcpu': shapes.optional(
+            shapes.integer('The sum over all vCPUs.')
+        ),
+    },
+    'EnforcedReservation',
+)
+
+#: Those are as an agent reports them, which may be an older one.
+IO = {
+    'charging': shapes.string(
+        '``auto``, ``charge`` or ``overprovision``, from the flavor.'
+    ),
+    'threads': shapes.integer('How many threads hold a reservation.'),
+    'runtime_us': shapes.integer(
+        'CPU time of all of them together in every period.'
+    ),
+    'period_us': shapes.integer('Their period.'),
+    'guest_runtime_us': shapes.integer(
+        'What each vCPU keeps in its own period.'
+    ),
+    'charged_mcpu': shapes.integer(
+        "What the host's work is expected to need of the instance's "
+        'reservation.'
+    ),
+    'debt_us': shapes.integer(
+        'CPU time that was used in excess and is paid back.'
+    ),
+    'code': shapes.string('Why the threads do not hold their reservations.'),
+    'detail': shapes.string('The same in one sentence for people.'),
+}
+
+COMMUNICATION = {
+    'granularity': shapes.integer(
+        'Into how many parts runtime and period are divided: 1, 2, 4 or 8.'
+    ),
+    'runtime_ns': shapes.integer('The runtime of one part, of each vCPU.'),
+    'period_ns': shapes.integer(
+        'The period of one part; the bandwidth is the same.'
+    ),
+    'code': shapes.string('Why they cannot be divided.'),
+    'detail': shapes.string('The same in one sentence for people.'),
+}
+
+
+def _reported(
+    properties: dict[str, shapes.Schema], title: str
+) -> shapes.Schema:
+    return shapes.closed(
+        {name: shapes.optional(schema) for name, schema in properties.items()},
+        title,
+    )
+
+
+def _set(key: str) -> shapes.Schema:
+    spec = extra_specs.TABLE[key]
+    kind = {
+        extra_specs.Type.INTEGER: 'integer',
+        extra_specs.Type.DECIMAL: 'number',
+        extra_specs.Type.BOOLEAN: 'boolean',
+        extra_specs.Type.CHOICE: 'string',
+    }[spec.type]
+    return shapes.optional(
+        {
+            'type': kind,
+            'description': 'What the override sets of ``%s``; ``null`` '
+            'leaves it to the flavor.' % spec.name,
+        }
+    )
+
+
+RESERVATION = shapes.closed(
+    {
+        'instance_uuid': shapes.uuid('UUID of the instance.'),
+        'instance_name': shapes.string('Its name in libvirt.'),
+        'host': shapes.string('Its host.'),
+        'present': shapes.boolean('Whether a host lists the instance now.'),
+        'vcpus': shapes.integer('Number of its vCPUs.'),
+        'source': shapes.word(
+            messages.Source,
+            '``metadata`` (the flavor), ``override`` or ``none``.',
+        ),
+        'state': shapes.word(
+            messages.State,
+            '``pending``: desired, and not answered by the agent. '
+            '``applied``: the kernel holds it as written. ``degraded``: a '
+            'weaker backend holds it. ``refused``: it is not held, see '
+            '``code``. ``released``: nothing is desired, or the instance '
+            'does not run.',
+        ),
+        'generation': shapes.integer(
+            'Number of the override, 0 without one. The header ``ETag`` has '
+            'it in quotes.'
+        ),
+        'runtime_us': shapes.optional(
+            shapes.integer('Desired CPU time of each vCPU in every period.')
+        ),
+        'period_us': shapes.optional(shapes.integer('The desired period.')),
+        'mode': shapes.optional(
+            shapes.string('``capped`` or ``work_conserving``, as desired.')
+        ),
+        'backend': shapes.optional(
+            shapes.string(
+                'The desired backend; ``null`` is the best that the host has.'
+            )
+        ),
+        'bandwidth_mcpu': shapes.optional(
+            shapes.integer('What is desired, over all vCPUs.')
+        ),
+        **{key: _set(key) for key in extra_specs.OVERRIDABLE},
+        'override': shapes.optional(
+            authors.AUTHOR,
+            'Who set the override, and when. ``null`` without one, and for '
+            'those whom the policy ``vsched:reservations:show_author`` does '
+            'not allow to see it.',
+        ),
+        'enforced': shapes.optional(
+            _ENFORCED,
+            'What the kernel was last seen to hold, ``null`` when nothing.',
+        ),
+        'io': shapes.optional(
+            _reported(IO, 'ReservationIo'),
+            "The reservations of the host's threads for its I/O; ``null`` "
+            'when they are not managed.',
+        ),
+        'communication': shapes.optional(
+            _reported(COMMUNICATION, 'ReservationCommunication'),
+            'How finely runtime and period are divided while the instance '
+            'waits on packets; ``null`` when they are never divided.',
+        ),
+        'since': shapes.optional(shapes.time('When the state was entered.')),
+        'attested_at': shapes.optional(
+            shapes.time('When the kernel was last compared with the plan.')
+        ),
+        'code': shapes.optional(
+            shapes.string('Why it is not held as written.')
+        ),
+        'detail': shapes.optional(
+            shapes.string('The same in one sentence for people.')
+        ),
+        'figures': shapes.anything('The numbers behind it, by name.'),
+        'links': shapes.LINKS,
+    },
+    'Reservation',
+)
+
+LIST = shapes.page('reservations', RESERVATION)
+SHOW = shapes.one('reservation', RESERVATION)

@@ -12,6 +12,7 @@ from oslotest import base
 from vsched_api import app
 from vsched_api.collector import endpoint
 from vsched_api.db import session
+from vsched_api.tests import conformance
 from vsched_api.tests import databases
 from vsched_lib.contract import messages
 from vsched_lib.contract import placement as names
@@ -190,8 +191,13 @@ class TestCase(base.BaseTestCase):
         return Agent(self.collector(), host)
 
     def client(self, transport: ty.Any = None) -> flask.testing.FlaskClient:
-        """A client of an application of its own."""
-        made = app.create_app(self.conf, transport, now=lambda: self.now)
+        """A client of an application of its own, whose answers are checked.
+
+        See :mod:`vsched_api.tests.conformance`.
+        """
+        made = conformance.check(
+            app.create_app(self.conf, transport, now=lambda: self.now)
+        )
         self.addCleanup(made.extensions['vsched'].database.dispose)
         return made.test_client()
 

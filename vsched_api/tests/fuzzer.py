@@ -2,14 +2,12 @@
 
 """Requests that are nearly right, made from the routes and their schemas.
 
-What a route takes is found by its name: the schemas of blueprint ``jobs`` are
-in :mod:`vsched_api.schemas.jobs`. A body or a query is first made valid, then
-most often spoiled in one or two places.
+What the routes of a noun take is what their documentation says. A body or a
+query is first made valid, then most often spoiled in one or two places.
 """
 
 import copy
 import dataclasses
-import importlib
 import json
 import random
 import typing as ty
@@ -19,6 +17,9 @@ import uuid
 import flask
 import flask.testing
 import werkzeug.routing
+
+from vsched_api.rest import documentation
+from vsched_api.rest import openapi_document
 
 _METHODS = ('GET', 'POST', 'PUT', 'PATCH', 'DELETE')
 
@@ -101,6 +102,7 @@ class Fuzzer:
     ) -> None:
         self._chance = random.Random(seed)
         self._known = known
+        self._schemas = _schemas(application)
         self._rules = [
             rule
             for rule in application.url_map.iter_rules()
@@ -114,7 +116,7 @@ class Fuzzer:
         method = chance.choice(sorted((rule.methods or set()) & set(_METHODS)))
         if chance.random() < 0.03:
             method = chance.choice(_METHODS)
-        schemas = _schemas(rule.endpoint.split('.')[0])
+        schemas = self._schemas[rule.endpoint.split('.')[0]]
         headers = {}
         if chance.random() < 0.2:
             headers['OpenStack-API-Version'] = chance.choice(
@@ -299,19 +301,17 @@ class Fuzzer:
         return found
 
 
-def _schemas(noun: str) -> list[dict[str, ty.Any]]:
-    """The schemas of a noun; one that takes nothing where it has none."""
-    try:
-        module = importlib.import_module('vsched_api.schemas.' + noun)
-    except ModuleNotFoundError:
-        return [{'type': 'object', 'properties': {}}]
-    return [
-        one
-        for _, one in sorted(vars(module).items())
-        if isinstance(one, dict)
-        and one.get('type') == 'object'
-        and 'properties' in one
-    ] or [{'type': 'object', 'properties': {}}]
+def _schemas(application: flask.Flask) -> dict[str, list[dict[str, ty.Any]]]:
+    """The schemas of queries and bodies, by noun."""
+    made: dict[str, list[dict[str, ty.Any]]] = {}
+    for rule, _, handler in openapi_document.routes(application):
+        found = documentation.of(handler)
+        if found is not None:
+            schemas = made.setdefault(rule.endpoint.split('.')[0], [])
+            for one in (found.query, found.body):
+                if one is not None and one not in schemas:
+                    schemas.append(one)
+    return made
 
 
 def send(client: flask.testing.FlaskClient, request: Request) -> ty.Any:

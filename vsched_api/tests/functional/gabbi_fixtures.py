@@ -16,6 +16,7 @@ from vsched_api import app
 from vsched_api.collector import endpoint
 from vsched_api.operations import rollups
 from vsched_api.tests import base
+from vsched_api.tests import conformance
 from vsched_api.tests import databases
 from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import balloons
@@ -196,7 +197,9 @@ class Api(fixture.GabbiFixture):
             server.start()
             self._test.addCleanup(server.wait)
             self._test.addCleanup(server.stop)
-            _served = app.create_app(conf, transport, now=lambda: now)
+            _served = conformance.check(
+                app.create_app(conf, transport, now=lambda: now)
+            )
             self._test.addCleanup(
                 _served.extensions['vsched'].database.dispose
             )

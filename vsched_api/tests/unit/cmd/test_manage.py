@@ -4,12 +4,14 @@
 
 import contextlib
 import io
+import json
 
 import fixtures
 from oslotest import base
 
 from vsched_api.cmd import manage
 from vsched_api.db import migration
+from vsched_api.rest import openapi_document
 from vsched_api.tests import databases
 
 
@@ -48,6 +50,12 @@ class TestManage(base.BaseTestCase):
         status, out, _ = self.run_command('db', 'purge')
         self.assertEqual(0, status)
         self.assertIn('usage: 0 deleted', out)
+
+    def test_the_document_of_the_api(self):
+        # The tables do not exist: it needs none.
+        status, out, _ = self.run_command('openapi')
+        self.assertEqual(0, status)
+        self.assertEqual(openapi_document.document(), json.loads(out))
 
     def test_a_database_that_is_away(self):
         self.use('postgresql+psycopg2://me:1234@127.0.0.1:1/x')
