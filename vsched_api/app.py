@@ -18,6 +18,7 @@ import typing as ty
 
 import flask
 from oslo_config import cfg
+from oslo_middleware import cors
 from oslo_middleware import healthcheck
 from oslo_middleware import http_proxy_to_wsgi
 from oslo_middleware import request_id
@@ -96,6 +97,10 @@ def _wrap(app: flask.Flask, conf: cfg.ConfigOpts) -> None:
     wrapped = intake.Intake(wrapped, conf)
     # Before the token is checked, for the log of that to carry the number.
     wrapped = request_id.RequestId(wrapped)
+    if conf.cors.allowed_origin:
+        # Outside everything that answers: pages read errors as well, and
+        # browsers ask before without a token.
+        wrapped = cors.CORS(wrapped, conf)
     # Outside everything that looks at the address of the request.
     wrapped = http_proxy_to_wsgi.HTTPProxyToWSGI(wrapped, conf)
     wrapped = _with_liveness(wrapped, conf)

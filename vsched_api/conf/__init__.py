@@ -13,11 +13,12 @@ from oslo_config import cfg
 from vsched_api.conf import api
 from vsched_api.conf import bus
 from vsched_api.conf import collector
+from vsched_api.conf import cors
 from vsched_api.conf import database
 from vsched_api.conf import openstack
 from vsched_api.conf import snapshot
 
-_GROUPS = (api, bus, collector, database, openstack, snapshot)
+_GROUPS = (api, bus, collector, cors, database, openstack, snapshot)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
