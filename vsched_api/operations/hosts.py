@@ -76,20 +76,49 @@ class Host:
     verification: Verification | None = None
 
 
+#: What hosts may be sorted by.
+SORT_KEYS = tuple(queries.SORT_KEYS)
+
+
 def page(
     database: db.Database,
     limit: int,
     marker: str | None,
     now: float,
     down_after_s: float,
+    *,
+    state: str | None = None,
+    name_prefix: str | None = None,
+    backend: str | None = None,
+    sort_key: str = 'name',
+    descending: bool = False,
 ) -> list[Host]:
-    """Return hosts in the order of their names, after ``marker``.
+    """Return hosts in an order, those after the host ``marker``.
 
     :param down_after_s: a host counts as down when its last report is older.
+    :param state: only those in this state.
+    :param backend: only those that can use it.
+    :param sort_key: one of :data:`SORT_KEYS`; hosts with the same value are
+        in the order of their names.
+    :raises errors.Invalid: when the marker is not a host, and hosts are not
+        in the order of their names.
     """
+    wanted = queries.Filter(
+        now - down_after_s,
+        None if state is None else state == State.UP,
+        name_prefix,
+        backend,
+    )
 
     def work(session: ty.Any) -> list[Host]:
-        rows = queries.page(session, limit, marker)
+        place = None
+        if marker is not None:
+            place = queries.place(session, marker, sort_key)
+            if place is None:
+                raise errors.Invalid('marker: no host has it')
+        rows = queries.page(
+            session, limit, place, wanted, sort_key, descending
+        )
         ids = [row.id for row in rows]
         counts = instance_queries.count_by_host(session, ids)
         verified = verifications.of_hosts(session, ids)

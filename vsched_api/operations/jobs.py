@@ -34,6 +34,8 @@ LOG = logging.getLogger(__name__)
 
 Code = contract_errors.Code
 
+_ALL_PPM = 1_000_000
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Job:
@@ -43,6 +45,9 @@ class Job:
     :param state: a ``messages.JobState``, as last reported by the agent.
     :param attempt: how often it was ordered to run.
     :param updated_at: when it was last ordered or reported on.
+    :param started_at: when the agent first reported that the attempt runs.
+    :param progress_from_at: when the current run first reported progress, and
+        how much; None before.
     """
 
     uuid: str
@@ -56,6 +61,30 @@ class Job:
     detail: str
     created_at: float
     updated_at: float
+    started_at: float | None = None
+    progress_from_at: float | None = None
+    progress_from_ppm: int | None = None
+
+    def eta_s(self, now: float) -> float | None:
+        """Return the estimated time until it is done, in seconds.
+
+        The rest is expected to progress as fast as what was reported since
+        the run's first progress, and from its last report on.
+
+        :returns: None unless it runs and has progressed.
+        """
+        if (
+            self.state != messages.JobState.RUNNING
+            or self.progress_from_at is None
+            or self.progress_from_ppm is None
+        ):
+            return None
+        done_ppm = self.progress_ppm - self.progress_from_ppm
+        took_s = self.updated_at - self.progress_from_at
+        if done_ppm <= 0 or took_s <= 0:
+            return None
+        left_s = took_s * (_ALL_PPM - self.progress_ppm) / done_ppm
+        return max(0.0, left_s - max(0.0, now - self.updated_at))
 
 
 def page(
@@ -184,6 +213,7 @@ def resume(
             job.state = messages.JobState.QUEUED.value
             job.detail = ''
             job.updated_at = now
+            _forget_progress(job)
         elif job.wanted != messages.JobWanted.RUN:
             raise errors.Conflict(
                 'the agent of host %s has not confirmed yet that job %s is '
@@ -260,10 +290,32 @@ def record(
                 report['uuid'],
             )
             continue
+        _measure_progress(row, report, now)
         for name in ('attempt', 'state', 'progress_ppm', 'detail'):
             setattr(row, name, report[name])
         row.updated_at = now
     session.flush()
+
+
+def _measure_progress(
+    row: models.Job, report: Mapping[str, ty.Any], now: float
+) -> None:
+    """Store when the attempt began, and the first progress of its run."""
+    if report['attempt'] != row.attempt:
+        _forget_progress(row)
+    if report['state'] == messages.JobState.RUNNING and row.started_at is None:
+        row.started_at = now
+    done_ppm = report['progress_ppm']
+    if not done_ppm:
+        # The run has begun, perhaps again: what an interrupted one has done
+        # is not done at once, and is no measure.
+        row.progress_from_at = row.progress_from_ppm = None
+    elif row.progress_from_ppm is None or done_ppm < row.progress_from_ppm:
+        row.progress_from_at, row.progress_from_ppm = now, done_ppm
+
+
+def _forget_progress(row: models.Job) -> None:
+    row.started_at = row.progress_from_at = row.progress_from_ppm = None
 
 
 def _change(

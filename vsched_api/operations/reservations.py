@@ -94,32 +94,53 @@ class Reservation:
         )
 
 
+#: What reservations may be sorted by.
+SORT_KEYS = queries.SORT_KEYS
+
+
 def page(
     database: db.Database,
     limit: int,
     marker: str | None = None,
     host: str | None = None,
-    instance_uuid: str | None = None,
+    instance_uuids: Collection[str] = (),
     states: Collection[str] = (),
     sources: Collection[str] = (),
     backend: str | None = None,
+    sort_key: str = SORT_KEYS[0],
+    descending: bool = False,
 ) -> list[Reservation]:
-    """Reservations in the order of their instances' UUIDs."""
-    return database.read(
-        lambda session: [
+    """Reservations in an order, those after the instance ``marker``.
+
+    :param sort_key: one of :data:`SORT_KEYS`; those with the same value are
+        in the order of their instances' UUIDs.
+    :raises errors.Invalid: when the marker carries no reservation, and they
+        are not in the order of UUIDs.
+    """
+
+    def work(session: ty.Any) -> list[Reservation]:
+        place = None
+        if marker is not None:
+            place = queries.place(session, marker, sort_key)
+            if place is None:
+                raise errors.Invalid('marker: no reservation has it')
+        return [
             _view(row)
             for row in queries.page(
                 session,
                 limit,
-                marker,
+                place,
                 host,
-                instance_uuid,
+                instance_uuids,
                 states,
                 sources,
                 backend,
+                sort_key,
+                descending,
             )
         ]
-    )
+
+    return database.read(work)
 
 
 def get(database: db.Database, instance_uuid: str) -> Reservation:

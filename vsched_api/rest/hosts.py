@@ -33,7 +33,7 @@ _VIEW = views.View(schemas.HOST)
 @BLUEPRINT.get('/v1/hosts')
 @documentation.operation(policies.LIST, schemas.LIST, query=schemas.LIST_QUERY)
 def index() -> dict[str, ty.Any]:
-    """List hosts, in the order of their names."""
+    """List hosts, in the order of their names or of another key."""
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)
@@ -44,6 +44,11 @@ def index() -> dict[str, ty.Any]:
         query.get('marker'),
         own.now(),
         own.conf.api.host_down_after_s,
+        state=query.get('state'),
+        name_prefix=query.get('name_prefix'),
+        backend=query.get('backend'),
+        sort_key=query.get('sort_key', 'name'),
+        descending=query.get('sort_dir') == 'desc',
     )
     page, links = pagination.split(found, size, lambda host: host.name)
     return {'hosts': [_view(host) for host in page], 'links': links}

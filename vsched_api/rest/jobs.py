@@ -95,8 +95,10 @@ def update(job_uuid: str) -> ty.Any:
 
 def view(job: jobs.Job) -> dict[str, ty.Any]:
     """A job as answers show it."""
+    eta_s = job.eta_s(services.current().now())
     return _VIEW(
         job,
         parameters=dict(job.parameters),
+        eta_s=None if eta_s is None else round(eta_s, 1),
         links=pagination.self_link('jobs', job.uuid),
     )

@@ -32,7 +32,7 @@ _ABSENT = (Code.INSTANCE_NOT_FOUND, Code.RESERVATION_NOT_FOUND)
 @BLUEPRINT.get('/v1/reservations')
 @documentation.operation(policies.LIST, schemas.LIST, query=schemas.LIST_QUERY)
 def index() -> dict[str, ty.Any]:
-    """List reservations, in the order of their instances' UUIDs."""
+    """List reservations, by their instances' UUIDs or by another key."""
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)
@@ -41,10 +41,12 @@ def index() -> dict[str, ty.Any]:
         size + 1,
         query.get('marker'),
         host=query.get('host'),
-        instance_uuid=query.get('instance_uuid'),
+        instance_uuids=query.get('instance_uuid', ()),
         states=query.get('state', ()),
         sources=query.get('source', ()),
         backend=query.get('backend'),
+        sort_key=query.get('sort_key', reservations.SORT_KEYS[0]),
+        descending=query.get('sort_dir') == 'desc',
     )
     page, links = pagination.split(found, size, lambda one: one.instance_uuid)
     return {'reservations': [_view(one) for one in page], 'links': links}

@@ -188,6 +188,11 @@ def _describe(error: ty.Any) -> list[str]:
                 _FORMAT_WORDS[error.validator_value],
             )
         ]
+    if error.validator == 'maxItems':
+        return [
+            '%s: %d are given; accepted are at most %d'
+            % (path, len(error.instance), error.validator_value)
+        ]
     if error.validator == 'pattern':
         return [
             '%s: %s has characters that no name has'
@@ -219,7 +224,14 @@ _NORMAL: dict[str, Callable[[str], ty.Any]] = {
 
 def _normal(schema: Schema, found: dict[str, ty.Any]) -> dict[str, ty.Any]:
     return {
-        name: _NORMAL[form](value) if form in _NORMAL else value
+        name: _normal_value(schema['properties'][name], value)
         for name, value in found.items()
-        for form in [schema['properties'][name].get('format')]
     }
+
+
+def _normal_value(schema: Schema, value: ty.Any) -> ty.Any:
+    if isinstance(value, list):
+        item = schema.get('items', {})
+        return [_normal_value(item, one) for one in value]
+    form = schema.get('format')
+    return _NORMAL[form](value) if form in _NORMAL else value

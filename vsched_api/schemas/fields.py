@@ -2,6 +2,7 @@
 
 """Fields that several schemas share."""
 
+from collections.abc import Sequence
 import enum
 import typing as ty
 
@@ -115,6 +116,27 @@ def extra_spec(key: str) -> Schema:
     }
 
 
+def sorted_by(keys: Sequence[str]) -> dict[str, Schema]:
+    """The fields that say how a list is sorted.
+
+    :param keys: the first one is the default.
+    """
+    return {
+        'sort_key': {
+            'type': 'string',
+            'enum': list(keys),
+            'description': 'What the list is sorted by; ``%s`` without it. '
+            'Items with the same value are in the order of their ``%s``.'
+            % (keys[0], keys[0]),
+        },
+        'sort_dir': {
+            'type': 'string',
+            'enum': ['asc', 'desc'],
+            'description': '``asc``, rising, also without it; or ``desc``.',
+        },
+    }
+
+
 def any_of(words: type[enum.StrEnum], noun: str) -> Schema:
     """A filter that may be given more than once: any of these words.
 
@@ -125,6 +147,19 @@ def any_of(words: type[enum.StrEnum], noun: str) -> Schema:
         'items': {'type': 'string', 'enum': list(map(str, words))},
         'description': 'Only those with this %s; may be given more than '
         'once.' % noun,
+    }
+
+
+def many(schema: Schema, most: int, text: str) -> Schema:
+    """A filter that may be given more than once: any of these values.
+
+    :param most: how often.
+    """
+    return {
+        'type': 'array',
+        'items': schema,
+        'maxItems': most,
+        'description': '%s May be given %d times.' % (text, most),
     }
 
 

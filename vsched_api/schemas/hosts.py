@@ -14,6 +14,18 @@ LIST_QUERY = fields.closed(
     {
         'limit': fields.LIMIT,
         'marker': fields.marker(fields.NAME, 'name of the host'),
+        'state': {
+            'type': 'string',
+            'enum': list(map(str, hosts.State)),
+            'description': 'Only those in this state.',
+        },
+        'name_prefix': fields.described(
+            fields.NAME, 'Only those whose name begins with this.'
+        ),
+        'backend': fields.described(
+            fields.BACKEND, 'Only those that can use this backend.'
+        ),
+        **fields.sorted_by(hosts.SORT_KEYS),
     }
 )
 

@@ -52,7 +52,20 @@ JOB = shapes.closed(
         'detail': shapes.string(
             'The current step, the result, or why it failed.'
         ),
+        'eta_s': shapes.optional(
+            shapes.number(
+                'Estimated seconds until it is done, at the speed of its '
+                'progress so far; ``null`` unless it runs and has '
+                'progressed.'
+            )
+        ),
         'created_at': shapes.time('When it was first ordered.'),
+        'started_at': shapes.optional(
+            shapes.time(
+                'When the agent first reported that the attempt runs; '
+                '``null`` before.'
+            )
+        ),
         'updated_at': shapes.time(
             'When it was last ordered or reported on, by the clock of the '
             'service.'

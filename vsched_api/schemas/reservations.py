@@ -2,23 +2,30 @@
 
 """What requests about reservations may say, and what answers do."""
 
+from vsched_api.operations import reservations
 from vsched_api.schemas import authors
 from vsched_api.schemas import fields
 from vsched_api.schemas import shapes
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
 
+#: How many instances one request may name.
+MAX_INSTANCES = 100
+
 LIST_QUERY = fields.closed(
     {
         'limit': fields.LIMIT,
         'marker': fields.marker(fields.UUID, 'UUID of the instance'),
         'host': fields.HOST,
-        'instance_uuid': fields.INSTANCE,
+        'instance_uuid': fields.many(
+            fields.UUID, MAX_INSTANCES, fields.INSTANCE['description']
+        ),
         'state': fields.any_of(messages.State, 'state'),
         'source': fields.any_of(messages.Source, 'source'),
         'backend': fields.described(
             fields.BACKEND, 'Only those that this backend enforces now.'
         ),
+        **fields.sorted_by(reservations.SORT_KEYS),
     }
 )
 

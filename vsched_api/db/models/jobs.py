@@ -13,8 +13,10 @@ from vsched_api.db.models import base
 class Job(base.Base):
     """Something an operator wants a host to do, and how far it has got.
 
-    Both times are of this side's clock: ``updated_at`` is when it was last
-    ordered or reported on.
+    All times are of this side's clock: ``updated_at`` is when it was last
+    ordered or reported on, ``started_at`` when the agent first reported that
+    the attempt runs. ``progress_from_at`` and ``progress_from_ppm`` are the
+    first progress of the current run.
     """
 
     __tablename__ = 'jobs'
@@ -38,3 +40,6 @@ class Job(base.Base):
     detail: orm.Mapped[str] = orm.mapped_column(sa.Text)
     created_at: orm.Mapped[float]
     updated_at: orm.Mapped[float]
+    started_at: orm.Mapped[float | None]
+    progress_from_at: orm.Mapped[float | None]
+    progress_from_ppm: orm.Mapped[int | None]

@@ -14,6 +14,7 @@ from sqlalchemy import orm
 from vsched_api.db import models
 from vsched_api.db.queries import instances
 from vsched_api.db.queries import latest
+from vsched_api.db.queries import sorting
 from vsched_lib.contract import messages
 
 _report = models.Reservation
@@ -102,32 +103,97 @@ def of_instance(session: orm.Session, instance_uuid: str) -> Row | None:
     return None if found is None else Row(*found)
 
 
+_uuid: sa.ColumnElement[str] = _instance.__table__.c.uuid
+
+#: What pages may be sorted by.
+SORT_KEYS = ('instance_uuid', 'host', 'state', 'bandwidth_mcpu')
+
+_MCPU = 1000.0
+#: Above what any host has.
+_MAX_MCPU = 10**12
+
+
+def _key(sort_key: str) -> sa.ColumnElement[ty.Any]:
+    if sort_key == 'host':
+        return ty.cast(sa.ColumnElement[str], models.Host.name)
+    if sort_key == 'state':
+        return _state().element
+    return _uuid if sort_key == 'instance_uuid' else _bandwidth_mcpu()
+
+
+def _bandwidth_mcpu() -> sa.ColumnElement[int]:
+    """What is wanted in total; -1 without a reservation.
+
+    An integer: databases differ in how many digits of a quotient they keep.
+    An agent reports what was asked for, which may be any number.
+    """
+    runtime_us, period_us = (
+        sa.case(
+            (_override.instance_uuid.is_not(None), getattr(_override, name)),
+            else_=getattr(_report, name),
+        )
+        for name in ('runtime_us', 'period_us')
+    )
+    exact = (
+        sa.literal(_MCPU)
+        * runtime_us
+        * _instance.vcpus
+        / sa.func.nullif(period_us, 0)
+    )
+    return sa.func.coalesce(
+        sa.cast(
+            sa.case((exact > _MAX_MCPU, _MAX_MCPU), else_=exact), sa.BigInteger
+        ),
+        -1,
+    )
+
+
+def place(
+    session: orm.Session, instance_uuid: str, sort_key: str
+) -> tuple[ty.Any, str] | None:
+    """Return key and UUID of an instance; None without a reservation.
+
+    :param sort_key: one of :data:`SORT_KEYS`.
+    """
+    if sort_key == 'instance_uuid':
+        # It may have gone since its page was read.
+        return instance_uuid, instance_uuid
+    found = session.execute(
+        _select()
+        .with_only_columns(_key(sort_key))
+        .where(_instance.uuid == instance_uuid, _carries(), _is_current())
+    ).first()
+    return None if found is None else (found[0], instance_uuid)
+
+
 def page(
     session: orm.Session,
     limit: int,
-    marker: str | None = None,
+    place: tuple[ty.Any, str] | None = None,
     host: str | None = None,
-    instance_uuid: str | None = None,
+    instance_uuids: Collection[str] = (),
     states: Collection[str] = (),
     sources: Collection[str] = (),
     backend: str | None = None,
+    sort_key: str = SORT_KEYS[0],
+    descending: bool = False,
 ) -> Sequence[Row]:
-    """Instances that carry a reservation, in the order of their UUIDs.
+    """Instances that carry a reservation in an order, those after ``place``.
 
+    :param place: key and UUID of an instance, see :func:`place`.
     :param backend: the one that enforces.
+    :param sort_key: one of :data:`SORT_KEYS`.
     """
-    query = (
-        _select()
-        .where(_carries(), _is_current())
-        .order_by(_instance.uuid)
-        .limit(limit)
-    )
-    if marker is not None:
-        query = query.where(_instance.uuid > marker)
+    key = _key(sort_key)
+    query = sorting.ordered(
+        _select().where(_carries(), _is_current()), key, _uuid, descending
+    ).limit(limit)
+    if place is not None:
+        query = query.where(sorting.beyond(key, _uuid, place, descending))
     if host is not None:
         query = query.where(models.Host.name == host)
-    if instance_uuid is not None:
-        query = query.where(_instance.uuid == instance_uuid)
+    if instance_uuids:
+        query = query.where(_instance.uuid.in_(instance_uuids))
     if states:
         query = query.where(_state().in_(states))
     if sources:

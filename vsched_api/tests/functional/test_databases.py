@@ -14,6 +14,7 @@ from vsched_api.tests.suites import gathering
 from vsched_api.tests.suites import host_lives
 from vsched_api.tests.suites import inspection
 from vsched_api.tests.suites import jobs
+from vsched_api.tests.suites import lists
 from vsched_api.tests.suites import migrations
 from vsched_api.tests.suites import numbering
 from vsched_api.tests.suites import overrides
@@ -119,6 +120,18 @@ class TestJobsOnPostgreSQL(jobs.Jobs, base.TestCase):
 
 class TestJobsOnMariaDB(jobs.Jobs, base.TestCase):
     """Ordering jobs and hearing of them."""
+
+    kind = databases.MariaDB
+
+
+class TestListsOnPostgreSQL(lists.Lists, base.TestCase):
+    """Lists in an order of choice."""
+
+    kind = databases.PostgreSQL
+
+
+class TestListsOnMariaDB(lists.Lists, base.TestCase):
+    """Lists in an order of choice."""
 
     kind = databases.MariaDB
 

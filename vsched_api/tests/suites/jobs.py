@@ -150,6 +150,62 @@ class Jobs:
         self.assertEqual('done', self.stored(job).state)
         self.assertEqual(messages.Jobs(1), self.orders())
 
+    def test_how_long_it_will_take(self):
+        job = self.order()
+        self.assertIsNone(job.started_at)
+        self.now += 5
+        self.tell(job, State.RUNNING)
+        began = self.now
+        found = self.stored(job)
+        self.assertEqual(
+            (began, None), (found.started_at, found.eta_s(self.now))
+        )
+        # What it begins with is no measure of its speed.
+        self.now += 1
+        self.tell(job, State.RUNNING, progress_ppm=400_000)
+        self.assertIsNone(self.stored(job).eta_s(self.now))
+        self.now += 20
+        self.tell(job, State.RUNNING, progress_ppm=500_000)
+        found = self.stored(job)
+        self.assertEqual(began, found.started_at)
+        self.assertAlmostEqual(100, found.eta_s(self.now))
+        self.assertAlmostEqual(93, found.eta_s(self.now + 7))
+        self.assertEqual(0, found.eta_s(self.now + 500))
+        # A clock that was set back makes it no longer.
+        self.assertAlmostEqual(100, found.eta_s(self.now - 50))
+        self.tell(job, State.DONE, progress_ppm=1_000_000)
+        found = self.stored(job)
+        self.assertEqual(
+            (began, None), (found.started_at, found.eta_s(self.now))
+        )
+
+    def test_another_run_is_measured_anew(self):
+        job = self.order()
+        for progress_ppm in (0, 200_000, 600_000):
+            self.tell(job, State.RUNNING, progress_ppm=progress_ppm)
+            self.now += 10
+        began = self.stored(job).started_at
+        self.assertIsNotNone(self.stored(job).eta_s(self.now))
+        # The next agent goes on with the attempt.
+        self.tell(job, State.RUNNING, progress_ppm=0)
+        self.assertIsNone(self.stored(job).eta_s(self.now))
+        self.tell(job, State.RUNNING, progress_ppm=600_000)
+        self.now += 10
+        self.tell(job, State.RUNNING, progress_ppm=700_000)
+        found = self.stored(job)
+        self.assertAlmostEqual(30, found.eta_s(self.now))
+        self.assertEqual(began, found.started_at)
+        self.tell(job, State.FAILED, progress_ppm=700_000)
+        resumed = self.resume(job)
+        self.assertEqual(
+            (None, None), (resumed.started_at, resumed.progress_from_ppm)
+        )
+        # An attempt that this database knows nothing of.
+        self.tell(job, State.RUNNING, attempt=2, progress_ppm=1)
+        self.now += 10
+        self.tell(job, State.RUNNING, attempt=5, progress_ppm=0)
+        self.assertEqual(self.now, self.stored(job).started_at)
+
     def test_a_finished_job_stays_finished(self):
         job = self.order()
         for state in (State.FAILED, State.RUNNING, State.DONE):

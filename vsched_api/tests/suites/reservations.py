@@ -416,7 +416,7 @@ class Reservations(Changes):
         self.assertEqual([], page(2, both[-1]))
         self.assertEqual(mine, page(host='a'))
         self.assertEqual([], page(host='c'))
-        self.assertEqual([mine[1]], page(instance_uuid=mine[1]))
+        self.assertEqual([mine[1]], page(instance_uuids=[mine[1]]))
         self.assertEqual(yours, page(states=['degraded']))
         self.assertEqual(
             sorted([*yours, mine[0]]), page(states=['degraded', 'pending'])

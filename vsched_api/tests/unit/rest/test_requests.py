@@ -15,6 +15,7 @@ from vsched_lib.model import reservation
 Code = errors.Code
 
 ONE = '3a9d1c3e-5b1c-4c53-a2a4-6bb0a2e0a1a1'
+OTHER = '3a9d1c3e-5b1c-4c53-a2a4-6bb0a2e0a1a2'
 
 # (field that is named, code, body)
 BAD_CHANGES = (
@@ -107,6 +108,25 @@ BAD_QUERIES = (
     ('source', '/v1/reservations?source=x'),
     ('backend', '/v1/reservations?backend=x'),
     ('instance_uuid', '/v1/reservations?instance_uuid=x'),
+    (
+        'instance_uuid',
+        '/v1/reservations?instance_uuid=%s&instance_uuid=' % ONE,
+    ),
+    (
+        'instance_uuid',
+        '/v1/reservations?' + '&'.join(['instance_uuid=' + ONE] * 101),
+    ),
+    ('sort_key', '/v1/reservations?sort_key=colour'),
+    ('sort_dir', '/v1/reservations?sort_dir=up'),
+    ('marker', '/v1/reservations?sort_key=host&marker=' + OTHER),
+    ('state', '/v1/hosts?state=x'),
+    ('state', '/v1/hosts?state=up&state=down'),
+    ('backend', '/v1/hosts?backend=x'),
+    ('name_prefix', '/v1/hosts?name_prefix='),
+    ('name_prefix', '/v1/hosts?name_prefix=node%00'),
+    ('sort_key', '/v1/hosts?sort_key=colour'),
+    ('sort_dir', '/v1/hosts?sort_dir=1'),
+    ('marker', '/v1/hosts?sort_key=last_report_at&marker=x'),
     ('instance_uuid', '/v1/reservations/x'),
     ('instance_uuid', '/v1/reservations/%s0' % ONE),
     ('severity', '/v1/events?severity=x'),
@@ -191,6 +211,16 @@ class TestRequests(base.TestCase):
     @ddt.unpack
     def test_bad_query(self, field, path):
         self.problem(self.http.get(path), field, Code.BAD_REQUEST)
+
+    def test_several_instances_are_asked_for_at_once(self):
+        answer = self.http.get(
+            '/v1/reservations',
+            query_string={'instance_uuid': [OTHER] * 99 + [ONE.upper()]},
+        )
+        self.assertEqual(
+            [ONE],
+            [one['instance_uuid'] for one in answer.json['reservations']],
+        )
 
     def test_backends_that_nothing_implements(self):
         accepted = extra_specs.TABLE['backend'].available
