@@ -27,6 +27,7 @@ NAMES = (
     'io_default',
     'irmos',
     'node',
+    'openapi',
     'outage_filters',
     'outages',
     'overhead',

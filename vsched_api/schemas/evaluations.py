@@ -110,7 +110,12 @@ NEED = {
         'What one instance takes of the capacity of this host.'
     ),
     'guest_mcpu': shapes.integer('The part of its vCPUs.'),
-    'overhead_mcpu': shapes.integer("The part of the host's work on its I/O."),
+    'overhead_mcpu': shapes.optional(
+        shapes.integer(
+            "The part of the host's work on its I/O; ``null`` when the host "
+            'was not measured.'
+        )
+    ),
     'margin_ppm': shapes.integer('The margin for measured errors.'),
 }
 

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A client made from the OpenAPI document is answered as it says."""
+
+from vsched_api import app
+from vsched_api.rest import authorization
+from vsched_api.tests import base
+from vsched_api.tests import generated_requests
+from vsched_api.tests import populated
+
+#: Of each kind of request to each operation; ``benchmarks/openapi.py`` sends
+#: thirty times as many.
+EACH = 5
+
+
+class TestGeneratedRequests(base.TestCase):
+    """Every operation, on a file."""
+
+    def test_every_operation_keeps_to_the_document(self):
+        populated.fill(self.collector())
+        operations, statuses = 0, set()
+        for name, found in generated_requests.run(
+            self.client().application,
+            EACH,
+            populated.names(self.database),
+            expected=populated.UNCONFIGURED,
+        ):
+            self.assertEqual([], found.server_errors, name)
+            self.assertEqual([], found.invalid_answers, name)
+            self.assertGreaterEqual(found.requests, EACH, name)
+            operations += 1
+            statuses.update(found.statuses)
+        self.assertGreater(operations, 30)
+        # It can't have been all refusals, or little was tried.
+        self.assertLessEqual({200, 202, 400, 404, 409}, statuses)
+
+    def test_an_answer_that_differs_is_found(self):
+        populated.fill(self.collector())
+        served = app.create_app(self.conf, now=lambda: self.now)
+        self.addCleanup(served.extensions['vsched'].database.dispose)
+
+        def show(name):
+            authorization.enforce('vsched:hosts:show')
+            return {'host': {'name': name}}
+
+        served.view_functions['hosts.show'] = show
+        found = dict(
+            generated_requests.run(
+                served,
+                EACH,
+                populated.names(self.database),
+                only=('hosts_show', 'hosts_audit'),
+            )
+        )
+        self.assertEqual({'hosts_show', 'hosts_audit'}, set(found))
+        self.assertNotEqual([], found['hosts_show'].invalid_answers)
+        self.assertNotEqual([], found['hosts_audit'].server_errors)
