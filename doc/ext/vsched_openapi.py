@@ -145,10 +145,16 @@ def kind(schema: Schema) -> str:
             words.append(one)
     text = ' or '.join(words)
     if 'minimum' in schema:
-        text += ', %s to %s' % (schema['minimum'], schema['maximum'])
+        # Bounds as high as these only keep out what no column stores.
+        text += (
+            ', %s to %s' % (schema['minimum'], schema['maximum'])
+            if schema['maximum'] < _HUGE
+            else ', %s or more' % schema['minimum']
+        )
     return text
 
 
+_HUGE = 10**9
 _FORMATS = {'uuid': 'UUID', 'date-time': 'time'}
 
 

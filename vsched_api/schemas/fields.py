@@ -107,12 +107,13 @@ def extra_spec(key: str) -> Schema:
         }
     if spec.type is extra_specs.Type.BOOLEAN:
         return {'type': ['boolean', 'null'], 'description': text}
-    kind = 'integer' if spec.type is extra_specs.Type.INTEGER else 'number'
+    is_integer = spec.type is extra_specs.Type.INTEGER
+    convert: type[int | float] = int if is_integer else float
     return {
-        'type': [kind, 'null'],
+        'type': ['integer' if is_integer else 'number', 'null'],
         'description': text,
-        'minimum': float(spec.minimum or 0),
-        'maximum': float(spec.maximum or 0),
+        'minimum': convert(spec.minimum or 0),
+        'maximum': convert(spec.maximum or 0),
     }
 
 
@@ -159,7 +160,7 @@ def many(schema: Schema, most: int, text: str) -> Schema:
         'type': 'array',
         'items': schema,
         'maxItems': most,
-        'description': '%s May be given %d times.' % (text, most),
+        'description': '%s May be given up to %d times.' % (text, most),
     }
 
 

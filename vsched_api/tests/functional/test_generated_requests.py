@@ -2,6 +2,8 @@
 
 """A client made from the OpenAPI document is answered as it says."""
 
+import schemathesis
+
 from vsched_api import app
 from vsched_api.rest import authorization
 from vsched_api.tests import base
@@ -33,6 +35,13 @@ class TestGeneratedRequests(base.TestCase):
         self.assertGreater(operations, 30)
         # It can't have been all refusals, or little was tried.
         self.assertLessEqual({200, 202, 400, 404, 409}, statuses)
+
+    def test_the_document_is_valid_by_the_specification(self):
+        schema = schemathesis.openapi.from_wsgi(
+            '/v1/openapi.json', self.client().application
+        )
+        self.assertEqual('3.1.1', schema.raw_schema['openapi'])
+        schema.validate()
 
     def test_an_answer_that_differs_is_found(self):
         populated.fill(self.collector())
