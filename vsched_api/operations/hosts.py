@@ -11,6 +11,7 @@ import typing as ty
 from oslo_log import log as logging
 
 from vsched_api.db import models
+from vsched_api.db.queries import host_pages
 from vsched_api.db.queries import hosts as queries
 from vsched_api.db.queries import instances as instance_queries
 from vsched_api.db.queries import verifications
@@ -77,7 +78,7 @@ class Host:
 
 
 #: What hosts may be sorted by.
-SORT_KEYS = tuple(queries.SORT_KEYS)
+SORT_KEYS = tuple(host_pages.SORT_KEYS)
 
 
 def page(
@@ -103,7 +104,7 @@ def page(
     :raises errors.Invalid: when the marker is not a host, and hosts are not
         in the order of their names.
     """
-    wanted = queries.Filter(
+    wanted = host_pages.Filter(
         now - down_after_s,
         None if state is None else state == State.UP,
         name_prefix,
@@ -113,10 +114,10 @@ def page(
     def work(session: ty.Any) -> list[Host]:
         place = None
         if marker is not None:
-            place = queries.place(session, marker, sort_key)
+            place = host_pages.position(session, marker, sort_key)
             if place is None:
                 raise errors.Invalid('marker: no host has it')
-        rows = queries.page(
+        rows = host_pages.page(
             session, limit, place, wanted, sort_key, descending
         )
         ids = [row.id for row in rows]

@@ -121,7 +121,7 @@ def page(
     def work(session: ty.Any) -> list[Reservation]:
         place = None
         if marker is not None:
-            place = queries.place(session, marker, sort_key)
+            place = queries.position(session, marker, sort_key)
             if place is None:
                 raise errors.Invalid('marker: no reservation has it')
         return [

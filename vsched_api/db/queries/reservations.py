@@ -103,7 +103,7 @@ def of_instance(session: orm.Session, instance_uuid: str) -> Row | None:
     return None if found is None else Row(*found)
 
 
-_uuid: sa.ColumnElement[str] = _instance.__table__.c.uuid
+_uuid: sa.ColumnElement[str] = ty.cast(sa.Table, _instance.__table__).c.uuid
 
 #: What pages may be sorted by.
 SORT_KEYS = ('instance_uuid', 'host', 'state', 'bandwidth_mcpu')
@@ -148,7 +148,7 @@ def _bandwidth_mcpu() -> sa.ColumnElement[int]:
     )
 
 
-def place(
+def position(
     session: orm.Session, instance_uuid: str, sort_key: str
 ) -> tuple[ty.Any, str] | None:
     """Return key and UUID of an instance; None without a reservation.
@@ -180,7 +180,7 @@ def page(
 ) -> Sequence[Row]:
     """Instances that carry a reservation in an order, those after ``place``.
 
-    :param place: key and UUID of an instance, see :func:`place`.
+    :param place: key and UUID of an instance, see :func:`position`.
     :param backend: the one that enforces.
     :param sort_key: one of :data:`SORT_KEYS`.
     """
