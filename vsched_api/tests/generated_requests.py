@@ -7,10 +7,10 @@ own implementation of JSON Schema; :mod:`vsched_api.tests.conformance` does
 so with another one for the requests of all other tests.
 """
 
+import collections
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
-import collections
 import contextlib
 import dataclasses
 import logging
