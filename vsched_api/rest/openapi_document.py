@@ -113,8 +113,8 @@ def of(app: flask.Flask) -> Json:
         'info': {
             'title': 'vsched',
             'summary': 'CPU-time reservations of instances.',
-            'description': 'What each instance is promised, what its host '
-            'enforces, and what it got. Durations end in ``_us`` and are '
+            'description': 'What is reserved for each instance, what its '
+            'host enforces, and what it got. Durations end in ``_us`` and are '
             'microseconds; ``_mcpu`` is milli-CPU: 1000 is one physical CPU; '
             '``_ppm`` is millionths. Times are in ISO 8601.',
             'version': microversion.MAX_VERSION,

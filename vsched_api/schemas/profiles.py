@@ -112,8 +112,8 @@ _PROFILE = {
         'use.',
     ),
     'version': shapes.integer(
-        "Counts the host's profiles of one source, from 1; anew when its "
-        'agent has lost its journal.'
+        "Counts the host's profiles of one source, from 1, and from 1 again "
+        'when its agent has lost its journal.'
     ),
     'started_at': shapes.time('When the measurement began.'),
     'finished_at': shapes.time('When it ended.'),

@@ -121,7 +121,7 @@ _MORE = {
 _HOST = shapes.string('The host.')
 _GUEST_US = shapes.integer('Run time of all vCPU threads.')
 _WAIT_US = shapes.integer('Time in which they were runnable and did not run.')
-_PROMISED_US = shapes.optional(
+_RESERVED_US = shapes.optional(
     shapes.integer(
         'What the enforced reservation adds up to; ``null`` without one.'
     )
@@ -129,7 +129,7 @@ _PROMISED_US = shapes.optional(
 _GUEST_MCPU = shapes.optional(
     shapes.integer('``guest_us`` per time; ``null`` without a duration.')
 )
-_PROMISED_MCPU = shapes.optional(
+_RESERVED_MCPU = shapes.optional(
     shapes.integer('``promised_us`` per time; ``null`` without one.')
 )
 
@@ -142,14 +142,14 @@ SAMPLE = shapes.closed(
         'interval_us': shapes.integer('Length of the interval.'),
         'guest_us': _GUEST_US,
         'wait_us': _WAIT_US,
-        'promised_us': _PROMISED_US,
+        'promised_us': _RESERVED_US,
         'guest_mcpu': _GUEST_MCPU,
-        'promised_mcpu': _PROMISED_MCPU,
+        'promised_mcpu': _RESERVED_MCPU,
         'error_ppm': shapes.optional(
             shapes.integer(
-                '(got − promised) / promised. Above 0 it got more than it '
-                'was promised. An instance that was idle is far below 0, and '
-                'no promise is broken.'
+                '(``guest_us`` − ``promised_us``) / ``promised_us``. Above 0 '
+                'it got more than is reserved. An instance that was idle is '
+                'far below 0 without any error.'
             )
         ),
         **_MORE,
@@ -176,12 +176,12 @@ BUCKET = shapes.closed(
         'interval_us': shapes.integer('The sum of their lengths.'),
         'guest_us': _GUEST_US,
         'wait_us': _WAIT_US,
-        'promised_us': _PROMISED_US,
+        'promised_us': _RESERVED_US,
         'promised_guest_us': shapes.integer(
             'The part of ``guest_us`` in intervals with a reservation.'
         ),
         'guest_mcpu': _GUEST_MCPU,
-        'promised_mcpu': _PROMISED_MCPU,
+        'promised_mcpu': _RESERVED_MCPU,
         'error_ppm': shapes.optional(
             shapes.integer(
                 '(``promised_guest_us`` − ``promised_us``) / ``promised_us``.'
