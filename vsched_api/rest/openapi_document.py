@@ -278,6 +278,7 @@ def _failure(
             http.HTTPStatus(status).phrase,
             ', '.join('``%s``' % code for code in codes),
         ),
+        'x-vsched-codes': list(map(str, codes)),
         'headers': _headers(names),
         'content': {
             documentation.JSON: {

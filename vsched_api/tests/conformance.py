@@ -34,6 +34,27 @@ def _is_time(value: object) -> bool:
     return not isinstance(value, str) or _TIME.fullmatch(value) is not None
 
 
+def documented(path: str, method: str, status: int) -> dict[str, ty.Any]:
+    """Return what the document has of an answer.
+
+    :param path: as the document has it.
+    :raises AssertionError: when it has no such answer.
+    """
+    document = openapi_document.document()
+    found: dict[str, ty.Any] | None = document['paths'][path][method.lower()][
+        'responses'
+    ].get(str(status))
+    if found is None:
+        raise AssertionError(
+            '%s %s: %d is not documented' % (method, path, status)
+        )
+    if '$ref' in found:
+        found = document['components']['responses'][
+            found['$ref'].rpartition('/')[2]
+        ]
+    return ty.cast(dict[str, ty.Any], found)
+
+
 @functools.cache
 def validator(
     path: str, method: str, status: int, kind: str
@@ -46,16 +67,7 @@ def validator(
     """
     document = openapi_document.document()
     where = '%s %s: %d' % (method, path, status)
-    found = document['paths'][path][method.lower()]['responses'].get(
-        str(status)
-    )
-    if found is None:
-        raise AssertionError('%s is not documented' % where)
-    if '$ref' in found:
-        found = document['components']['responses'][
-            found['$ref'].rpartition('/')[2]
-        ]
-    content = found.get('content')
+    content = documented(path, method, status).get('content')
     if content is None:
         return None
     if kind not in content:
@@ -144,6 +156,13 @@ class Checked:
             value = json.loads(body, parse_constant=_no_constant)
         for problem in checker.iter_errors(value):
             raise AssertionError('%s: %s' % (where, problem))
+        if known is not None and status >= 400:
+            codes = documented(*known, status)['x-vsched-codes']
+            for one in value['errors']:
+                if one['code'] not in codes:
+                    raise AssertionError(
+                        '%s: %s is not documented' % (where, one['code'])
+                    )
         if status < 400 and microversion.HEADER not in headers:
             raise AssertionError('%s names no version' % where)
 
