@@ -29,9 +29,11 @@ _TIME = re.compile(
 )
 
 
-@FORMATS.checks('date-time')
 def _is_time(value: object) -> bool:
     return not isinstance(value, str) or _TIME.fullmatch(value) is not None
+
+
+FORMATS.checks('date-time')(_is_time)
 
 
 def documented(path: str, method: str, status: int) -> dict[str, ty.Any]:

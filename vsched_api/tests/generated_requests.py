@@ -85,7 +85,7 @@ def run(
     # They are of every request.
     for name in ('vsched_api', 'oslo_policy', 'hypothesis', 'schemathesis'):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    schema = schemathesis.openapi.from_wsgi(_PATH, app)
+    schema: ty.Any = schemathesis.openapi.from_wsgi(_PATH, app)
     # It leaves out the operation at the address that it was read from.
     schema.location = None
     for found in schema.get_all_operations():

@@ -117,7 +117,7 @@ def _key(sort_key: str) -> sa.ColumnElement[ty.Any]:
     if sort_key == 'host':
         return ty.cast(sa.ColumnElement[str], models.Host.name)
     if sort_key == 'state':
-        return _state().element
+        return ty.cast(sa.ColumnElement[str], _state().element)
     return _uuid if sort_key == 'instance_uuid' else _bandwidth_mcpu()
 
 
