@@ -11,9 +11,9 @@ import sys
 from oslo_log import log as logging
 
 from vsched_api.collector import service
+from vsched_api.collector import transport as transports
 from vsched_api.conf import startup
 from vsched_lib.contract import errors
-from vsched_lib.contract import rpc
 
 LOG = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def main(args: Sequence[str] | None = None) -> int:
     )
     # Several collectors may run on one host.
     name = '%s:%d' % (socket.gethostname(), os.getpid())
-    transport = rpc.get_transport(conf)
+    transport = transports.get_transport(conf)
     try:
         collector = service.Service(conf, transport, name)
     except errors.VschedError as problem:

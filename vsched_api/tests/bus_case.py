@@ -5,9 +5,9 @@
 import fixtures
 
 from vsched_api.collector import service
+from vsched_api.collector import transport as transports
 from vsched_api.tests import base
 from vsched_api.tests import databases
-from vsched_lib.contract import rpc
 from vsched_lib.tests import bus_keys
 from vsched_lib.tests import rabbitmq
 
@@ -15,16 +15,16 @@ from vsched_lib.tests import rabbitmq
 class BusTestCase(base.TestCase):
     """A virtual host of RabbitMQ, PostgreSQL, and a master key.
 
-    :ivar transport: the bus.
+    :ivar url: of the virtual host.
+    :ivar transport: the bus, as a collector has it.
     """
 
     kind = databases.PostgreSQL
 
     def setUp(self) -> None:
         super().setUp()
-        self.transport = rpc.get_transport(
-            self.conf, rabbitmq.make_vhost(self)
-        )
+        self.url = rabbitmq.make_vhost(self)
+        self.transport = transports.get_transport(self.conf, self.url)
         self.addCleanup(self.transport.cleanup)
         self.conf.set_override(
             'master_key_file',
@@ -36,7 +36,7 @@ class BusTestCase(base.TestCase):
             'bus',
         )
 
-    def serve(self, name: str = 'one') -> None:
+    def serve(self, name: str = 'one') -> service.Service:
         """Run a collector until the test ends.
 
         :param name: its name on the bus.
@@ -44,3 +44,4 @@ class BusTestCase(base.TestCase):
         collector = service.Service(self.conf, self.transport, name)
         collector.start()
         self.addCleanup(collector.stop)
+        return collector

@@ -6,6 +6,11 @@ Against a collector on RabbitMQ and PostgreSQL. An attacker has access to
 the broker, and the key of one host.
 """
 
+import json
+import urllib.parse
+import uuid
+
+import amqp
 import oslo_messaging as messaging
 
 from vsched_api.db import models
@@ -20,9 +25,12 @@ from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
 from vsched_lib.tests import bus_keys
+from vsched_lib.tests import rabbitmq
 from vsched_lib.tests import rpc_suite
 
 PATIENCE_S = 60
+#: Four times as many as a collector answers at a time.
+MANY = 256
 EPOCH = 'e' * 32
 
 
@@ -208,4 +216,48 @@ class TestIdentity(bus_case.BusTestCase):
             ),
             'report',
             report=raw,
+        )
+
+    def flood(self):
+        """Ask for replies in queues that do not exist, without a key."""
+        host, port = rabbitmq.address()
+        with amqp.Connection(
+            '%s:%d' % (host, port),
+            virtual_host=urllib.parse.urlsplit(self.url).path[1:],
+        ) as connection:
+            channel = connection.channel()
+            for _ in range(MANY):
+                text = json.dumps(
+                    {
+                        'method': 'jobs',
+                        'args': {'host': 'victim'},
+                        'version': '1.1',
+                        '_msg_id': uuid.uuid4().hex,
+                        '_reply_q': 'reply_' + uuid.uuid4().hex,
+                        '_unique_id': uuid.uuid4().hex,
+                    }
+                )
+                channel.basic_publish(
+                    amqp.Message(
+                        json.dumps(
+                            {'oslo.version': '2.0', 'oslo.message': text}
+                        ),
+                        content_type='application/json',
+                        content_encoding='utf-8',
+                    ),
+                    'vsched',
+                    collector_rpc.TOPIC,
+                )
+
+    def test_replies_that_nobody_takes_hold_nobody_up(self):
+        collector = self.serve()
+        victim = self.client('victim')
+        self.assertFalse(victim.report(self.report()).duplicate)
+        self.flood()
+        # It is behind them in the queue.
+        reply = victim.report(self.report(number=2))
+        self.assertEqual((False, 2), (reply.duplicate, reply.last_batch))
+        # Those that are still answered are fewer than its threads.
+        self.assertGreater(
+            collector._collector.authenticator.refused, MANY * 3 // 4
         )
