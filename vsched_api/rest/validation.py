@@ -2,8 +2,11 @@
 
 """Check what a request says against a schema, naming the field."""
 
+import collections
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
+import itertools
 import json
 import math
 import re
@@ -21,6 +24,10 @@ Schema = Mapping[str, ty.Any]
 
 #: Longest part of a problem that quotes the request.
 _MAX_QUOTE_CHARS = 200
+
+#: Most problems of a request that are told. An answer is much longer than the
+#: few characters of a body that make a problem.
+MAX_PROBLEMS = 32
 
 _FORMATS = jsonschema.FormatChecker(formats=())
 _INTEGER = re.compile(r'-?[0-9]{1,18}\Z', re.ASCII)
@@ -129,10 +136,10 @@ def _no_constant(word: str) -> ty.NoReturn:
 def _unique(pairs: list[tuple[str, ty.Any]]) -> dict[str, ty.Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
+        counts = collections.Counter(name for name, _ in pairs)
         raise ValueError(
             '%s is given more than once'
-            % next(_quote(name) for name in names if names.count(name) > 1)
+            % next(_quote(name) for name, count in counts.items() if count > 1)
         )
     return found
 
@@ -145,12 +152,42 @@ def _typed(kind: ty.Any, text: str) -> ty.Any:
     return text
 
 
+def _unique_items(
+    validator: ty.Any, wanted: bool, instance: ty.Any, schema: Schema
+) -> Iterator[ty.Any]:
+    """Compare items with each other only if there are not too many of them.
+
+    Their number is an error of its own. Items that cannot be sorted take as
+    many comparisons as the square of it.
+    """
+    if not isinstance(instance, list) or (
+        len(instance) <= schema.get('maxItems', math.inf)
+    ):
+        yield from (
+            _BASE.VALIDATORS['uniqueItems'](
+                validator, wanted, instance, schema
+            )
+            or ()
+        )
+
+
+_BASE: ty.Any = jsonschema.Draft202012Validator
+_VALIDATOR = jsonschema.validators.extend(
+    _BASE, {'uniqueItems': _unique_items}
+)
+
+
 def _check(schema: Schema, found: ty.Any, problems: list[str]) -> None:
-    validator = jsonschema.Draft202012Validator(
-        schema, format_checker=_FORMATS
-    )
-    for error in validator.iter_errors(found):
+    validator = _VALIDATOR(schema, format_checker=_FORMATS)
+    # One more than is told, to know whether there are more.
+    for error in itertools.islice(
+        validator.iter_errors(found), MAX_PROBLEMS + 1
+    ):
         problems.extend(_describe(error))
+    if len(problems) > MAX_PROBLEMS:
+        problems[MAX_PROBLEMS:] = [
+            'body: there are more than %d problems' % MAX_PROBLEMS
+        ]
     if problems:
         raise errors.InvalidRequest(problems)
 
