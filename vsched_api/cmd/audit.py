@@ -34,7 +34,8 @@ def add_commands(subparsers: ty.Any) -> None:
         'hosts',
         nargs='*',
         metavar='HOST',
-        help='Names of hosts; all hosts by default.',
+        help='Names of hosts; by default all hosts, and all compute nodes of '
+        'Nova.',
     )
     audit.add_argument(
         '--fix',
@@ -63,27 +64,19 @@ def _audit(conf: cfg.ConfigOpts) -> int:
                 'gone: set [nova] auth_type'
             )
         status = 0
-        for host in _hosts(conf, database):
-            for one in audits.audit(
-                database,
-                claims,
-                nova,
-                host,
-                time.time(),
-                conf.api.host_down_after_s,
-            ):
-                healed = conf.command.fix and audits.heal(claims, one)
-                print(
-                    '%s: %s: %s%s%s'
-                    % (
-                        one.host,
-                        one.kind,
-                        '' if one.consumer is None else one.consumer + ' ',
-                        one.detail,
-                        '; taken away' if healed else '',
-                    )
+        for one in _findings(conf, database, claims, nova):
+            healed = conf.command.fix and audits.heal(claims, one)
+            print(
+                '%s: %s: %s%s%s'
+                % (
+                    one.host,
+                    one.kind,
+                    '' if one.consumer is None else one.consumer + ' ',
+                    one.detail,
+                    '; taken away' if healed else '',
                 )
-                status = status if healed else 1
+            )
+            status = status if healed else 1
         return status
     except (
         session.Unavailable,
@@ -94,6 +87,25 @@ def _audit(conf: cfg.ConfigOpts) -> int:
         return _complain(problem)
     finally:
         database.dispose()
+
+
+def _findings(
+    conf: cfg.ConfigOpts,
+    database: db.Database,
+    claims: placement.Placement,
+    nova: compute.Compute | None,
+) -> Iterator[audits.Finding]:
+    down_after_s = conf.api.host_down_after_s
+    known = set()
+    for host in _hosts(conf, database):
+        known.add(host.name)
+        yield from audits.audit(
+            database, claims, nova, host, time.time(), down_after_s
+        )
+    if nova is not None and not conf.command.hosts:
+        yield from audits.unreported(
+            claims, nova, known, time.time(), down_after_s
+        )
 
 
 def _complain(text: object) -> int:

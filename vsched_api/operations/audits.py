@@ -7,7 +7,9 @@ reservations, and the agent's reports have the last state read from the kernel.
 Nova lists the servers of the host, whether an agent reports them or not.
 """
 
+from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Mapping
 import dataclasses
 import enum
 
@@ -198,6 +200,77 @@ def audit(
         )
         if finding is not None:
             found.append(dataclasses.replace(finding, provider_uuid=provider))
+    return found
+
+
+def unreported(
+    claims: placement.Placement,
+    nova: compute.Compute,
+    known: Collection[str],
+    now: float,
+    down_after_s: float,
+) -> list[Finding]:
+    """Return what is reserved on compute nodes that no agent reported from.
+
+    A node without vsched is no difference: one with a provider that can be
+    allocated from is, and one with a server that has a reservation.
+
+    :param known: names of the hosts that agents reported from.
+    :param now: in seconds since the epoch.
+    :param down_after_s: the time within which an agent reports a new server,
+        in seconds.
+    :raises: as :func:`audit`.
+    """
+    found: list[Finding] = []
+    for node in sorted(nova.hypervisors(), key=lambda one: one.name):
+        if node.host in known or node.name in known:
+            continue
+        provider = claims.provider(names.provider_name(node.name))
+        claimed: Mapping[str, int] = {}
+        offered = 0
+        if provider is not None:
+            claimed = claims.claims(provider.uuid, names.RESOURCE_CLASS)
+            inventory = claims.inventories(provider.uuid)[1].get(
+                names.RESOURCE_CLASS
+            )
+            if inventory is not None:
+                offered = inventory.total - inventory.reserved
+        unheld = [
+            one
+            for one in nova.servers(node.host)
+            if _unheld(
+                one, claimed.get(one.id, 0), False, False, now - down_after_s
+            )
+        ]
+        if offered <= 0 and not unheld:
+            continue
+        found.append(
+            Finding(
+                node.host,
+                Kind.NOT_REPORTING,
+                'no agent has ever reported from it, its provider in '
+                'placement offers %d mcpu, and %d servers there have a '
+                'reservation' % (max(offered, 0), len(unheld)),
+                provider_uuid=None if provider is None else provider.uuid,
+            )
+        )
+        found.extend(
+            Finding(
+                node.host,
+                Kind.NOT_ENFORCED,
+                '%s in Nova, %s, and no agent has ever reported from its host'
+                % (
+                    one.status,
+                    'claims %d mcpu' % claimed[one.id]
+                    if one.id in claimed
+                    else 'its flavor has a reservation',
+                ),
+                one.id,
+                None if provider is None else provider.uuid,
+                claimed.get(one.id, 0),
+            )
+            for one in sorted(unheld, key=lambda one: one.id)
+        )
     return found
 
 

@@ -194,6 +194,40 @@ class TestAudit(test_claims.Claiming):
                 self.assertNotIn('not_reporting', out)
             self._delete_server({'id': server})
 
+    def test_a_node_that_no_agent_has_reported_from(self):
+        """Its provider outlives the agent, and so does what claims of it."""
+        self.report()
+        self.start_compute('plain')
+        other = self.host('node2', 1900)
+        server = self.active(self.promising(6_000), host='node2')['id']
+        self.assertEqual({server: 300}, self.claimed(other))
+        plain = self.flavor(**{'vsched:cpu_runtime_us': '6000'})
+        unclaimed = self.active(plain, host='plain')['id']
+        self.active(self.flavor(), host='plain')
+        status, out, _ = self.audit()
+        self.assertEqual(1, status)
+        self.assertEqual(
+            'node2: not_reporting: no agent has ever reported from it, its '
+            'provider in placement offers 1900 mcpu, and 0 servers there '
+            'have a reservation\n',
+            out,
+        )
+        # The one that was booted last.
+        out = self.audited_until(
+            'plain: not_enforced: %s ACTIVE in Nova, its flavor has a '
+            'reservation' % unclaimed,
+            running=(),
+        )
+        self.assertIn(
+            'node2: not_enforced: %s ACTIVE in Nova, claims 300 mcpu, and no '
+            'agent has ever reported' % server,
+            out,
+        )
+        self.assertIn('offers 0 mcpu, and 1 servers there', out)
+        self.assertNotIn('node1', out)
+        # Hosts that are named are all that is looked at.
+        self.assertEqual((0, '', ''), self.audit('node1'))
+
     def test_servers_that_promise_nothing(self):
         server = self.active(self.flavor())['id']
         time.sleep(IMPATIENT_S + 0.5)
