@@ -104,16 +104,27 @@ journal.close()
 """
 
 
-# The sums of samples, which the collector makes once a minute.
+# The sums of samples, which the collector makes once a minute; and a
+# comparison with Nova, which is not here.
 _FOLD = """
 import sys, time
-from vsched_api.db import session
+from vsched_api.db import models, session
 from vsched_api.operations import rollups, slowdowns
 from vsched_api.tests import databases
 
 database = session.Database(databases.configuration(sys.argv[1]))
 rollups.fold(database, 1000)
 slowdowns.learn(database, time.time(), 60)
+
+
+def compare(work):
+    host = work.query(models.Host).one()
+    work.add(models.HostVerification(
+        host_id=host.id, checked_at=time.time(), cpus=2, reported_mcpu=1900,
+        contradictions=[{'code': 'vsched.host.overstated', 'detail': 'x'}]))
+
+
+database.write(compare)
 database.dispose()
 """
 
