@@ -7,6 +7,7 @@ the broker, and the key of one host.
 """
 
 import json
+import typing as ty
 import urllib.parse
 import uuid
 
@@ -32,6 +33,78 @@ PATIENCE_S = 60
 #: Four times as many as a collector answers at a time.
 MANY = 256
 EPOCH = 'e' * 32
+
+
+def request(**changes):
+    """A request without a signature, as oslo.messaging has it."""
+    return {
+        'method': 'jobs',
+        'args': {'host': 'victim'},
+        'version': '1.1',
+        '_msg_id': uuid.uuid4().hex,
+        '_reply_q': 'reply_' + uuid.uuid4().hex,
+        '_unique_id': uuid.uuid4().hex,
+        **changes,
+    }
+
+
+def envelope(message):
+    """Wrap a message for the wire; text is taken as it is."""
+    text = message if isinstance(message, str) else json.dumps(message)
+    return json.dumps({'oslo.version': '2.0', 'oslo.message': text})
+
+
+#: What is in place of a field of a request.
+ODD: tuple[ty.Any, ...] = (
+    None,
+    True,
+    0,
+    -1,
+    1e308,
+    '',
+    'x',
+    '\0',
+    'x' * 70_000,
+    [],
+    {},
+    [[]],
+)
+_DEEP = '[' * 100_000 + ']' * 100_000
+
+
+def garbage():
+    """Yield messages that are no requests of ours."""
+    yield from (
+        '',
+        '{',
+        'null',
+        '7',
+        '[]',
+        '{}',
+        '\ud800'.encode('utf-8', 'surrogatepass'),
+        b'\xff\xfe',
+        b'\x00' * 100,
+        _DEEP,
+        '9' * 10_000,
+    )
+    for text in ('', '{', 'null', '7', '[]', '{}', _DEEP, '9' * 10_000):
+        yield envelope(text)
+    yield json.dumps({'oslo.version': '9.9', 'oslo.message': '{}'})
+    yield json.dumps({'oslo.version': [], 'oslo.message': {}})
+    for name in (*request(), '_timeout', 'namespace', '_context_user'):
+        for odd in ODD:
+            yield envelope(request(**{name: odd}))
+        yield envelope(
+            json.dumps(request(**{name: '@'})).replace('"@"', _DEEP)
+        )
+        yield envelope(
+            {key: value for key, value in request().items() if key != name}
+        )
+    for method in ('report', 'overrides', 'jobs'):
+        for arguments in ({}, {'host': {}}, {'report': 7, 'host': 7}):
+            yield envelope(request(method=method, args=arguments))
+    for odd in ODD:
+        yield envelope(request(**{'_context_' + signing.FIELD: odd}))
 
 
 class TestIdentity(bus_case.BusTestCase):
@@ -218,36 +291,28 @@ class TestIdentity(bus_case.BusTestCase):
             report=raw,
         )
 
-    def flood(self):
-        """Ask for replies in queues that do not exist, without a key."""
+    def publish(self, bodies, content_type='application/json'):
+        """Send to collectors what need not be a request."""
         host, port = rabbitmq.address()
         with amqp.Connection(
             '%s:%d' % (host, port),
             virtual_host=urllib.parse.urlsplit(self.url).path[1:],
         ) as connection:
             channel = connection.channel()
-            for _ in range(MANY):
-                text = json.dumps(
-                    {
-                        'method': 'jobs',
-                        'args': {'host': 'victim'},
-                        'version': '1.1',
-                        '_msg_id': uuid.uuid4().hex,
-                        '_reply_q': 'reply_' + uuid.uuid4().hex,
-                        '_unique_id': uuid.uuid4().hex,
-                    }
-                )
+            for body in bodies:
                 channel.basic_publish(
                     amqp.Message(
-                        json.dumps(
-                            {'oslo.version': '2.0', 'oslo.message': text}
-                        ),
-                        content_type='application/json',
+                        body,
+                        content_type=content_type,
                         content_encoding='utf-8',
                     ),
                     'vsched',
                     collector_rpc.TOPIC,
                 )
+
+    def flood(self):
+        """Ask for replies in queues that do not exist, without a key."""
+        self.publish(envelope(request()) for _ in range(MANY))
 
     def test_replies_that_nobody_takes_hold_nobody_up(self):
         collector = self.serve()
@@ -260,4 +325,22 @@ class TestIdentity(bus_case.BusTestCase):
         # Those that are still answered are fewer than its threads.
         self.assertGreater(
             collector._collector.authenticator.refused, MANY * 3 // 4
+        )
+
+    def test_what_is_no_request_holds_nobody_up(self):
+        self.serve()
+        victim = self.client('victim')
+        self.assertFalse(victim.report(self.report()).duplicate)
+        before = self.count(models.Event)
+        sent = list(garbage())
+        self.assertGreater(len(sent), 150)
+        self.publish(sent)
+        self.publish(sent[:20], 'application/x-python-serialize')
+        for number in range(2, 5):
+            reply = victim.report(self.report(number=number))
+            self.assertEqual(
+                (False, number), (reply.duplicate, reply.last_batch)
+            )
+        self.assertEqual(
+            (1, before), (self.count(models.Host), self.count(models.Event))
         )
