@@ -72,7 +72,7 @@ def _audit(conf: cfg.ConfigOpts) -> int:
                     one.host,
                     one.kind,
                     '' if one.consumer is None else one.consumer + ' ',
-                    one.detail,
+                    _printable(one.detail),
                     '; taken away' if healed else '',
                 )
             )
@@ -106,6 +106,13 @@ def _findings(
         yield from audits.unreported(
             claims, nova, known, time.time(), down_after_s
         )
+
+
+def _printable(text: str) -> str:
+    """Escape what would end a line or control a terminal: hosts write it."""
+    return ''.join(
+        one if one.isprintable() else ascii(one)[1:-1] for one in text
+    )
 
 
 def _complain(text: object) -> int:
