@@ -5,11 +5,16 @@
 The ratio of the time that an instance's vCPUs waited for a CPU to the time
 that they ran is how much longer its work took than it would have alone. Each
 folded minute is evaluated once, on a part of the hosts if there are many.
+
+All schedulers use the estimates, and hosts report the times. So a host counts
+once in a minute for each class, however many instances it reports, and what it
+reports is bounded.
 """
 
 from collections import abc
 import itertools
 import operator
+import statistics
 import typing as ty
 
 from vsched_api.db.queries import counters
@@ -29,13 +34,17 @@ MOST_HOSTS = 500
 #: An instance that ran for less of a minute is not evaluated.
 LEAST_GUEST_US = 1_000_000
 
+#: The largest slowdown of an instance: it gets a seventeenth of the time that
+#: it could use.
+LARGEST = 16.0
+
 
 def learn(database: db.Database, now: float, fold_interval_s: int) -> int:
     """Evaluate the minutes that are not evaluated yet.
 
     :param now: seconds since the epoch.
     :param fold_interval_s: the time within which samples are folded.
-    :returns: how many instances' minutes were measurements.
+    :returns: how many measurements there were.
     """
     before = int(now - LENGTH_S - fold_interval_s) // LENGTH_S * LENGTH_S
 
@@ -88,15 +97,18 @@ def _after(
             classes[one.workload_class] = (
                 classes.get(one.workload_class, 0) + 1
             )
-    count = 0
+    slowdowns: dict[str, list[float]] = {}
     for one in used:
-        victim = one.workload_class
-        if victim not in classes or one.guest_us < LEAST_GUEST_US:
-            continue
+        if one.workload_class in classes and one.guest_us >= LEAST_GUEST_US:
+            slowdowns.setdefault(one.workload_class, []).append(
+                min(LARGEST, one.wait_us / one.guest_us)
+            )
+    count = 0
+    for victim, measured in slowdowns.items():
         neighbours = {
             name: number - (name == victim) for name, number in classes.items()
         }
         if any(neighbours.values()):
             count += 1
-            known = known.after(victim, neighbours, one.wait_us / one.guest_us)
+            known = known.after(victim, neighbours, statistics.fmean(measured))
     return known, count

@@ -97,6 +97,41 @@ class Slowdowns:
         self.now += 60 * MINUTE_S
         self.assertEqual(0, self.learn())
 
+    def test_a_host_counts_once_whatever_it_reports(self):
+        """Every scheduler uses what one host may make up."""
+        uuids = base.uuids(40)
+        self.run_for(
+            1,
+            *((one, 'web', 1_000_000, 2**53 - 1) for one in uuids[:20]),
+            *((one, 'disk', 1_000_000, 2**53 - 1) for one in uuids[20:]),
+        )
+        self.assertEqual(2, self.learn())
+        known = self.known()
+        # Of one measurement among those of the prior.
+        found = known['web', 'disk']
+        self.assertEqual(interference.PRIOR_SAMPLES + 1, found.samples)
+        self.assertLess(
+            found.slowdown,
+            interference.SOME + slowdowns.LARGEST / interference.PRIOR_SAMPLES,
+        )
+        self.assertLessEqual(
+            max(one.slowdown for one in known.values()), slowdowns.LARGEST
+        )
+
+    def test_instances_of_a_class_are_one_measurement(self):
+        one, two, three = base.uuids(3)
+        self.run_for(
+            1,
+            (one, 'compute', 10_000_000, 8_000_000),
+            (two, 'compute', 10_000_000, 2_000_000),
+            (three, 'bandwidth', 50_000, 0),
+        )
+        self.assertEqual(1, self.learn())
+        # The mean of 0.8 and 0.2, beside one neighbour of each class.
+        known = self.known()
+        self.assertAlmostEqual(0.25, known['compute', 'bandwidth'].slowdown)
+        self.assertEqual(1, known['compute', 'bandwidth'].samples)
+
     def test_alone_nobody_is_slowed_down(self):
         (one,) = base.uuids(1)
         self.run_for(1, (one, 'web', 10_000_000, 9_000_000))
