@@ -3,7 +3,9 @@
 """``vsched-manage flavor``: reservations of flavors, and their claims."""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
+import statistics
 import sys
 import time
 import typing as ty
@@ -24,6 +26,11 @@ from vsched_lib.openstack import session
 
 #: Claims for I/O are multiples of this, in mcpu.
 STEP_MCPU = 10
+
+#: A host on which I/O costs more than this many times the median of all hosts
+#: decides no claim: it has measured wrongly, or what it reports is wrong.
+OUTLIER = 4
+_NAMED = 5
 
 
 class _Problem(Exception):
@@ -165,6 +172,8 @@ def _hint(flavor: compute.Flavor) -> None:
 class Prices:
     """The cost of I/O on the most expensive host in the database.
 
+    Outliers are left out: one host must not make all flavors claim more than
+    any other host has. On such a host the filters check what a claim lacks.
     The database is read once, when the I/O of a flavor is not part of its
     reservation.
 
@@ -173,7 +182,7 @@ class Prices:
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
-        self._found: Sequence[fit.Host] | None = None
+        self._found: Mapping[str, fit.Host] | None = None
 
     def of(self, name: str) -> flavors.IoPrice:
         """Return the prices for a flavor; its name is for messages."""
@@ -181,11 +190,11 @@ class Prices:
         def cost_mcpu(ask: fit.Ask) -> int:
             if self._found is None:
                 self._found = self._read()
-            costs = [
-                one
-                for host in self._found
-                if (one := fit.Asking(ask).cost_mcpu(host)) is not None
-            ]
+            costs = {
+                host: one
+                for host, known in self._found.items()
+                if (one := fit.Asking(ask).cost_mcpu(known)) is not None
+            }
             if not costs:
                 print(
                     '%s: no host has measured what I/O costs: the claim is '
@@ -193,12 +202,31 @@ class Prices:
                     file=sys.stderr,
                 )
                 return 0
+            most = OUTLIER * max(
+                STEP_MCPU, statistics.median_low(costs.values())
+            )
+            beyond = sorted(host for host in costs if costs[host] > most)
+            if beyond:
+                print(
+                    '%s: on %d hosts I/O costs more than %d mcpu, %d times as '
+                    'much as on others: the claim is without them: %s%s'
+                    % (
+                        name,
+                        len(beyond),
+                        most,
+                        OUTLIER,
+                        ', '.join(beyond[:_NAMED]),
+                        '' if len(beyond) <= _NAMED else ', ...',
+                    ),
+                    file=sys.stderr,
+                )
+            highest = max(one for one in costs.values() if one <= most)
             # A new measurement of the same host should change no claim.
-            return -(-max(costs) // STEP_MCPU) * STEP_MCPU
+            return -(-highest // STEP_MCPU) * STEP_MCPU
 
         return cost_mcpu
 
-    def _read(self) -> Sequence[fit.Host]:
+    def _read(self) -> Mapping[str, fit.Host]:
         database = db.Database(self._conf)
         try:
             return evaluations.Evaluations(database, self._conf).known(

@@ -104,13 +104,13 @@ class Evaluations:
             raise errors.Invalid(problem.detail, problem.code) from None
         return self._evaluate(fit.Asking(ask).need, instances, now, names)
 
-    def known(self, now: float) -> Sequence[fit.Host]:
-        """Return all hosts whose stored data can be read."""
-        return [
-            one.model
+    def known(self, now: float) -> Mapping[str, fit.Host]:
+        """Return all hosts whose stored data can be read, by name."""
+        return {
+            one.name: one.model
             for one in self._hosts(now, None)[0]
             if one.model is not None
-        ]
+        }
 
     def demand(
         self,

@@ -173,7 +173,7 @@ class TestFlavors(cloud.Cloud):
             flavor_command.Prices,
             '_read',
             autospec=True,
-            return_value=[one.fit() for one in hosts],
+            return_value={one.name: one.fit() for one in hosts},
         ):
             self.assertEqual(0, self.manage(*words)[0])
             # 55 mcpu, rounded up.
@@ -183,7 +183,7 @@ class TestFlavors(cloud.Cloud):
             self.manage('set', name, 'io_charging=charge')
             self.assertEqual('600', self.specs(name)[CLAIM])
         with mock.patch.object(
-            flavor_command.Prices, '_read', autospec=True, return_value=[]
+            flavor_command.Prices, '_read', autospec=True, return_value={}
         ):
             code, _, err = self.manage(*words)
             self.assertEqual(0, code)
