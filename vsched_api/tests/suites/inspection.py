@@ -9,8 +9,12 @@ import hypothesis
 from hypothesis import strategies as st
 
 from vsched_api.db.queries import hosts
+from vsched_api.operations import rollups
+from vsched_api.operations import slowdowns
+from vsched_api.operations import usage
 from vsched_api.tests import base
 from vsched_lib.contract import messages
+from vsched_lib.contract import snapshot
 from vsched_lib.contract import wire
 from vsched_lib.tests import message_strategies
 
@@ -25,6 +29,42 @@ _SETTINGS = hypothesis.settings(
 
 #: No message may take this long, in seconds; many times what any takes.
 _LONGEST_S = 10.0
+
+#: What shows something of hosts, or of one of them.
+_PATHS = (
+    '/metrics',
+    '/v1/balloons',
+    '/v1/balloons/history',
+    '/v1/events',
+    '/v1/hosts',
+    '/v1/hosts/' + base.HOST,
+    '/v1/instances',
+    '/v1/jobs',
+    '/v1/reservations',
+    '/v1/snapshot',
+    *(
+        '/v1/hosts/%s/profiles/%s%s' % (base.HOST, kind, more)
+        for kind in ('error', 'overhead')
+        for more in ('', '?format=csv', '?source=live', '/versions')
+    ),
+    *(
+        '/v1/usage?of=%s&resolution=%s%s' % (subject, resolution, more)
+        for subject in usage.Subject
+        for resolution in usage.Resolution
+        for more in ('', '&format=csv')
+    ),
+)
+_ASKED = {
+    'vcpus': 2,
+    'extra_specs': {
+        'vsched:cpu_runtime_us': '5000',
+        'vsched:max_alloc_error_pct': '5',
+        'vsched:io_charging': 'overprovision',
+        'vsched:net_rx_pps': '1000',
+        'vsched:disk_write_iops': '100',
+        'vsched:workload_class': 'web',
+    },
+}
 
 
 class Inspection:
@@ -108,3 +148,35 @@ class Inspection:
                 if one['code'] == 'vsched.report.rejected'
             ],
         )
+
+    def test_whatever_is_stored_can_be_shown(self):
+        """Of a host that reports extremes, and of the others beside it."""
+        self._collector = self.collector()
+        self.agent('other').first(*base.uuids(1))
+        http = self.client()
+        numbers = iter(range(1, 10**6))
+
+        @hypothesis.settings(_SETTINGS, max_examples=12)
+        @hypothesis.given(_VALID)
+        def check(raw):
+            raw.update(
+                host=base.HOST, batch=next(numbers), epoch=None, after=None
+            )
+            self.assertTrue(self.stored(raw))
+            rollups.fold(self.database, 1000)
+            slowdowns.learn(self.database, self.now + 300, 60)
+            for path in _PATHS:
+                answer = http.get(path)
+                self.assertIn(
+                    answer.status_code, (200, 404), (path, answer.text[:500])
+                )
+            told = snapshot.Snapshot.from_dict(http.get(snapshot.PATH).json)
+            self.assertIn('other', {one.name for one in told.hosts})
+            answer = http.post('/v1/evaluations', json=_ASKED)
+            self.assertEqual(200, answer.status_code, answer.text[:500])
+            self.assertIn(
+                'other',
+                {one['host'] for one in answer.json['evaluation']['hosts']},
+            )
+
+        check()
