@@ -14,6 +14,7 @@ import typing as ty
 
 from vsched_api.db import packing
 from vsched_api.db.queries import host_time
+from vsched_api.operations import notices
 from vsched_lib.contract import balloons
 from vsched_lib.contract import messages
 from vsched_lib.contract import profiles
@@ -202,7 +203,7 @@ def _host_time(usage: messages.HostUsage, clock: _Clock) -> host_time.New:
 
 
 def _event(event: messages.Event, clock: _Clock) -> Row:
-    return {**event.to_dict(), 'at': clock.past(event.at)}
+    return {**notices.of_host(event.to_dict()), 'at': clock.past(event.at)}
 
 
 def _job(job: messages.JobReport) -> Row:

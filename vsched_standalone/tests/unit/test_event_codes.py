@@ -8,6 +8,7 @@ import re
 
 from oslotest import base
 
+from vsched_api.operations import notices
 from vsched_lib.contract import errors
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -23,10 +24,10 @@ def _events() -> set[str]:
     return set(re.findall(r'^   ([A-Z][A-Z_]+):', section, re.MULTILINE))
 
 
-def _used() -> set[str]:
+def _used(*packages: str) -> set[str]:
     """Names of the codes that production code refers to, as an expression."""
     found = set()
-    for package in _PACKAGES:
+    for package in packages or _PACKAGES:
         for path in (_ROOT / package).rglob('*.py'):
             if 'tests' in path.parts or path == _DECLARED:
                 continue
@@ -55,6 +56,16 @@ class TestEventCodes(base.BaseTestCase):
         self.assertGreater(len(events), 20)
         self.assertEqual(set(), events - set(errors.Code.__members__))
         self.assertEqual(set(), events - _used())
+
+    def test_hosts_have_no_code_of_the_collectors_events(self):
+        """Whose events have them, only collector and REST service say."""
+        events = _events()
+        self.assertEqual(
+            {one.name for one in notices.OWN}, events & _used('vsched_api')
+        )
+        self.assertEqual(
+            events - _used('vsched_api'), events & _used('vsched_agent')
+        )
 
     def test_every_code_is_used(self):
         self.assertEqual(set(), set(errors.Code.__members__) - _used())
