@@ -45,6 +45,8 @@ class Verifications:
         self.claims = mock.create_autospec(placement.Placement, instance=True)
         self.claims.provider.side_effect = self._provider
         self.claims.inventories.side_effect = self._inventories
+        # The application's modules name these classes when they are imported.
+        self.client()
         for owner, name, value in (
             (verifications.compute, 'Compute', self.nova),
             (verifications.placement, 'Placement', self.claims),
