@@ -8,13 +8,15 @@ transaction, queries Nova and placement without one, and stores the result in
 another. A host is marked as compared before it is: a comparison that fails
 delays neither those of other hosts nor any report.
 
-Three things follow from a contradiction: events and the host's
+Four things follow from a contradiction: events and the host's
 ``verification`` show it; a host has no more capacity than its compute node has
-CPUs; and a row of an instance that Nova has elsewhere does not determine where
-the instance is while another host lists it.
+CPUs; and while another host lists an instance that Nova has elsewhere, the row
+of the contradicted host does not determine where the instance is, and that
+host does not get what operators set for it.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 import functools
 import typing as ty
 
@@ -23,9 +25,11 @@ from oslo_log import log as logging
 
 from vsched_api.conf import openstack
 from vsched_api.db import models
+from vsched_api.db.queries import balloons
 from vsched_api.db.queries import counters
 from vsched_api.db.queries import hosts
 from vsched_api.db.queries import instances
+from vsched_api.db.queries import overrides
 from vsched_api.db.queries import verifications as queries
 from vsched_api.db import session as db
 from vsched_api.operations import contradictions
@@ -137,13 +141,32 @@ def _lapse(database: db.Database, now: float, limit: int) -> None:
 
 
 def _clear(session: ty.Any, name: str, before: float) -> None:
+    generation = counters.next_override_generation(session)
     host = hosts.lock(session, name)
     row = None if host is None else queries.of_host(session, host.id)
     # Another collector may have compared it meanwhile.
     if host is None or row is None or row.checked_at >= before:
         return
-    for one in instances.of_host(session, host.id).values():
-        one.contradicted_at = None
+    cleared = []
+    for uuid, one in instances.of_host(session, host.id).items():
+        if one.contradicted_at is not None:
+            one.contradicted_at = None
+            cleared.append(uuid)
+    _fetch_again(session, host, cleared, generation)
+
+
+def _fetch_again(
+    session: ty.Any, host: models.Host, uuids: Collection[str], generation: int
+) -> None:
+    """Have a host fetch what operators set for instances, if they did.
+
+    :param uuids: which it gets now and did not before, or the reverse.
+    """
+    session.flush()
+    if overrides.exist(session, uuids) or balloons.orders_exist(
+        session, uuids
+    ):
+        host.overrides_generation = generation
 
 
 def _verify_one(
@@ -243,6 +266,7 @@ def _store(
     now: float,
 ) -> bool:
     # The same lock order as in reports.
+    generation = counters.next_override_generation(session)
     version = None
     if found.cpus != reported.cpus or any(
         one.code is errors.Code.HOST_OVERSTATED for one in found.contradictions
@@ -258,13 +282,16 @@ def _store(
         {'code': one.code.value, 'detail': one.detail}
         for one in found.contradictions
     ]
+    changed = []
     for uuid, one in instances.of_host(session, host.id).items():
-        if uuid not in found.foreign:
-            # What was not compared stays as it is.
-            if uuid in reported.instances:
-                one.contradicted_at = None
-        elif one.contradicted_at is None:
-            one.contradicted_at = now
+        foreign = uuid in found.foreign
+        # What was not compared stays as it is.
+        if foreign is (one.contradicted_at is None) and (
+            foreign or uuid in reported.instances
+        ):
+            one.contradicted_at = now if foreign else None
+            changed.append(uuid)
+    _fetch_again(session, host, changed, generation)
     if version is not None and host.info is not None and row.reported_mcpu:
         host.info = {
             **host.info,

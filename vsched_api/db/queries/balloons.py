@@ -113,10 +113,7 @@ def orders_of_host(
         session.execute(
             sa.select(_order)
             .join(_instance, _instance.uuid == _order.instance_uuid)
-            .where(
-                _instance.host_id == host_id,
-                sa.or_(_instance.present.is_(True), instances.is_current()),
-            )
+            .where(_instance.host_id == host_id, instances.is_served())
             .order_by(_order.instance_uuid)
         )
         .scalars()

@@ -57,6 +57,19 @@ def is_current(
     )
 
 
+def is_served() -> sa.ColumnElement[bool]:
+    """Whether the host of a row gets what operators set for the instance.
+
+    Every host that lists it does, as both do while it migrates, and the last
+    one that listed a stopped one: it should have it when it starts again. One
+    that Nova contradicts does not while another host lists the instance.
+    """
+    return sa.or_(
+        sa.and_(_row.present.is_(True), _row.contradicted_at.is_(None)),
+        is_current(),
+    )
+
+
 def current(session: orm.Session, uuid: str) -> models.Instance | None:
     """The instance where it is now, or was last; with its host."""
     return session.execute(

@@ -24,18 +24,14 @@ def get(session: orm.Session, instance_uuid: str) -> models.Override | None:
 def of_host(session: orm.Session, host_id: int) -> Sequence[models.Override]:
     """The overrides of every instance on a host.
 
-    Of those it lists, and of those that it listed last and no other does:
-    a stopped instance should find its override when it starts again.
+    Of those of :func:`vsched_api.db.queries.instances.is_served`.
     """
     instance = models.Instance
     return (
         session.execute(
             sa.select(_row)
             .join(instance, instance.uuid == _row.instance_uuid)
-            .where(
-                instance.host_id == host_id,
-                sa.or_(instance.present.is_(True), instances.is_current()),
-            )
+            .where(instance.host_id == host_id, instances.is_served())
             .order_by(_row.instance_uuid)
         )
         .scalars()

@@ -14,6 +14,7 @@ from vsched_lib.contract import placement as names
 from vsched_lib.openstack import compute
 from vsched_lib.openstack import placement
 from vsched_lib.openstack import session as openstack_session
+from vsched_lib.tests import balloon_reports
 
 OWN = '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b4f'
 INTERVAL_S = 600
@@ -224,6 +225,63 @@ class Verifications:
         self.verify()
         self.assertEqual([], self.codes())
         self.assertEqual('node1', self.where(other))
+
+    def told(self, host):
+        """Of which instances a host is told what operators set."""
+        found = self.agents[host]._collector.on_overrides(host)
+        return (
+            [one.instance_uuid for one in found.overrides],
+            [one.instance_uuid for one in found.balloons],
+            found.generation,
+        )
+
+    def test_what_operators_set_is_not_for_a_host_that_has_it_not(self):
+        (one,) = base.uuids(1)
+        self.servers = {'node2': [one]}
+        self.report(one, host='node2')
+        self.agents['node2'].send(
+            listed=False,
+            all_balloons=True,
+            balloons=(balloon_reports.report(one),),
+        )
+        http = self.client()
+        for path, body in (
+            ('/v1/reservations', {'runtime_us': 6_000}),
+            ('/v1/balloons', {'target_vcpus': 2}),
+        ):
+            answer = http.post(path, json={'instance_uuid': one, **body})
+            self.assertEqual(202, answer.status_code, answer.text)
+        self.now += 10
+        self.report(one)
+        # For as long as it may migrate.
+        before = self.told('node1')
+        self.assertEqual(([one], [one]), before[:2])
+        self.verify()
+        self.assertEqual([errors.Code.INSTANCE_FOREIGN], self.codes())
+        after = self.told('node1')
+        self.assertEqual(([], []), after[:2])
+        self.assertGreater(after[2], before[2])
+        self.assertEqual(([one], [one]), self.told('node2')[:2])
+        # It has moved, and its host asks again.
+        self.servers = {'node1': [one]}
+        self.verify()
+        self.assertEqual(([one], [one]), self.told('node1')[:2])
+        self.assertGreater(self.told('node1')[2], after[2])
+        self.assertEqual(([], []), self.told('node2')[:2])
+
+    def test_a_host_that_alone_lists_an_instance_is_served(self):
+        """Nova may be wrong, or be told other names."""
+        (one,) = base.uuids(1)
+        self.servers = {'node2': [one]}
+        self.report(one)
+        answer = self.client().post(
+            '/v1/reservations',
+            json={'instance_uuid': one, 'runtime_us': 6_000},
+        )
+        self.assertEqual(202, answer.status_code, answer.text)
+        self.verify(INTERVAL_S)
+        self.assertEqual([errors.Code.INSTANCE_FOREIGN], self.codes())
+        self.assertEqual([one], self.told('node1')[0])
 
     def test_an_instance_that_is_listed_anew(self):
         one, other = base.uuids(2)
