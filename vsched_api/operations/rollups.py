@@ -15,7 +15,9 @@ their host change in one transaction. Only folded samples are deleted. The
 samples of the host's CPUs arrive in the same batches and are folded with them.
 
 **Bounded.** A transaction folds a limited number of samples, of one host. Of
-two collectors that fold the same host one waits for the other's lock.
+two collectors that fold the same host one waits for the other's lock. Hosts
+take turns, and a call ends after some time: a host that reports faster than it
+is folded keeps no other one waiting.
 """
 
 from collections.abc import Callable
@@ -25,6 +27,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
 import math
+import time
 import typing as ty
 
 from vsched_api.db import models
@@ -41,6 +44,9 @@ MINUTE_S = 60
 HOUR_S = 3600
 LENGTHS_S = (MINUTE_S, HOUR_S)
 
+#: After that no host gets another turn in one call, in seconds.
+LIMIT_S = 120.0
+
 _Sums = usage_buckets.Sums
 _NO_EXECUTIONS = (0,) * len(executions.COUNTS)
 _TimeSums = usage_buckets.TimeSums
@@ -50,25 +56,35 @@ def fold(
     database: db.Database,
     chunk_rows: int,
     stopped: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.monotonic,
 ) -> int:
-    """Fold every stored sample that is not folded yet.
+    """Fold the stored samples that are not folded yet.
+
+    All of them, unless that takes longer than :data:`LIMIT_S`; each host has a
+    turn at least.
 
     :param chunk_rows: how many samples one transaction folds at most, unless a
         single batch has more.
     :param stopped: called between transactions; True ends the work early.
+    :param clock: monotonic, in seconds.
     :returns: how many were folded.
     :raises vsched_api.db.errors.DatabaseUnavailable: when the database fails.
     """
     total = 0
-    for host_id in database.read(usage_folds.waiting):
-        more = True
-        while more:
+    ends_s = clock() + LIMIT_S
+    waiting: Sequence[int] = database.read(usage_folds.waiting)
+    while waiting:
+        unfinished = []
+        for host_id in waiting:
             if stopped():
                 return total
             count, more = database.write(
                 functools.partial(_fold, host_id=host_id, limit=chunk_rows)
             )
             total += count
+            if more:
+                unfinished.append(host_id)
+        waiting = unfinished if clock() < ends_s else ()
     return total
 
 

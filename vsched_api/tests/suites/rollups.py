@@ -422,6 +422,33 @@ class Rollups:
             5, sum(bucket.samples for bucket in self.buckets(host=base.HOST))
         )
 
+    def test_a_host_that_reports_without_end_keeps_none_waiting(self):
+        one, other = base.uuids(2)
+        busy, quiet = self.agent('a'), self.agent('b')
+        for number in range(3):
+            busy.send(listed=False, usage=[base.sample(one, HOUR + number)])
+        quiet.send(listed=False, usage=[base.sample(other, HOUR + 1)])
+        turns = []
+
+        def stopped():
+            # Two more batches before each turn.
+            turns.append(None)
+            for _ in range(2):
+                busy.send(listed=False, usage=[base.sample(one, HOUR)])
+            return len(turns) > 50
+
+        times = iter(range(0, 10_000, 50))
+        rollups.fold(self.database, 1, stopped, lambda: float(next(times)))
+        # One of both in the first round, then the busy one until its time
+        # is up.
+        self.assertEqual(4, len(turns))
+        self.assertEqual(
+            1, sum(each.samples for each in self.buckets(instance_uuid=other))
+        )
+        self.assertEqual(
+            3, sum(each.samples for each in self.buckets(instance_uuid=one))
+        )
+
     def test_shares_of_a_host(self):
         one, other = base.uuids(2)
         self.agent().first(
