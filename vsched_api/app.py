@@ -36,6 +36,8 @@ from vsched_api.rest import authorization
 from vsched_api.rest import errors
 from vsched_api.rest import intake
 from vsched_api.rest import microversion
+from vsched_api.rest import request_metrics
+from vsched_api.rest import scrape_tokens
 from vsched_api.rest import services
 
 LIVENESS = '/healthcheck'
@@ -64,6 +66,7 @@ def create_app(
     # A redirect would name the host that the request names.
     app.url_map.merge_slashes = False
     database = db.Database(conf)
+    counted = request_metrics.RequestMetrics()
     services.attach(
         app,
         services.Services(
@@ -73,12 +76,15 @@ def create_app(
             evaluations=evaluations.Evaluations(database, conf),
             announcer=announcements.Announcer(transport),
             enforcer=enforcer,
+            requests=counted,
+            scrapers=scrape_tokens.ScrapeTokens(conf),
             now=now,
         ),
     )
     errors.register(app)
     for module in nouns.modules(rest.__name__):
         app.register_blueprint(module.BLUEPRINT)
+    app.before_request(counted.note_route)
     # In this order: a version we do not speak is refused whoever asks.
     app.before_request(authentication.identify)
     app.before_request(microversion.negotiate)
@@ -86,11 +92,15 @@ def create_app(
     # Flask runs these last to first.
     app.after_request(microversion.announce)
     app.after_request(authorization.require_enforcement)
-    _wrap(app, conf)
+    _wrap(app, conf, counted)
     return app
 
 
-def _wrap(app: flask.Flask, conf: cfg.ConfigOpts) -> None:
+def _wrap(
+    app: flask.Flask,
+    conf: cfg.ConfigOpts,
+    counted: request_metrics.RequestMetrics,
+) -> None:
     """Put the middleware around an application; the last is outermost."""
     wrapped: ty.Any = app.wsgi_app
     wrapped = authentication.middleware(wrapped, conf)
@@ -103,6 +113,8 @@ def _wrap(app: flask.Flask, conf: cfg.ConfigOpts) -> None:
         wrapped = cors.CORS(wrapped, conf)
     # Outside everything that looks at the address of the request.
     wrapped = http_proxy_to_wsgi.HTTPProxyToWSGI(wrapped, conf)
+    # With the time that keystone takes; without checks by load balancers.
+    wrapped = counted.wrap(wrapped)
     wrapped = _with_liveness(wrapped, conf)
     app.wsgi_app = wrapped  # type: ignore[method-assign]
 

@@ -41,10 +41,10 @@ def main(args: Sequence[str] | None = None) -> int:
     transport = transports.get_transport(conf)
     try:
         collector = service.Service(conf, transport, name)
+        collector.start()
     except errors.VschedError as problem:
         LOG.error('Collector %s does not start: %s', name, problem)
         return 1
-    collector.start()
     while signal.sigwait(_SIGNALS) == signal.SIGHUP:
         startup.reload(conf)
     LOG.info('Collector %s stops', name)

@@ -104,6 +104,11 @@ class Authenticator(collector_rpc.Authenticator):
         """How many requests were refused."""
         return self._counts['refused']
 
+    @property
+    def unsigned(self) -> int:
+        """How many requests without a signature were accepted."""
+        return self._counts['unsigned']
+
     def admit(
         self,
         method: str,

@@ -10,6 +10,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from vsched_api.collector import authenticator
+from vsched_api.collector import metrics
 from vsched_api.conf import bus as bus_conf
 from vsched_api.db import session as db
 from vsched_api.operations import gathering
@@ -36,6 +37,7 @@ class Collector(collector_rpc.CollectorEndpoint):
     :param now: seconds since the epoch.
     :param transport: the bus it is served on. How it is known who calls
         depends on it; without a bus nobody asks.
+    :ivar metrics: counts what it does.
     :raises signing.KeyFileError: when callers must sign and the keys cannot
         be read.
     :raises bus.UnsafeBus: when nobody would have to sign, on a broker.
@@ -48,14 +50,16 @@ class Collector(collector_rpc.CollectorEndpoint):
         transport: ty.Any = None,
     ) -> None:
         self.database = db.Database(conf)
+        self.metrics = metrics.Metrics()
         if transport is not None:
             mode = bus.mode(conf, rpc.in_memory(transport))
             if mode is not signing.Mode.NONE:
                 masters = bus_conf.master_keys(conf)
                 masters.read()
-                self.authenticator = authenticator.Authenticator(
+                self.authenticator = made = authenticator.Authenticator(
                     mode, self.database, masters, conf.bus.key_overlap_s, now
                 )
+                self.metrics.watch(made)
         self._together = gathering.Gathering(
             self.database, conf.collector.clock_skew_warning_s
         )
@@ -65,14 +69,16 @@ class Collector(collector_rpc.CollectorEndpoint):
 
     def on_report(self, report: messages.Report) -> messages.ReportReply:
         """Store a batch; see :mod:`vsched_api.operations.reports`."""
-        reply = reports.store(
-            self.database,
-            report,
-            self._now(),
-            self._together,
-            self._skew_warning_s,
-            self._max_cpus,
-        )
+        with self.metrics.batch(report) as outcome:
+            reply = outcome.reply = reports.store(
+                self.database,
+                report,
+                self._now(),
+                self._together,
+                self._skew_warning_s,
+                self._max_cpus,
+                outcome.reject,
+            )
         LOG.debug(
             'Host %(host)s: batch %(batch)d %(what)s',
             {
@@ -90,6 +96,7 @@ class Collector(collector_rpc.CollectorEndpoint):
 
         See :func:`vsched_api.operations.reports.reject`.
         """
+        self.metrics.refuse(metrics.INVALID)
         return reports.reject(self.database, report, problem, self._now())
 
     def on_overrides(self, host: str) -> messages.Overrides:

@@ -13,6 +13,7 @@ from oslo_log import log as logging
 from oslo_service import backend
 
 from vsched_api.collector import endpoint
+from vsched_api.collector import metrics
 from vsched_api.db import errors
 from vsched_api.db import session
 from vsched_api.operations import retention
@@ -29,12 +30,15 @@ LOG = logging.getLogger(__name__)
 def _unless_database_away(
     act: Callable[['Service'], None],
 ) -> Callable[['Service'], None]:
+    name = act.__name__.strip('_')
+
     @functools.wraps(act)
     def guarded(self: 'Service') -> None:
         try:
-            act(self)
+            with self._collector.metrics.task(name):
+                act(self)
         except errors.DatabaseUnavailable as problem:
-            LOG.warning('Skipped %s: %s', act.__name__.strip('_'), problem)
+            LOG.warning('Skipped %s: %s', name, problem)
 
     return guarded
 
@@ -71,11 +75,23 @@ class Service:
             (conf.collector.purge_interval_s, self._purge_old_rows),
             (verifications.ROUND_S, self._verify_hosts),
         )
+        for _, act in self._rounds:
+            self._collector.metrics.add_task(act.__name__.strip('_'))
+        self._metrics_server = metrics.Server(conf, self._collector.metrics)
         # Not by import: that settles for a backend before rpc chooses one.
         self._loops = backend.get_component('ThreadGroup')()
 
+    @property
+    def metrics_port(self) -> int:
+        """The port on which metrics are served; 0 when they are not."""
+        return self._metrics_server.port
+
     def start(self) -> None:
-        """Begin; comes back at once, even while the broker is away."""
+        """Begin; comes back at once, even while the broker is away.
+
+        :raises metrics.UnusableEndpoint: when the metrics cannot be served.
+        """
+        self._metrics_server.start()
         self._starting.start()
         for interval_s, act in self._rounds:
             self._loops.add_timer_args(
@@ -92,6 +108,7 @@ class Service:
             self._server.stop()
             self._server.wait()
         self._loops.stop(graceful=True)
+        self._metrics_server.stop()
         self._collector.database.dispose()
         self._maintained.dispose()
 
@@ -109,8 +126,10 @@ class Service:
 
     @_unless_database_away
     def _purge_old_rows(self) -> None:
-        retention.purge(
-            self._maintained, self._conf, time.time(), self._stopped.is_set
+        self._collector.metrics.delete(
+            retention.purge(
+                self._maintained, self._conf, time.time(), self._stopped.is_set
+            )
         )
 
     @_unless_database_away

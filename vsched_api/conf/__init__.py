@@ -15,10 +15,20 @@ from vsched_api.conf import bus
 from vsched_api.conf import collector
 from vsched_api.conf import cors
 from vsched_api.conf import database
+from vsched_api.conf import metrics
 from vsched_api.conf import openstack
 from vsched_api.conf import snapshot
 
-_GROUPS = (api, bus, collector, cors, database, openstack, snapshot)
+_GROUPS = (
+    api,
+    bus,
+    collector,
+    cors,
+    database,
+    metrics,
+    openstack,
+    snapshot,
+)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

@@ -59,6 +59,7 @@ class Host:
         collector's clock, in seconds since the epoch; None before the first.
     :param clock_skew_s: by how much its clock was ahead of the collector's
         then; None when unknown.
+    :param report_delay_s: how old that report was then; None before the first.
     :param info: None until the agent has reported it.
     :param problem: why ``info`` cannot be read; None when it can.
     :param verification: None before the first one, and when the last one is
@@ -74,6 +75,7 @@ class Host:
     info: messages.HostInfo | None
     problem: str | None = None
     clock_skew_s: float | None = None
+    report_delay_s: float | None = None
     verification: Verification | None = None
 
 
@@ -201,8 +203,17 @@ def _host(
         info=info,
         problem=problem,
         clock_skew_s=row.clock_skew_s,
+        report_delay_s=_report_delay_s(row),
         verification=_verification(verified.get(row.id), now),
     )
+
+
+def _report_delay_s(row: models.Host) -> float | None:
+    if row.received_at is None or row.reported_at is None:
+        return None
+    # Times of a clock that is behind are stored as they are.
+    behind_s = max(0.0, -(row.clock_skew_s or 0.0))
+    return max(0.0, row.received_at - row.reported_at - behind_s)
 
 
 def _verification(

@@ -21,6 +21,7 @@ requests a full report. When the database is unavailable there is no reply, and
 the agent keeps the batch.
 """
 
+from collections.abc import Callable
 from collections.abc import Collection
 import dataclasses
 import typing as ty
@@ -72,6 +73,7 @@ def store(
     together: gathering.Gathering | None = None,
     skew_warning_s: float = clocks.WARN_S,
     max_cpus: int = plausibility.MAX_CPUS,
+    on_reject: Callable[[], None] = lambda: None,
 ) -> messages.ReportReply:
     """Store a batch, unless it is stored already.
 
@@ -81,6 +83,7 @@ def store(
     :param skew_warning_s: the clock difference from which on an event is
         stored.
     :param max_cpus: the maximum number of CPUs of a host.
+    :param on_reject: called when the batch can never be stored.
     :raises vsched_api.db.errors.DatabaseUnavailable: when it is not known to
         be stored.
     """
@@ -100,6 +103,7 @@ def store(
             )
         )
     except (wire.MalformedMessage, db_errors.UnstorableValue) as problem:
+        on_reject()
         return reject(database, report.to_dict(), problem, now)
 
 

@@ -10,8 +10,8 @@ RULES = [
     base.documented(
         SHOW,
         base.READER,
-        'Read figures of all hosts in the form of Prometheus. A Prometheus '
-        'that has no token needs "@" here.',
+        'Read figures of all hosts in the form of Prometheus. It is not asked '
+        'for requests with the token in [metrics] token_file.',
         ('GET', '/metrics'),
     )
 ]

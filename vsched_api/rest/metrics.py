@@ -1,23 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``/metrics``: figures of all hosts in the form of Prometheus."""
+"""``/metrics``: figures of all hosts and of this service, for Prometheus."""
 
+import collections
 from collections.abc import Iterable
+from collections.abc import Iterator
 
 import flask
 import prometheus_client
 from prometheus_client import core
-from prometheus_client import registry
 
+from vsched_api import metric_families as families
+from vsched_api.operations import hosts
 from vsched_api.operations import metrics
 from vsched_api.policies import metrics as policies
 from vsched_api.rest import authorization
 from vsched_api.rest import documentation
+from vsched_api.rest import request_metrics
 from vsched_api.rest import services
 from vsched_api.rest import validation
 from vsched_api.schemas import fields
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
 
 BLUEPRINT = flask.Blueprint('metrics', __name__)
+
+_MCPU_PER_CORE = 1000
+_US_PER_S = 1_000_000
+
+#: Codes that a later release stores.
+_OTHER = 'other'
+#: Codes of events: all that are not of answers to requests only.
+_CODES = frozenset(
+    code
+    for code in errors.Code
+    if not code.startswith(('vsched.request.', 'vsched.undefined_'))
+)
 
 
 @BLUEPRINT.get('/metrics')
@@ -25,69 +43,171 @@ BLUEPRINT = flask.Blueprint('metrics', __name__)
     policies.SHOW, None, media={'text/plain': {'type': 'string'}}
 )
 def show() -> flask.Response:
-    """Read the figures of all hosts, in the text form of Prometheus."""
-    authorization.enforce(policies.SHOW)
-    validation.query(fields.NOTHING)
+    """Read the figures as they are now, in the text form of Prometheus."""
     own = services.current()
-    figures = registry.CollectorRegistry(auto_describe=False)
-    figures.register(
-        _Figures(
-            metrics.read(
-                own.database, own.now(), own.conf.api.host_down_after_s
-            )
-        )
+    if own.scrapers.match(flask.request):
+        authorization.accept()
+    else:
+        authorization.enforce(policies.SHOW)
+    validation.query(fields.NOTHING)
+    options = own.conf.metrics
+    found = metrics.read(
+        own.database,
+        own.now(),
+        own.conf.api.host_down_after_s,
+        options.max_instances if options.per_instance else 0,
     )
     return flask.Response(
-        prometheus_client.generate_latest(figures),
+        request_metrics.render(_all(found, own.requests)),
         content_type=prometheus_client.CONTENT_TYPE_LATEST,
     )
 
 
-class _Figures(registry.Collector):
-    def __init__(self, found: metrics.Metrics) -> None:
-        self._found = found
+def _all(
+    found: metrics.Metrics, own: request_metrics.RequestMetrics
+) -> Iterator[core.Metric]:
+    yield from _hosts(found.hosts)
+    yield from _reservations(found)
+    yield from _events(found.events)
+    yield _jobs(found.jobs)
+    yield _one(families.SNAPSHOT_HOSTS, found.snapshot_hosts)
+    yield _one(families.SNAPSHOT_CHANGED, found.snapshot_changed_at)
+    yield _one(families.INSTANCES_OMITTED, found.omitted)
+    yield from _instances(found.instances)
+    yield from own.collect()
 
-    def collect(self) -> Iterable[core.Metric]:
-        """Every figure of every host."""
-        per_host = {
-            name: core.GaugeMetricFamily(
-                'vsched_host_' + name, text, labels=['host']
+
+def _one(family: families.Family, value: float | None) -> core.Metric:
+    made = family.samples()
+    if value is not None:
+        made.add_metric([], value)
+    return made
+
+
+def _hosts(found: Iterable[metrics.HostFigures]) -> Iterator[core.Metric]:
+    made = {
+        family: family.samples()
+        for family in families.FLEET
+        if family.labels == ('host',)
+    }
+    info = families.HOST_INFO.samples()
+    use = families.HOST_CPU.samples()
+    for one in found:
+        for family, value in _values(one).items():
+            if value is not None:
+                made[family].add_metric([one.host.name], value)
+        if one.host.info is not None:
+            told = one.host.info
+            info.add_metric(
+                [
+                    one.host.name,
+                    told.agent_version,
+                    told.kernel,
+                    told.hypervisor,
+                ],
+                1,
             )
-            for name, text in (
-                ('up', 'Whether the agent reports.'),
-                ('last_batch', 'Number of the last batch stored.'),
-                (
-                    'last_report_timestamp_seconds',
-                    'When the last batch was stored.',
-                ),
-                ('instances', 'Instances the host lists.'),
-                ('capacity_mcpu', 'What reservations may use in total.'),
-                ('admitted_mcpu', 'What applied reservations use.'),
-                (
-                    'contradictions',
-                    'Codes by which Nova and placement contradict it.',
-                ),
-            )
-        }
-        for host in self._found.hosts:
-            figures = {
-                'up': int(host.up),
-                'last_batch': host.last_batch,
-                'last_report_timestamp_seconds': host.last_report_at,
-                'instances': host.instances,
-                'capacity_mcpu': host.capacity_mcpu,
-                'admitted_mcpu': host.admitted_mcpu,
-                'contradictions': host.contradictions,
+        if one.time is not None and one.time.interval_us > 0:
+            for name in ('guest', 'direct', 'shared', 'own', 'idle', 'steal'):
+                use.add_metric(
+                    [one.host.name, name],
+                    getattr(one.time, name + '_us') / one.time.interval_us,
+                )
+    yield from made.values()
+    yield info
+    yield use
+
+
+def _values(one: metrics.HostFigures) -> dict[families.Family, float | None]:
+    host, info = one.host, one.host.info
+    return {
+        families.HOST_UP: int(host.state is hosts.State.UP),
+        families.HOST_BATCHES: host.last_batch,
+        families.HOST_LAST_REPORT: host.last_report_at,
+        families.HOST_REPORT_DELAY: host.report_delay_s,
+        families.HOST_CLOCK_SKEW: host.clock_skew_s,
+        families.HOST_INSTANCES: host.instances,
+        families.HOST_CONTRADICTIONS: (
+            None
+            if host.verification is None
+            else len(host.verification.contradictions)
+        ),
+        families.HOST_CERTIFIED: int(one.certified),
+        families.HOST_USAGE_TIMESTAMP: one.used_at,
+        families.HOST_UNFOLDED: one.unfolded,
+        **(
+            {}
+            if info is None
+            else {
+                families.HOST_CORES: info.cpus,
+                families.HOST_CAPACITY: info.capacity_mcpu / _MCPU_PER_CORE,
+                families.HOST_RESERVED: info.admitted_mcpu / _MCPU_PER_CORE,
+                families.HOST_RESERVE: info.reserve_mcpu / _MCPU_PER_CORE,
+                families.HOST_LEAKED: info.leaked_mcpu / _MCPU_PER_CORE,
             }
-            for name, value in figures.items():
-                if value is not None:
-                    per_host[name].add_metric([host.name], value)
-        yield from per_host.values()
-        states = core.GaugeMetricFamily(
-            'vsched_reservations',
-            'Reservations in each state.',
-            labels=['host', 'state'],
-        )
-        for host_name, state, count in self._found.reservations:
-            states.add_metric([host_name, state], count)
-        yield states
+        ),
+    }
+
+
+def _reservations(found: metrics.Metrics) -> Iterator[core.Metric]:
+    counts: collections.Counter[tuple[str, str]] = collections.Counter()
+    for host, state, count in found.reservations:
+        counts[host, state] += count
+    made = families.RESERVATIONS.samples()
+    for one in found.hosts:
+        for state in messages.State:
+            made.add_metric(
+                [one.host.name, state], counts[one.host.name, state]
+            )
+    yield made
+
+
+def _events(found: Iterable[tuple[str, str, int]]) -> Iterator[core.Metric]:
+    by_host: collections.Counter[tuple[str, str]] = collections.Counter()
+    by_code: collections.Counter[str] = collections.Counter()
+    for host, stored, count in found:
+        code = stored if stored in _CODES else _OTHER
+        by_host[host, code] += count
+        by_code[code] += count
+    made = families.HOST_EVENTS.samples()
+    for labels, count in by_host.items():
+        made.add_metric(labels, count)
+    yield made
+    made = families.EVENTS.samples()
+    for code in (*sorted(_CODES), _OTHER):
+        made.add_metric([code], by_code[code])
+    yield made
+
+
+def _jobs(found: Iterable[tuple[str, str, int]]) -> core.Metric:
+    counts = {(kind, state): count for kind, state, count in found}
+    made = families.JOBS.samples()
+    for kind in messages.JobKind:
+        for state in messages.JobState:
+            made.add_metric([kind, state], counts.get((kind, state), 0))
+    return made
+
+
+def _instances(found: Iterable[metrics.Usage]) -> Iterator[core.Metric]:
+    made = {family: family.samples() for family in families.INSTANCES}
+    for one in found:
+        if one.interval_us < 1:
+            continue
+        labels = [one.host, one.instance_uuid]
+        values: dict[families.Family, float] = {
+            families.INSTANCE_USED: one.guest_us / one.interval_us,
+            families.INSTANCE_RUN_DELAY: one.wait_us / one.interval_us,
+            families.INSTANCE_CHARGED: (one.direct_us + one.shared_us)
+            / one.interval_us,
+        }
+        if one.promised_us is not None:
+            values[families.INSTANCE_RESERVED] = (
+                one.promised_us / one.interval_us
+            )
+        if one.promised_us:
+            values[families.INSTANCE_ERROR] = (
+                one.promised_guest_us - one.promised_us
+            ) / one.promised_us
+        for family, value in values.items():
+            made[family].add_metric(labels, value)
+    yield from made.values()

@@ -13,6 +13,8 @@ from vsched_api.db import session as db
 from vsched_api.operations import announcements
 from vsched_api.operations import evaluations
 from vsched_api.operations import snapshot
+from vsched_api.rest import request_metrics
+from vsched_api.rest import scrape_tokens
 
 _KEY = 'vsched'
 
@@ -31,6 +33,8 @@ class Services:
     snapshots: snapshot.Snapshots
     evaluations: evaluations.Evaluations
     enforcer: ty.Any
+    requests: request_metrics.RequestMetrics
+    scrapers: scrape_tokens.ScrapeTokens
     now: Callable[[], float]
 
 

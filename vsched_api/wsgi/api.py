@@ -12,10 +12,14 @@ import os
 import typing as ty
 
 from oslo_config import cfg
+from oslo_log import log as logging
 
 from vsched_api import app
 from vsched_api.conf import startup
+from vsched_api.rest import request_metrics
 from vsched_lib.contract import rpc
+
+LOG = logging.getLogger(__name__)
 
 FILES_VARIABLE = 'OS_VSCHED_CONFIG_FILES'
 
@@ -26,11 +30,11 @@ def make() -> ty.Any:
     conf = startup.read(
         'vsched-api', [], files=named.split(':') if named else None
     )
-    _reload_in_workers(conf)
+    _prepare_workers(conf)
     return app.create_app(conf, rpc.get_transport(conf))
 
 
-def _reload_in_workers(conf: cfg.ConfigOpts) -> None:
+def _prepare_workers(conf: cfg.ConfigOpts) -> None:
     # The application is loaded once, before uWSGI forks; on SIGHUP it forks
     # again.
     try:
@@ -39,6 +43,12 @@ def _reload_in_workers(conf: cfg.ConfigOpts) -> None:
         # Another server, which loads the application again by itself.
         return
     uwsgi.post_fork_hook = lambda: startup.reload(conf)
+    try:
+        request_metrics.share(uwsgi.worker_id)
+    except OSError as problem:
+        LOG.error(
+            'Each worker has metrics of its own requests only: %s', problem
+        )
 
 
 application = make()

@@ -15,6 +15,7 @@ from vsched_api.tests.suites import host_lives
 from vsched_api.tests.suites import inspection
 from vsched_api.tests.suites import jobs
 from vsched_api.tests.suites import lists
+from vsched_api.tests.suites import metrics
 from vsched_api.tests.suites import migrations
 from vsched_api.tests.suites import numbering
 from vsched_api.tests.suites import overrides
@@ -72,6 +73,18 @@ class TestRetentionOnPostgreSQL(retention.Retention, base.TestCase):
 
 class TestRetentionOnMariaDB(retention.Retention, base.TestCase):
     """Deleting what is too old."""
+
+    kind = databases.MariaDB
+
+
+class TestMetricsOnPostgreSQL(metrics.Metrics, base.TestCase):
+    """What is read for metrics."""
+
+    kind = databases.PostgreSQL
+
+
+class TestMetricsOnMariaDB(metrics.Metrics, base.TestCase):
+    """What is read for metrics."""
 
     kind = databases.MariaDB
 

@@ -2,7 +2,9 @@
 
 """The services as operators run them: processes with options in files."""
 
+from concurrent import futures
 import contextlib
+import glob
 import http.client
 import json
 import os
@@ -17,6 +19,7 @@ import time
 import urllib.parse
 
 import fixtures
+from prometheus_client import parser
 from testtools import content
 
 from vsched_api.operations import host_keys
@@ -207,6 +210,7 @@ class TestUwsgi(Process):
         """Start it; the process, and what it said."""
         folder = tempfile.mkdtemp(prefix='vsched-test-')
         self.addCleanup(shutil.rmtree, folder)
+        self.metrics_folder = os.path.join(folder, 'metrics')
         process = self.start(
             self.uwsgi,
             '--ini',
@@ -218,6 +222,7 @@ class TestUwsgi(Process):
                 'OS_VSCHED_CONFIG_FILES': self.options,
                 'VSCHED_API_ADDRESS': '127.0.0.1:%d' % self.port,
                 'VSCHED_API_SOCKET': os.path.join(folder, 'uwsgi.sock'),
+                'PROMETHEUS_MULTIPROC_DIR': self.metrics_folder,
                 'PYTHONWARNINGS': 'ignore',
                 **_virtual_environment(),
             },
@@ -270,6 +275,52 @@ class TestUwsgi(Process):
             self.assertLess(time.monotonic(), until)
             time.sleep(0.1)
         self.assertIsNone(process.poll())
+        self.end(process)
+
+    def scraped(self):
+        """Return how many requests for hosts the workers have answered."""
+        text = self.request('GET', '/metrics')[2].decode()
+        return sum(
+            sample.value
+            for metric in parser.text_string_to_metric_families(text)
+            for sample in metric.samples
+            if sample.name == 'vsched_api_requests_total'
+            and sample.labels['route'] == '/v1/hosts'
+        )
+
+    def test_a_scrape_has_the_requests_of_all_workers(self):
+        self.agent().first()
+        self.agent('node2').first()
+        process, _ = self.serve()
+        with futures.ThreadPoolExecutor(8) as clients:
+            # Until both have answered some.
+            until, made = time.monotonic() + PATIENCE_S, 0
+            while (
+                len(
+                    glob.glob(
+                        os.path.join(self.metrics_folder, 'counter_*.db')
+                    )
+                )
+                < 2
+            ):
+                self.assertLess(time.monotonic(), until)
+                list(
+                    clients.map(
+                        lambda _: self.request('GET', '/v1/hosts'), range(20)
+                    )
+                )
+                made += 20
+        self.assertEqual([made] * 5, [self.scraped() for _ in range(5)])
+        # New workers go on where the others have ended.
+        with open(self.options, 'a') as file:
+            file.write('[api]\nmax_limit = 1\n')
+        process.send_signal(signal.SIGHUP)
+        while True:
+            self.assertLess(time.monotonic(), until)
+            made += 1
+            if len(self.request('GET', '/v1/hosts')[2]['hosts']) == 1:
+                break
+        self.assertEqual(made, self.scraped())
         self.end(process)
 
     def connect(self, head):

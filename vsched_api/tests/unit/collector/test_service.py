@@ -63,6 +63,7 @@ class TestService(base.TestCase):
             rounds.release()
             if failures:
                 raise failures.pop()
+            return {}
 
         patch = mock.patch.object(
             retention, 'purge', autospec=True, side_effect=purge

@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``/metrics``: what it has, who may read it, and what it must not have."""
+
+import os
+
+import fixtures
+from keystonemiddleware import fixture as keystone_fixture
+from prometheus_client import parser
+import sqlalchemy as sa
+
+from vsched_api.db import models
+from vsched_api import metric_families as families
+from vsched_api.operations import rollups
+from vsched_api.tests import base
+from vsched_api.tests import databases
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
+from vsched_lib.tests import bus_keys
+
+TOKEN = 'b1946ac92492d2347c6235b4d2611184'
+OTHER_TOKEN = '591785b794601e212b260e25925636fd'
+
+
+class MetricsCase(base.TestCase):
+    """A test that scrapes."""
+
+    def setUp(self):
+        super().setUp()
+        self.now = base.NOW + 5
+
+    def fill(self, *instances, host=base.HOST, seconds=60, **parts):
+        agent = self.agent(host)
+        moments = [base.NOW - second for second in reversed(range(seconds))]
+        agent.first(
+            *instances,
+            usage=tuple(
+                base.sample(one, at) for one in instances for at in moments
+            ),
+            host_usage=tuple(base.host_usage(at) for at in moments),
+            **parts,
+        )
+        rollups.fold(self.database, 5_000)
+        return agent
+
+    def samples(self, text):
+        """Return values by name and labels."""
+        return {
+            (sample.name, *sorted(sample.labels.items())): sample.value
+            for metric in parser.text_string_to_metric_families(text)
+            for sample in metric.samples
+        }
+
+    def scrape(self, client=None):
+        answer = (client or self.client()).get('/metrics')
+        self.assertEqual(200, answer.status_code, answer.text)
+        return self.samples(answer.text)
+
+    def value(self, found, name, **labels):
+        return found[(name, *sorted(labels.items()))]
+
+
+class TestMetrics(MetricsCase):
+    def test_units(self):
+        (one,) = base.uuids(1)
+        self.fill(one)
+        found = self.scrape()
+        for name, expected in (
+            ('vsched_host_up', 1.0),
+            ('vsched_host_batches_total', 1.0),
+            ('vsched_host_cores', 2.0),
+            ('vsched_host_capacity_cores', 1.8),
+            ('vsched_host_reserved_cores', 0.6),
+            ('vsched_host_leaked_cores', 0.0),
+            ('vsched_host_last_report_timestamp_seconds', self.now),
+            ('vsched_host_report_delay_seconds', 5.0),
+            ('vsched_host_usage_timestamp_seconds', base.NOW),
+            ('vsched_host_unfolded_batches', 0.0),
+            ('vsched_host_certified', 0.0),
+        ):
+            self.assertEqual(
+                expected, self.value(found, name, host=base.HOST), name
+            )
+        for name, expected in (
+            ('vsched_instance_reserved_cores', 0.6),
+            ('vsched_instance_used_cores', 0.6),
+            ('vsched_instance_allocation_error_ratio', 0.0),
+            ('vsched_instance_run_delay_ratio', 0.0),
+            ('vsched_instance_charged_host_cores', 0.0),
+        ):
+            self.assertEqual(
+                expected,
+                self.value(found, name, host=base.HOST, instance_uuid=one),
+                name,
+            )
+        self.assertEqual(
+            0.1,
+            self.value(
+                found, 'vsched_host_cpu_cores', host=base.HOST, use='steal'
+            ),
+        )
+        self.assertEqual(
+            1.0,
+            self.value(
+                found,
+                'vsched_host_info',
+                host=base.HOST,
+                agent_version='0.1.0',
+                kernel='6.1.0',
+                hypervisor='qemu',
+            ),
+        )
+
+    def test_the_uses_of_cpus_add_up(self):
+        self.fill()
+        found = self.scrape()
+        self.assertAlmostEqual(
+            2.0,
+            sum(
+                value
+                for key, value in found.items()
+                if key[0] == 'vsched_host_cpu_cores'
+            ),
+        )
+
+    def test_every_family_is_exposed_and_no_other(self):
+        agent = self.fill(*base.uuids(1), events=(base.event(self.now),))
+        agent.at = self.now
+        base.deliver(
+            self.collector(),
+            messages.Report(base.HOST, 99, self.now, sent_at=self.now),
+        )
+        self.database.write(
+            lambda session: session.add(
+                models.HostVerification(
+                    host_id=session.execute(
+                        sa.select(models.Host.id)
+                    ).scalar_one(),
+                    checked_at=self.now,
+                    contradictions=[],
+                )
+            )
+        )
+        client = self.client()
+        client.get('/metrics').close()
+        text = client.get('/metrics').text
+        kinds = dict(
+            line.split()[2:4]
+            for line in text.splitlines()
+            if line.startswith('# TYPE')
+        )
+        self.assertEqual(
+            {
+                one.name: (
+                    'gauge' if one.kind is families.Kind.INFO else one.kind
+                )
+                for one in (
+                    *families.FLEET,
+                    *families.INSTANCES,
+                    *families.API,
+                )
+            },
+            kinds,
+        )
+        # None of them without a series.
+        names = {key[0] for key in self.samples(text)}
+        for name, kind in kinds.items():
+            self.assertIn(
+                name + '_count' if kind == 'histogram' else name, names
+            )
+
+    def test_states_at_zero_are_there(self):
+        self.fill()
+        found = self.scrape()
+        for state in messages.State:
+            self.assertEqual(
+                0.0,
+                self.value(
+                    found, 'vsched_reservations', host=base.HOST, state=state
+                ),
+            )
+        for kind in messages.JobKind:
+            for state in messages.JobState:
+                self.assertEqual(
+                    0.0,
+                    self.value(found, 'vsched_jobs', kind=kind, state=state),
+                )
+        self.assertEqual(
+            0.0,
+            self.value(
+                found,
+                'vsched_events_last_hour',
+                code=errors.Code.BANDWIDTH_LEAKED,
+            ),
+        )
+
+    def test_without_hosts(self):
+        found = self.scrape()
+        self.assertEqual(0.0, self.value(found, 'vsched_snapshot_hosts'))
+        self.assertNotIn(
+            ('vsched_snapshot_last_change_timestamp_seconds',), found
+        )
+
+    def test_instances_can_be_switched_off(self):
+        self.fill(*base.uuids(2))
+        self.conf.set_override('per_instance', False, 'metrics')
+        found = self.scrape()
+        self.assertEqual(
+            [], [key for key in found if key[0].startswith('vsched_instance_')]
+        )
+        self.assertEqual(
+            0.0, self.value(found, 'vsched_metrics_instances_omitted')
+        )
+
+    def test_the_bound_says_what_it_cut(self):
+        self.fill(*base.uuids(3))
+        self.conf.set_override('max_instances', 2, 'metrics')
+        found = self.scrape()
+        self.assertEqual(
+            2,
+            len(
+                [
+                    key
+                    for key in found
+                    if key[0] == 'vsched_instance_used_cores'
+                ]
+            ),
+        )
+        self.assertEqual(
+            1.0, self.value(found, 'vsched_metrics_instances_omitted')
+        )
+
+    def test_an_instance_without_a_reservation(self):
+        (one,) = base.uuids(1)
+        agent = self.agent()
+        agent.send(
+            one,
+            host_info=base.host_info(),
+            usage=tuple(
+                base.sample(one, base.NOW - second, promised_us=None)
+                for second in range(60)
+            ),
+        )
+        rollups.fold(self.database, 5_000)
+        self.assertEqual(
+            {
+                'vsched_instance_used_cores',
+                'vsched_instance_run_delay_ratio',
+                'vsched_instance_charged_host_cores',
+            },
+            {
+                key[0]
+                for key in self.scrape()
+                if key[0].startswith('vsched_instance_')
+            },
+        )
+
+    def test_words_of_another_release_make_no_series_of_their_own(self):
+        self.fill(events=(base.event(self.now, code='vsched.new.one'),))
+        self.database.write(
+            lambda session: session.add(
+                models.Job(
+                    uuid='x',
+                    host_id=session.execute(
+                        sa.select(models.Host.id)
+                    ).scalar_one(),
+                    kind='new',
+                    wanted='run',
+                    state='new',
+                    attempt=1,
+                    parameters={},
+                    progress_ppm=0,
+                    detail='',
+                    created_at=1.0,
+                    updated_at=1.0,
+                )
+            )
+        )
+        text = self.client().get('/metrics').text
+        for word in ('"new"', 'vsched.new'):
+            self.assertNotIn(word, text)
+        found = self.samples(text)
+        self.assertEqual(
+            1.0, self.value(found, 'vsched_events_last_hour', code='other')
+        )
+        self.assertEqual(
+            1.0,
+            self.value(
+                found,
+                'vsched_host_events_last_hour',
+                host=base.HOST,
+                code='other',
+            ),
+        )
+
+    def test_what_hosts_say_cannot_break_the_format(self):
+        self.agent().first()
+        kernel = 'x"} 1\nvsched_host_up{host="forged"} 1\n\\'
+        self.database.write(
+            lambda session: session.execute(
+                sa.update(models.Host).values(
+                    info={**base.host_info().to_dict(), 'hypervisor': kernel}
+                )
+            )
+        )
+        found = self.scrape()
+        self.assertEqual(
+            1, len([key for key in found if key[0] == 'vsched_host_up'])
+        )
+
+    def test_unknown_parameters(self):
+        self.assertEqual(400, self.client().get('/metrics?name=x').status_code)
+
+
+class TestScrapeToken(MetricsCase):
+    """Prometheus has a token of its own beside keystone's."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = self.useFixture(fixtures.TempDir()).path
+        options = os.path.join(self.folder, 'vsched.conf')
+        with open(options, 'w') as file:
+            file.write(
+                '[keystone_authtoken]\n'
+                'www_authenticate_uri = http://127.0.0.1:5000\n'
+                '[oslo_policy]\n'
+                'policy_file = %s/policy.yaml\n' % self.folder
+            )
+        self.conf = databases.configuration(
+            self.conf.database.connection, '--config-file', options
+        )
+        self.conf.set_override('auth_strategy', 'keystone', 'api')
+        self.useFixture(keystone_fixture.AuthTokenFixture())
+        self.log = self.useFixture(fixtures.FakeLogger())
+
+    def use(self, text, mode=0o600):
+        path = bus_keys.write(self.folder, 'token', text, mode)
+        self.conf.set_override('token_file', path, 'metrics')
+        return path
+
+    def status(self, client, header=None, path='/metrics'):
+        return client.get(
+            path, headers={} if header is None else {'Authorization': header}
+        ).status_code
+
+    def test_a_token(self):
+        self.use(TOKEN + '\n')
+        client = self.client()
+        self.assertEqual(200, self.status(client, 'Bearer ' + TOKEN))
+        # The scheme has no case.
+        self.assertEqual(200, self.status(client, 'bearer ' + TOKEN))
+        for header in (
+            None,
+            '',
+            TOKEN,
+            'Bearer',
+            'Bearer ',
+            'Bearer ' + OTHER_TOKEN,
+            'Bearer ' + TOKEN[:-1],
+            'Bearer ' + TOKEN + 'x',
+            'Bearer \N{LATIN SMALL LETTER E WITH ACUTE}',
+            'Basic ' + TOKEN,
+        ):
+            self.assertEqual(401, self.status(client, header), header)
+        self.assertNotIn(TOKEN, self.log.output)
+
+    def test_it_is_for_metrics_only(self):
+        self.use(TOKEN)
+        client = self.client()
+        for path in ('/v1/hosts', '/v1/usage', '/v1/snapshot'):
+            self.assertEqual(
+                401, self.status(client, 'Bearer ' + TOKEN, path), path
+            )
+
+    def test_two_tokens_while_one_is_replaced(self):
+        path = self.use('%s\n%s\n' % (OTHER_TOKEN, TOKEN))
+        client = self.client()
+        for token in (TOKEN, OTHER_TOKEN):
+            self.assertEqual(200, self.status(client, 'Bearer ' + token))
+        os.unlink(path)
+        self.use(OTHER_TOKEN)
+        self.assertEqual(401, self.status(client, 'Bearer ' + TOKEN))
+        self.assertEqual(200, self.status(client, 'Bearer ' + OTHER_TOKEN))
+
+    def test_without_a_file(self):
+        client = self.client()
+        self.assertEqual(401, self.status(client, 'Bearer ' + TOKEN))
+        self.assertEqual(401, self.status(client, 'Bearer '))
+
+    def test_a_file_that_cannot_be_used(self):
+        for text, mode, word in (
+            (TOKEN, 0o644, 'chmod 0600'),
+            ('', 0o600, '0 lines'),
+            ('short', 0o600, '32 to 512'),
+        ):
+            self.use(text, mode)
+            client = self.client()
+            for header in ('Bearer ' + TOKEN, 'Bearer ' + text):
+                self.assertEqual(401, self.status(client, header))
+            self.assertIn(word, self.log.output)
+        self.conf.set_override('token_file', '/nowhere', 'metrics')
+        self.assertEqual(401, self.status(self.client(), 'Bearer ' + TOKEN))
+
+    def test_the_policy_still_holds(self):
+        self.use(TOKEN)
+        with open(os.path.join(self.folder, 'policy.yaml'), 'w') as file:
+            file.write('"vsched:metrics:show": "@"\n')
+        self.assertEqual(200, self.status(self.client()))
