@@ -26,6 +26,7 @@ NAMES = (
     'interference',
     'io_default',
     'irmos',
+    'metrics',
     'node',
     'openapi',
     'outage_filters',

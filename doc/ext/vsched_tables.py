@@ -126,10 +126,31 @@ class Operations(Table):
                 )
 
 
+class Metrics(Table):
+    """The metrics of one section, from their declarations."""
+
+    head = ('Metric', 'Type', 'Labels', 'Meaning')
+    widths = (36, 10, 14, 40)
+    required_arguments = 1
+
+    def rows(self) -> Iterable[Sequence[str]]:
+        catalogue = importlib.import_module(
+            'vsched_api.metric_families.catalogue'
+        )
+        for one in catalogue.SECTIONS[self.arguments[0]]:
+            yield (
+                '``%s``' % one.name,
+                one.kind.value,
+                ', '.join('``%s``' % label for label in one.labels),
+                one.text,
+            )
+
+
 def setup(app: ty.Any) -> dict[str, ty.Any]:
     """Called by Sphinx."""
     app.add_directive('vsched-extra-specs', ExtraSpecs)
     app.add_directive('vsched-codes', Codes)
+    app.add_directive('vsched-metrics', Metrics)
     app.add_directive('vsched-operations', Operations)
     app.connect('env-check-consistency', _check_codes)
     return {'version': '1', 'parallel_read_safe': False}

@@ -14,11 +14,11 @@ PYTHON_PACKAGES=(
     python3 python3-venv python3-dev libvirt-dev pkg-config gcc libc6-dev git
 )
 # What the functional tests call: how an agent without privileges is started,
-# certificates, networks of their own.
+# certificates, networks of their own, a proxy, Prometheus.
 # shellcheck disable=SC2034
 TEST_PACKAGES=(
     sudo systemd passwd util-linux openssl iproute2 e2fsprogs procps
-    nginx-light
+    nginx-light prometheus
 )
 # What tools/guest/build.sh calls.
 # shellcheck disable=SC2034

@@ -25,7 +25,8 @@ from prometheus_client import core
 from prometheus_client import registry as registries
 
 from vsched_api.db import errors as db_errors
-from vsched_api import metric_families as families
+from vsched_api.metric_families import collector as families
+from vsched_api.metric_families import family
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 
@@ -208,19 +209,19 @@ class Metrics:
     def exposed(self) -> registries.CollectorRegistry:
         """Return what is served."""
         outer = registries.CollectorRegistry(auto_describe=False)
-        outer.register(families.Exposed(self._registry))
+        outer.register(family.Exposed(self._registry))
         return outer
 
     def _rest(self) -> Iterator[core.Metric]:
-        info = families.COLLECTOR_INFO.samples()
-        info.add_metric([families.version()], 1)
+        info = families.INFO.samples()
+        info.add_metric([family.version()], 1)
         yield info
         watched = self._requests
-        for family, count in (
+        for which, count in (
             (families.REQUESTS_REFUSED, watched.refused if watched else 0),
             (families.REQUESTS_UNSIGNED, watched.unsigned if watched else 0),
         ):
-            made = family.samples()
+            made = which.samples()
             made.add_metric([], count)
             yield made
 

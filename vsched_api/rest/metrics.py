@@ -10,7 +10,8 @@ import flask
 import prometheus_client
 from prometheus_client import core
 
-from vsched_api import metric_families as families
+from vsched_api.metric_families import family
+from vsched_api.metric_families import fleet
 from vsched_api.operations import hosts
 from vsched_api.operations import metrics
 from vsched_api.policies import metrics as policies
@@ -70,15 +71,15 @@ def _all(
     yield from _reservations(found)
     yield from _events(found.events)
     yield _jobs(found.jobs)
-    yield _one(families.SNAPSHOT_HOSTS, found.snapshot_hosts)
-    yield _one(families.SNAPSHOT_CHANGED, found.snapshot_changed_at)
-    yield _one(families.INSTANCES_OMITTED, found.omitted)
+    yield _one(fleet.SNAPSHOT_HOSTS, found.snapshot_hosts)
+    yield _one(fleet.SNAPSHOT_CHANGED, found.snapshot_changed_at)
+    yield _one(fleet.INSTANCES_OMITTED, found.omitted)
     yield from _instances(found.instances)
     yield from own.collect()
 
 
-def _one(family: families.Family, value: float | None) -> core.Metric:
-    made = family.samples()
+def _one(which: family.Family, value: float | None) -> core.Metric:
+    made = which.samples()
     if value is not None:
         made.add_metric([], value)
     return made
@@ -86,16 +87,14 @@ def _one(family: families.Family, value: float | None) -> core.Metric:
 
 def _hosts(found: Iterable[metrics.HostFigures]) -> Iterator[core.Metric]:
     made = {
-        family: family.samples()
-        for family in families.FLEET
-        if family.labels == ('host',)
+        one: one.samples() for one in fleet.FLEET if one.labels == ('host',)
     }
-    info = families.HOST_INFO.samples()
-    use = families.HOST_CPU.samples()
+    info = fleet.HOST_INFO.samples()
+    use = fleet.HOST_CPU.samples()
     for one in found:
-        for family, value in _values(one).items():
+        for which, value in _values(one).items():
             if value is not None:
-                made[family].add_metric([one.host.name], value)
+                made[which].add_metric([one.host.name], value)
         if one.host.info is not None:
             told = one.host.info
             info.add_metric(
@@ -118,32 +117,32 @@ def _hosts(found: Iterable[metrics.HostFigures]) -> Iterator[core.Metric]:
     yield use
 
 
-def _values(one: metrics.HostFigures) -> dict[families.Family, float | None]:
+def _values(one: metrics.HostFigures) -> dict[family.Family, float | None]:
     host, info = one.host, one.host.info
     return {
-        families.HOST_UP: int(host.state is hosts.State.UP),
-        families.HOST_BATCHES: host.last_batch,
-        families.HOST_LAST_REPORT: host.last_report_at,
-        families.HOST_REPORT_DELAY: host.report_delay_s,
-        families.HOST_CLOCK_SKEW: host.clock_skew_s,
-        families.HOST_INSTANCES: host.instances,
-        families.HOST_CONTRADICTIONS: (
+        fleet.HOST_UP: int(host.state is hosts.State.UP),
+        fleet.HOST_BATCHES: host.last_batch,
+        fleet.HOST_LAST_REPORT: host.last_report_at,
+        fleet.HOST_REPORT_DELAY: host.report_delay_s,
+        fleet.HOST_CLOCK_SKEW: host.clock_skew_s,
+        fleet.HOST_INSTANCES: host.instances,
+        fleet.HOST_CONTRADICTIONS: (
             None
             if host.verification is None
             else len(host.verification.contradictions)
         ),
-        families.HOST_CERTIFIED: int(one.certified),
-        families.HOST_USAGE_TIMESTAMP: one.used_at,
-        families.HOST_UNFOLDED: one.unfolded,
+        fleet.HOST_CERTIFIED: int(one.certified),
+        fleet.HOST_USAGE_TIMESTAMP: one.used_at,
+        fleet.HOST_UNFOLDED: one.unfolded,
         **(
             {}
             if info is None
             else {
-                families.HOST_CORES: info.cpus,
-                families.HOST_CAPACITY: info.capacity_mcpu / _MCPU_PER_CORE,
-                families.HOST_RESERVED: info.admitted_mcpu / _MCPU_PER_CORE,
-                families.HOST_RESERVE: info.reserve_mcpu / _MCPU_PER_CORE,
-                families.HOST_LEAKED: info.leaked_mcpu / _MCPU_PER_CORE,
+                fleet.HOST_CORES: info.cpus,
+                fleet.HOST_CAPACITY: info.capacity_mcpu / _MCPU_PER_CORE,
+                fleet.HOST_RESERVED: info.admitted_mcpu / _MCPU_PER_CORE,
+                fleet.HOST_RESERVE: info.reserve_mcpu / _MCPU_PER_CORE,
+                fleet.HOST_LEAKED: info.leaked_mcpu / _MCPU_PER_CORE,
             }
         ),
     }
@@ -153,7 +152,7 @@ def _reservations(found: metrics.Metrics) -> Iterator[core.Metric]:
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     for host, state, count in found.reservations:
         counts[host, state] += count
-    made = families.RESERVATIONS.samples()
+    made = fleet.RESERVATIONS.samples()
     for one in found.hosts:
         for state in messages.State:
             made.add_metric(
@@ -169,11 +168,11 @@ def _events(found: Iterable[tuple[str, str, int]]) -> Iterator[core.Metric]:
         code = stored if stored in _CODES else _OTHER
         by_host[host, code] += count
         by_code[code] += count
-    made = families.HOST_EVENTS.samples()
+    made = fleet.HOST_EVENTS.samples()
     for labels, count in by_host.items():
         made.add_metric(labels, count)
     yield made
-    made = families.EVENTS.samples()
+    made = fleet.EVENTS.samples()
     for code in (*sorted(_CODES), _OTHER):
         made.add_metric([code], by_code[code])
     yield made
@@ -181,7 +180,7 @@ def _events(found: Iterable[tuple[str, str, int]]) -> Iterator[core.Metric]:
 
 def _jobs(found: Iterable[tuple[str, str, int]]) -> core.Metric:
     counts = {(kind, state): count for kind, state, count in found}
-    made = families.JOBS.samples()
+    made = fleet.JOBS.samples()
     for kind in messages.JobKind:
         for state in messages.JobState:
             made.add_metric([kind, state], counts.get((kind, state), 0))
@@ -189,25 +188,23 @@ def _jobs(found: Iterable[tuple[str, str, int]]) -> core.Metric:
 
 
 def _instances(found: Iterable[metrics.Usage]) -> Iterator[core.Metric]:
-    made = {family: family.samples() for family in families.INSTANCES}
+    made = {which: which.samples() for which in fleet.INSTANCES}
     for one in found:
         if one.interval_us < 1:
             continue
         labels = [one.host, one.instance_uuid]
-        values: dict[families.Family, float] = {
-            families.INSTANCE_USED: one.guest_us / one.interval_us,
-            families.INSTANCE_RUN_DELAY: one.wait_us / one.interval_us,
-            families.INSTANCE_CHARGED: (one.direct_us + one.shared_us)
+        values: dict[family.Family, float] = {
+            fleet.INSTANCE_USED: one.guest_us / one.interval_us,
+            fleet.INSTANCE_RUN_DELAY: one.wait_us / one.interval_us,
+            fleet.INSTANCE_CHARGED: (one.direct_us + one.shared_us)
             / one.interval_us,
         }
         if one.promised_us is not None:
-            values[families.INSTANCE_RESERVED] = (
-                one.promised_us / one.interval_us
-            )
+            values[fleet.INSTANCE_RESERVED] = one.promised_us / one.interval_us
         if one.promised_us:
-            values[families.INSTANCE_ERROR] = (
+            values[fleet.INSTANCE_ERROR] = (
                 one.promised_guest_us - one.promised_us
             ) / one.promised_us
-        for family, value in values.items():
-            made[family].add_metric(labels, value)
+        for which, value in values.items():
+            made[which].add_metric(labels, value)
     yield from made.values()

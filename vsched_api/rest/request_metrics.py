@@ -22,7 +22,8 @@ from prometheus_client import registry as registries
 from prometheus_client import values
 from werkzeug import wsgi
 
-from vsched_api import metric_families as families
+from vsched_api.metric_families import api
+from vsched_api.metric_families import family
 
 #: The variable of prometheus_client with the folder of all processes' files.
 FOLDER_VARIABLE = 'PROMETHEUS_MULTIPROC_DIR'
@@ -71,8 +72,8 @@ class RequestMetrics:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._registry = registries.CollectorRegistry()
-        self._requests = families.API_REQUESTS.counter(self._registry)
-        self._duration = families.API_DURATION.histogram(self._registry)
+        self._requests = api.REQUESTS.counter(self._registry)
+        self._duration = api.DURATION.histogram(self._registry)
 
     @staticmethod
     def note_route() -> None:
@@ -118,11 +119,11 @@ class RequestMetrics:
 
     def collect(self) -> Iterable[core.Metric]:
         """Yield the metrics of all processes of the service."""
-        info = families.API_INFO.samples()
-        info.add_metric([families.version()], 1)
+        info = api.INFO.samples()
+        info.add_metric([family.version()], 1)
         yield info
         if FOLDER_VARIABLE not in os.environ:
-            yield from families.without_created(self._registry.collect())
+            yield from family.without_created(self._registry.collect())
             return
         merged = registries.CollectorRegistry()
         multiprocess.MultiProcessCollector(merged)  # type: ignore[no-untyped-call]

@@ -14,7 +14,15 @@ import unittest
 #: The parts that tests may ask for.
 #: ``nova`` stands for the OpenStack services of the extra ``openstack``: Nova,
 #: placement, keystone.
-PARTS = ('libvirt', 'rabbitmq', 'postgresql', 'mariadb', 'nova', 'nginx')
+PARTS = (
+    'libvirt',
+    'rabbitmq',
+    'postgresql',
+    'mariadb',
+    'nova',
+    'nginx',
+    'prometheus',
+)
 
 #: Environment variable with a comma-separated list of parts.
 VARIABLE = 'VSCHED_REQUIRE'

@@ -14,8 +14,10 @@ import socket
 import subprocess
 import tempfile
 import time
+import typing as ty
 
 import fixtures
+import requests
 
 _RABBITMQ = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 _START_S = 90
@@ -321,3 +323,60 @@ class Nginx(Service):
             '-e',
             'stderr',
         ], {'PATH': '/usr/sbin:/usr/bin:/sbin:/bin'}
+
+
+class Prometheus(Service):
+    """A Prometheus of its own.
+
+    :param files: by name, the files of its configuration, in which ``FOLDER``
+        stands for their folder; ``prometheus.yaml`` is one of them.
+    """
+
+    user = 'prometheus'
+
+    def __init__(self, files: ty.Mapping[str, str]) -> None:
+        self._files = files
+
+    @staticmethod
+    def program(name: str = 'prometheus') -> str | None:
+        """Where it is installed, if it is.
+
+        :param name: prometheus or promtool.
+        """
+        return shutil.which(name)
+
+    def prepare(self) -> None:
+        """Write its configuration."""
+        for name, text in self._files.items():
+            path = os.path.join(self.folder, name)
+            with open(path, 'w', encoding='utf-8') as file:
+                os.fchmod(file.fileno(), 0o600)
+                file.write(text.replace('FOLDER', self.folder))
+            shutil.chown(path, self.user, self.user)
+
+    def command(self) -> tuple[list[str], dict[str, str]]:
+        """The server in the foreground."""
+        program = self.program()
+        assert program is not None
+        return [
+            program,
+            '--config.file=' + os.path.join(self.folder, 'prometheus.yaml'),
+            '--storage.tsdb.path=' + os.path.join(self.folder, 'data'),
+            '--web.listen-address=127.0.0.1:%d' % self.port,
+        ], {'PATH': '/usr/bin:/bin'}
+
+    def ask(self, path: str, **query: str) -> ty.Any:
+        """Return the data of an answer of its API.
+
+        :raises AssertionError: when it refuses, such as an expression that it
+            cannot parse.
+        """
+        answer = requests.get(
+            'http://127.0.0.1:%d/api/v1/%s' % (self.port, path),
+            params=query,
+            timeout=_START_S,
+        )
+        found = answer.json()
+        if found['status'] != 'success':
+            raise AssertionError('%s: %s' % (query, found))
+        return found['data']

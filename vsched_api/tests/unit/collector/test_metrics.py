@@ -16,7 +16,8 @@ from vsched_api.collector import endpoint
 from vsched_api.collector import metrics
 from vsched_api.collector import service
 from vsched_api.db import errors as db_errors
-from vsched_api import metric_families as families
+from vsched_api.metric_families import collector as families
+from vsched_api.metric_families import family
 from vsched_api.operations import retention
 from vsched_api.tests import base
 from vsched_lib.contract import errors
@@ -226,9 +227,9 @@ class TestTasks(base.TestCase):
         self.assertEqual(
             {
                 one.name.removesuffix('_total'): (
-                    'gauge' if one.kind is families.Kind.INFO else one.kind
+                    'gauge' if one.kind is family.Kind.INFO else one.kind
                 )
-                for one in families.COLLECTOR
+                for one in families.ALL
             },
             {
                 one.name: one.type

@@ -10,7 +10,9 @@ from prometheus_client import parser
 import sqlalchemy as sa
 
 from vsched_api.db import models
-from vsched_api import metric_families as families
+from vsched_api.metric_families import api
+from vsched_api.metric_families import family
+from vsched_api.metric_families import fleet
 from vsched_api.operations import rollups
 from vsched_api.tests import base
 from vsched_api.tests import databases
@@ -152,13 +154,9 @@ class TestMetrics(MetricsCase):
         self.assertEqual(
             {
                 one.name: (
-                    'gauge' if one.kind is families.Kind.INFO else one.kind
+                    'gauge' if one.kind is family.Kind.INFO else one.kind
                 )
-                for one in (
-                    *families.FLEET,
-                    *families.INSTANCES,
-                    *families.API,
-                )
+                for one in (*fleet.FLEET, *fleet.INSTANCES, *api.ALL)
             },
             kinds,
         )

@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What metrics cost: series, bytes and time, and whether any is missing."""
+
+from collections.abc import Sequence
+import statistics
+import time
+import typing as ty
+import unittest
+import uuid
+
+from oslo_config import cfg
+from prometheus_client import parser
+import sqlalchemy as sa
+
+from benchmarks import frame
+from vsched_api import app
+from vsched_api.db import models
+from vsched_api.db import session
+from vsched_api.tests import base
+from vsched_api.tests import databases
+from vsched_lib.contract import errors
+from vsched_lib.contract import messages
+from vsched_standalone.tests import monitored_services
+from vsched_standalone.tests import private_services
+
+ABOUT = frame.About(
+    'What metrics cost',
+    'A database holds 1 000 hosts with five instances each, all with a '
+    'reservation, their sums of usage of the last half hour by minute, and '
+    'events. ``GET /metrics`` is answered from it, in one process and again '
+    'and again; the time is that in the service, its queries included. The '
+    'database is a server of its own on the same machine, as the collector '
+    'keeps it.\n\n'
+    '*Series per instance* is the difference to an answer with ``[metrics] '
+    'per_instance = false``, divided by the number of instances.\n\n'
+    'Then a Prometheus scrapes a REST service and a collector for three '
+    'minutes, with the files of ``etc/vsched`` but once a second, while a '
+    'host reports. Every expression of dashboards and alerts is evaluated '
+    'every 15 seconds from half a minute on, those of alerts without their '
+    'comparison with a number. *Empty* are those that gave nothing at least '
+    'once.',
+    (),
+    {
+        'series_per_instance': 'series for each instance with a reservation',
+        'series': 'series of 1 000 hosts with 5 000 instances',
+        'scrape_s': 'seconds to answer with these, the median on the slower '
+        'database',
+        'scrape_kb': 'kilobytes of the answer',
+        'empty_expressions': 'expressions that gave nothing at least once',
+    },
+    targets=(
+        frame.at_most('scrape_s', 10, 's', "Prometheus' scrape_timeout"),
+        frame.at_most('empty_expressions', 0, '', 'issue 20'),
+    ),
+    exercises=(
+        'doc/source/admin/monitoring.rst',
+        'etc/vsched/grafana',
+        'etc/vsched/prometheus',
+    ),
+)
+
+KINDS: tuple[ty.Any, ...] = (databases.PostgreSQL, databases.MariaDB)
+HOSTS = 1_000
+INSTANCES = 5
+MINUTES = 30
+SCRAPED_S = 180
+#: From when on, and how often, expressions must give something, in seconds.
+WARM_S = 30
+STEP_S = 15
+
+_MINUTE_S = 60
+_CHUNK = 5_000
+_EVENTS = (
+    errors.Code.AGENT_STARTED,
+    errors.Code.DRIFT_REPAIRED,
+    errors.Code.RESERVATION_APPLIED,
+)
+
+
+def run(quick: bool) -> frame.Run:
+    """One database after the other, then Prometheus."""
+    hosts = HOSTS // 10 if quick else HOSTS
+    found = {}
+    for kind in KINDS:
+        found[kind.name] = _measure(kind, hosts, 3 if quick else 20)
+        yield frame.Variant(kind.name, found[kind.name])
+    scraped = _prometheus(WARM_S + STEP_S if quick else SCRAPED_S)
+    yield frame.Variant('prometheus', scraped)
+    one = found[KINDS[0].name]
+    return {
+        'series_per_instance': one['series_per_instance'],
+        'series': one['series'],
+        'scrape_s': max(each['scrape_s'] for each in found.values()),
+        'scrape_kb': one['scrape_kb'],
+        'empty_expressions': len(scraped['empty']),
+    }
+
+
+def _measure(kind: ty.Any, hosts: int, repeats: int) -> dict[str, ty.Any]:
+    test = unittest.TestCase()
+    try:
+        try:
+            url = kind.make(test)
+        except unittest.SkipTest as error:
+            raise frame.Unavailable(str(error)) from error
+        with frame.alone():
+            return _serve(databases.configuration(url), hosts, repeats)
+    finally:
+        test.doCleanups()
+
+
+def _serve(
+    conf: cfg.ConfigOpts, hosts: int, repeats: int
+) -> dict[str, ty.Any]:
+    now = time.time()
+    database = session.Database(conf, session.Purpose.MAINTENANCE)
+    served = app.create_app(conf, now=lambda: now)
+    try:
+        fill(database, hosts, now)
+        client = served.test_client()
+        _get(client)
+        took_s = []
+        for _ in range(repeats):
+            answer, each_s = _get(client)
+            took_s.append(each_s)
+        conf.set_override('per_instance', False, 'metrics')
+        without, without_s = _get(client)
+    finally:
+        served.extensions['vsched'].database.dispose()
+        database.dispose()
+    series = _series(answer.text)
+    instances = hosts * INSTANCES
+    omitted = _value(answer.text, 'vsched_metrics_instances_omitted')
+    if omitted:
+        raise AssertionError('%d instances are left out' % omitted)
+    return {
+        'hosts': hosts,
+        'instances': instances,
+        'series': series,
+        'series_per_instance': (series - _series(without.text)) / instances,
+        'scrape_s': round(statistics.median(took_s), 3),
+        'scrape_s_max': round(max(took_s), 3),
+        'scrape_without_instances_s': round(without_s, 3),
+        'scrape_kb': round(len(answer.data) / 1000, 1),
+    }
+
+
+def _get(client: ty.Any) -> tuple[ty.Any, float]:
+    began = time.perf_counter()
+    with client.get('/metrics') as answer:
+        data = answer.data
+        took_s = time.perf_counter() - began
+    if answer.status_code != 200:
+        raise AssertionError(data)
+    return answer, took_s
+
+
+def _series(text: str) -> int:
+    return sum(
+        bool(line) and not line.startswith('#') for line in text.splitlines()
+    )
+
+
+def _value(text: str, name: str) -> float:
+    (value,) = (
+        sample.value
+        for metric in parser.text_string_to_metric_families(text)
+        for sample in metric.samples
+        if sample.name == name
+    )
+    return float(value)
+
+
+def fill(database: session.Database, hosts: int, now: float) -> None:
+    """Store what there is of a fleet that has reported for half an hour."""
+    newest = now // _MINUTE_S * _MINUTE_S
+    ends = [newest - _MINUTE_S * number for number in range(MINUTES)]
+    ids = range(1, hosts + 1)
+    uuids = {
+        number: [str(uuid.uuid4()) for _ in range(INSTANCES)] for number in ids
+    }
+    info = base.host_info(cpus=64, capacity_mcpu=60_000).to_dict()
+    _insert(
+        database,
+        models.Host,
+        [
+            {
+                'id': number,
+                'name': 'node%05d' % number,
+                'last_batch': 1_000,
+                'overrides_generation': 0,
+                'received_at': now - 1,
+                'reported_at': now - 2,
+                'listed_at': now - 1,
+                'clock_skew_s': 0.01,
+                'info': info,
+            }
+            for number in ids
+        ],
+    )
+    _insert(
+        database,
+        models.UsageFold,
+        [{'host_id': number, 'batch': 990} for number in ids],
+    )
+    _insert(
+        database,
+        models.SnapshotHost,
+        [
+            {
+                'host_id': number,
+                'name': 'node%05d' % number,
+                'version': int(now * 1000) - hosts + number,
+                'removed': False,
+                'admitted_mcpu': 3_000,
+                'facts': '{}',
+                'certificates': '[]',
+                'certified': False,
+                'confidence': 0.8,
+            }
+            for number in ids
+        ],
+    )
+    instances = [
+        (number * INSTANCES + place, number, one)
+        for number in ids
+        for place, one in enumerate(uuids[number])
+    ]
+    _insert(
+        database,
+        models.Instance,
+        [
+            {
+                'id': row,
+                'uuid': one,
+                'host_id': number,
+                'name': 'vm-%d' % row,
+                'vcpus': 1,
+                'present': True,
+                'arrived_at': now - 3_600,
+            }
+            for row, number, one in instances
+        ],
+    )
+    reserved = base.reservation('').to_dict()
+    _insert(
+        database,
+        models.Reservation,
+        [
+            {
+                **{
+                    name: reserved[name]
+                    for name in (
+                        'source',
+                        'vcpus',
+                        'since',
+                        'generation',
+                        'runtime_us',
+                        'period_us',
+                        'mode',
+                        'figures',
+                    )
+                },
+                'instance_id': row,
+                'state': messages.State.APPLIED.value,
+            }
+            for row, _, _ in instances
+        ],
+    )
+    _insert(
+        database,
+        models.Event,
+        [
+            {
+                'uuid': str(uuid.uuid4()),
+                'host_id': number,
+                'at': now - 60 * place,
+                'code': code.value,
+                'severity': 'info',
+                'detail': 'x',
+                'figures': {},
+            }
+            for number in ids
+            for place, code in enumerate(_EVENTS)
+        ],
+    )
+    for at in ends:
+        _insert(
+            database,
+            models.UsageBucket,
+            [
+                {
+                    'host_id': number,
+                    'length_s': _MINUTE_S,
+                    'at': at,
+                    'instance_uuid': one,
+                    **_sums(at, row),
+                }
+                for row, number, one in instances
+            ],
+        )
+        _insert(
+            database,
+            models.HostUsageBucket,
+            [
+                {
+                    'host_id': number,
+                    'length_s': _MINUTE_S,
+                    'at': at,
+                    'instances': INSTANCES,
+                    **_sums(at, number),
+                }
+                for number in ids
+            ],
+        )
+        _insert(
+            database,
+            models.HostTimeBucket,
+            [
+                {
+                    'host_id': number,
+                    'length_s': _MINUTE_S,
+                    'at': at,
+                    'samples': 12,
+                    'first_at': at - _MINUTE_S,
+                    'last_at': at,
+                    'interval_us': 60_000_000,
+                    'cpu_us': 64 * 60_000_000,
+                    'idle_us': 58 * 60_000_000,
+                    'steal_us': 1_000 * number,
+                    'irq_us': 60_000,
+                    'guest_us': 4 * 60_000_000,
+                    'direct_us': 30_000_000,
+                    'shared_us': 20_000_000,
+                    'own_us': 70_000_000 - 1_000 * number,
+                }
+                for number in ids
+            ],
+        )
+    database.write(_analyze)
+
+
+def _sums(at: float, number: int) -> dict[str, ty.Any]:
+    return {
+        'samples': 12,
+        'first_at': at - _MINUTE_S,
+        'last_at': at,
+        'interval_us': 60_000_000,
+        'guest_us': 35_000_000 + number,
+        'wait_us': 100_000 + number,
+        'promised_us': 36_000_000,
+        'promised_guest_us': 35_000_000 + number,
+        'direct_us': 600_000 + number,
+        'shared_us': 70_000,
+        'wakeups': 240_000,
+    }
+
+
+def _insert(
+    database: session.Database,
+    row: ty.Any,
+    values: Sequence[dict[str, ty.Any]],
+) -> None:
+    for start in range(0, len(values), _CHUNK):
+        chunk = values[start : start + _CHUNK]
+
+        def work(session: ty.Any, chunk: ty.Any = chunk) -> None:
+            session.execute(sa.insert(row), chunk)
+
+        database.write(work)
+
+
+def _analyze(session: ty.Any) -> None:
+    # As the servers do by themselves, some time after the rows came.
+    connection = session.connection()
+    if connection.dialect.name not in ('mysql', 'mariadb'):
+        connection.exec_driver_sql('ANALYZE')
+        return
+    for name in models.Base.metadata.tables:
+        connection.exec_driver_sql('ANALYZE TABLE %s' % name).fetchall()
+
+
+def _prometheus(seconds: int) -> dict[str, ty.Any]:
+    for name in ('prometheus', 'promtool'):
+        if private_services.Prometheus.program(name) is None:
+            raise frame.Unavailable('%s is not in PATH' % name)
+    with monitored_services.MonitoredServices() as services:
+        services.seed()
+        with private_services.Prometheus(services.files()) as prometheus:
+            began = time.time()
+            time.sleep(seconds)
+            expressions = list(services.expressions())
+            empty = [
+                '%s: %s' % one
+                for one in expressions
+                if not _always(
+                    prometheus, one[1], began + WARM_S, began + seconds
+                )
+            ]
+            (scraped,) = prometheus.ask(
+                'query', query='count({job=~"vsched-.*"})'
+            )['result']
+    return {
+        'seconds': seconds,
+        'expressions': len(expressions),
+        'empty': empty,
+        'series': int(scraped['value'][1]),
+    }
+
+
+def _always(
+    prometheus: private_services.Prometheus,
+    expression: str,
+    start: float,
+    end: float,
+) -> bool:
+    """Return whether an expression gave something at each step."""
+    steps = {
+        moment
+        for series in prometheus.ask(
+            'query_range',
+            query=expression,
+            start='%.3f' % start,
+            end='%.3f' % end,
+            step=str(STEP_S),
+        )['result']
+        for moment, _ in series['values']
+    }
+    return len(steps) == int((end - start) // STEP_S) + 1

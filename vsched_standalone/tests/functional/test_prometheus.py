@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A stock Prometheus with the files of ``etc/vsched``."""
+
+import os
+import subprocess
+import time
+
+from oslotest import base
+import requests
+
+from vsched_api.tests import monitoring
+from vsched_lib.tests import requirements
+from vsched_standalone.tests import documentation
+from vsched_standalone.tests import monitored_services
+from vsched_standalone.tests import private_services
+from vsched_standalone.tests import tls_services
+
+PATIENCE_S = 120
+
+
+class _MutualNginx(tls_services.Nginx):
+    """The sample of a reverse proxy with the documented change for mTLS.
+
+    :param clients: the authority of clients.
+    """
+
+    def __init__(self, certificates, clients, upstream, port):
+        super().__init__(certificates, upstream, port)
+        self.clients = clients
+
+    def prepare(self):
+        super().prepare()
+        for name, text in (
+            ('clients.crt', self._authority()),
+            (
+                'token.conf',
+                'proxy_set_header Authorization "Bearer %s";\n'
+                % monitored_services.TOKEN,
+            ),
+        ):
+            path = os.path.join(self.folder, name)
+            with open(path, 'w', encoding='ascii') as file:
+                file.write(text)
+
+    def _authority(self):
+        with open(self.clients.authority, encoding='ascii') as file:
+            return file.read()
+
+    def site(self):
+        return tls_services.replaced(
+            super().site(),
+            (
+                'location = /metrics { deny all; }',
+                tls_services.replaced(
+                    documentation.block(
+                        monitored_services.PAGE, 'metrics-mtls'
+                    ),
+                    (
+                        '/etc/ssl/certs/prometheus-ca.crt',
+                        os.path.join(self.folder, 'clients.crt'),
+                    ),
+                    (
+                        '/etc/nginx/vsched-scrape-token.conf',
+                        os.path.join(self.folder, 'token.conf'),
+                    ),
+                    (
+                        'http://127.0.0.1:8790',
+                        'http://127.0.0.1:%d' % self.upstream,
+                    ),
+                ),
+            ),
+        )
+
+
+class TestPrometheus(base.BaseTestCase):
+    """Services with a seeded database, and what is scraped of them."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ('prometheus', 'promtool'):
+            if private_services.Prometheus.program(name) is None:
+                requirements.require(
+                    self, 'prometheus', '%s is not in PATH' % name
+                )
+        self.services = self.useFixture(monitored_services.MonitoredServices())
+
+    def start(self, files):
+        return self.useFixture(private_services.Prometheus(files))
+
+    def check(self, prometheus, *words, given=None):
+        """Run promtool in the folder of the files."""
+        done = subprocess.run(
+            [private_services.Prometheus.program('promtool'), *words],
+            cwd=prometheus.folder,
+            input=given,
+            stdin=subprocess.DEVNULL if given is None else None,
+            capture_output=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+        said = (done.stdout + done.stderr).decode()
+        self.assertEqual(0, done.returncode, said)
+        return said
+
+    def until(self, condition):
+        """Wait until a condition holds, and return what it returns last."""
+        give_up = time.monotonic() + PATIENCE_S
+        while not (found := condition()) and time.monotonic() < give_up:
+            time.sleep(0.5)
+        return found
+
+    def targets(self, prometheus):
+        return {
+            one['labels']['job']: (one['health'], one['lastError'])
+            for one in prometheus.ask('targets', state='active')[
+                'activeTargets'
+            ]
+        }
+
+    def test_rules_and_dashboards(self):
+        self.services.seed()
+        prometheus = self.start(self.services.files())
+        self.check(prometheus, 'check', 'config', 'prometheus.yaml')
+        self.check(prometheus, 'check', 'rules', 'rules.yaml')
+        self.check(prometheus, 'test', 'rules', 'rules-test.yaml')
+        self.until(
+            lambda: all(
+                health == 'up'
+                for health, _ in self.targets(prometheus).values()
+            )
+        )
+        self.assertEqual(
+            {'vsched-api': ('up', ''), 'vsched-collector': ('up', '')},
+            self.targets(prometheus),
+        )
+        # What was scraped follows the conventions.
+        for port in (self.services.port, self.services.collector_port):
+            answer = requests.get(
+                'http://127.0.0.1:%d/metrics' % port,
+                headers={
+                    'Authorization': 'Bearer ' + monitored_services.TOKEN
+                },
+                timeout=PATIENCE_S,
+            )
+            self.assertEqual(200, answer.status_code)
+            self.check(prometheus, 'check', 'metrics', given=answer.content)
+
+        def empty():
+            return monitored_services.empty(self.services, prometheus)
+
+        self.until(lambda: not empty())
+        self.assertEqual([], empty())
+        # Each rule is parsed and was evaluated.
+        rules = self.until(
+            lambda: self.rules(prometheus, {'ok'})
+        ) or self.rules(prometheus)
+        self.assertEqual(dict.fromkeys(monitoring.alerts(), ('ok', '')), rules)
+        # One that fires, and one that does not.
+        self.assertEqual(
+            ['0.25'],
+            [
+                one['value'][1]
+                for one in prometheus.ask(
+                    'query',
+                    query=monitoring.alerts()['VschedBandwidthLeaked']['expr'],
+                )['result']
+            ],
+        )
+        self.assertEqual(
+            [],
+            prometheus.ask(
+                'query', query=monitoring.alerts()['VschedHostDown']['expr']
+            )['result'],
+        )
+
+    def rules(self, prometheus, expected=None):
+        """Return health and error by rule.
+
+        :param expected: None is returned while there is another health.
+        """
+        found = {
+            rule['name']: (rule['health'], rule.get('lastError', ''))
+            for group in prometheus.ask('rules')['groups']
+            for rule in group['rules']
+        }
+        if expected is not None and (
+            expected != {health for health, _ in found.values()}
+        ):
+            return None
+        return found
+
+    def test_without_the_token(self):
+        files = {**self.services.files(), 'token': 'x' * 32}
+        prometheus = self.start(files)
+        found = self.until(
+            lambda: (
+                self.targets(prometheus)['vsched-api'][0] == 'down'
+                and self.targets(prometheus)['vsched-api']
+            )
+        )
+        self.assertIn('401', found[1])
+
+    def test_mutual_tls(self):
+        if private_services.Nginx.program() is None:
+            requirements.require(self, 'nginx', 'not in PATH')
+        self.services.seed()
+        certificates = self.useFixture(tls_services.Certificates())
+        clients = self.useFixture(tls_services.Certificates())
+        proxy = self.useFixture(
+            _MutualNginx(
+                certificates,
+                clients,
+                self.services.port,
+                private_services.free_port(),
+            )
+        )
+        url = 'https://localhost:%d/metrics' % proxy.port
+        # Not without a certificate, whoever has the token.
+        self.assertEqual(
+            403,
+            requests.get(
+                url,
+                headers={
+                    'Authorization': 'Bearer ' + monitored_services.TOKEN
+                },
+                verify=certificates.authority,
+                timeout=PATIENCE_S,
+            ).status_code,
+        )
+        job = tls_services.replaced(
+            documentation.block(monitored_services.PAGE, 'metrics-mtls-job'),
+            ('/etc/prometheus/', 'FOLDER/'),
+        )
+
+        def content(fixture, name):
+            path = os.path.join(fixture.folder, name)
+            with open(path, encoding='ascii') as file:
+                return file.read()
+
+        text = (
+            'scrape_configs:\n'
+            '  - job_name: vsched-api\n'
+            '    scrape_interval: 1s\n'
+            '    static_configs:\n'
+            '      - targets: [localhost:%d]\n' % proxy.port
+        ) + ''.join('    %s\n' % line for line in job.splitlines())
+        prometheus = self.start(
+            {
+                'prometheus.yaml': text,
+                'vsched-ca.crt': content(certificates, 'ca.crt'),
+                'prometheus.crt': content(clients, 'server.crt'),
+                'prometheus.key': content(clients, 'server.key'),
+            }
+        )
+        self.check(prometheus, 'check', 'config', 'prometheus.yaml')
+        found = self.until(
+            lambda: prometheus.ask('query', query='vsched_host_up')['result']
+        )
+        self.assertEqual(
+            [monitored_services.HOST],
+            [one['metric']['host'] for one in found],
+            self.targets(prometheus),
+        )
