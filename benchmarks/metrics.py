@@ -415,7 +415,7 @@ def _always(
     start: float,
     end: float,
 ) -> bool:
-    """Return whether an expression gave something at each step."""
+    """Return whether an expression gave a number at each step."""
     steps = {
         moment
         for series in prometheus.ask(
@@ -425,6 +425,7 @@ def _always(
             end='%.3f' % end,
             step=str(STEP_S),
         )['result']
-        for moment, _ in series['values']
+        for moment, value in series['values']
+        if value != 'NaN'
     }
     return len(steps) == int((end - start) // STEP_S) + 1

@@ -27,7 +27,6 @@ from vsched_lib.contract import messages
 BLUEPRINT = flask.Blueprint('metrics', __name__)
 
 _MCPU_PER_CORE = 1000
-_US_PER_S = 1_000_000
 
 #: Codes that a later release stores.
 _OTHER = 'other'

@@ -225,9 +225,12 @@ class MonitoredServices(fixtures.Fixture):
 def empty(
     services: MonitoredServices, prometheus: private_services.Prometheus
 ) -> list[tuple[str, str]]:
-    """Return the expressions that give nothing, each with where it is."""
+    """Return the expressions that give no number, each with where it is."""
     return [
         (place, expression)
         for place, expression in services.expressions()
-        if not prometheus.ask('query', query=expression)['result']
+        if all(
+            one['value'][1] == 'NaN'
+            for one in prometheus.ask('query', query=expression)['result']
+        )
     ]

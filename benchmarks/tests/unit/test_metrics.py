@@ -24,13 +24,14 @@ class SeriesTestCase(base.TestCase):
 
 
 class _Prometheus:
-    def __init__(self, *moments):
+    def __init__(self, *moments, value='0'):
         self.moments = moments
+        self.value = value
 
     def ask(self, path, **query):
         return {
             'result': [
-                {'values': [[moment, '0'] for moment in moments]}
+                {'values': [[moment, self.value] for moment in moments]}
                 for moments in self.moments
             ]
         }
@@ -48,6 +49,16 @@ class AlwaysTestCase(base.TestCase):
     def test_a_step_without_anything(self):
         self.assertFalse(self.always())
         self.assertFalse(self.always([100.0, 130.0]))
+
+    def test_no_number(self):
+        self.assertFalse(
+            metrics._always(
+                _Prometheus([100.0, 115.0, 130.0], value='NaN'),
+                'x',
+                100.0,
+                130.0,
+            )
+        )
 
     def test_the_steps_of_a_full_run(self):
         now = time.time()

@@ -124,16 +124,9 @@ class TestPrometheus(base.BaseTestCase):
         self.check(prometheus, 'check', 'config', 'prometheus.yaml')
         self.check(prometheus, 'check', 'rules', 'rules.yaml')
         self.check(prometheus, 'test', 'rules', 'rules-test.yaml')
-        self.until(
-            lambda: all(
-                health == 'up'
-                for health, _ in self.targets(prometheus).values()
-            )
-        )
-        self.assertEqual(
-            {'vsched-api': ('up', ''), 'vsched-collector': ('up', '')},
-            self.targets(prometheus),
-        )
+        up = {'vsched-api': ('up', ''), 'vsched-collector': ('up', '')}
+        self.until(lambda: self.targets(prometheus) == up)
+        self.assertEqual(up, self.targets(prometheus))
         # What was scraped follows the conventions.
         for port in (self.services.port, self.services.collector_port):
             answer = requests.get(
@@ -193,13 +186,14 @@ class TestPrometheus(base.BaseTestCase):
     def test_without_the_token(self):
         files = {**self.services.files(), 'token': 'x' * 32}
         prometheus = self.start(files)
-        found = self.until(
-            lambda: (
-                self.targets(prometheus)['vsched-api'][0] == 'down'
-                and self.targets(prometheus)['vsched-api']
+
+        def error():
+            health, found = self.targets(prometheus).get(
+                'vsched-api', ('unknown', '')
             )
-        )
-        self.assertIn('401', found[1])
+            return health == 'down' and found
+
+        self.assertIn('401', self.until(error) or '')
 
     def test_mutual_tls(self):
         if private_services.Nginx.program() is None:
