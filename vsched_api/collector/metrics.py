@@ -313,14 +313,16 @@ class Server:
 def _bound(server: ty.Any) -> None:
     """Let no client hold up others, or keep a thread for long."""
 
-    class Handler(server.RequestHandlerClass):  # type: ignore[misc,name-defined]
+    class Handler(server.RequestHandlerClass):  # type: ignore[misc]
         timeout = _CLIENT_TIMEOUT_S
 
     server.RequestHandlerClass = Handler
     server.handle_error = _log_failure
     if isinstance(server.socket, ssl.SSLSocket):
-        # A TLS handshake belongs to the thread of its client.
-        server.socket.do_handshake_on_connect = False
+        # A TLS handshake belongs to the thread of its client. typeshed lacks
+        # the attribute.
+        listening: ty.Any = server.socket
+        listening.do_handshake_on_connect = False
 
 
 def _log_failure(request: object, address: object) -> None:

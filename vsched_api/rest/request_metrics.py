@@ -60,7 +60,9 @@ def share(worker: Callable[[], int]) -> None:
         del os.environ[FOLDER_VARIABLE]
         values.ValueClass = values.MutexValue
         raise
-    values.ValueClass = values.MultiProcessValue(worker)
+    values.ValueClass = values.MultiProcessValue(  # type: ignore[no-untyped-call]
+        worker
+    )
 
 
 class RequestMetrics:
