@@ -11,12 +11,12 @@ import time
 import typing as ty
 
 import fixtures
-import sqlalchemy as sa
 from waitress import server as waitress
 
 from vsched_api import app
 from vsched_api.collector import service
 from vsched_api.db import models
+from vsched_api.db.queries import hosts
 from vsched_api.db import session
 from vsched_api.operations import rollups
 from vsched_api.tests import base
@@ -145,19 +145,18 @@ class MonitoredServices(fixtures.Fixture):
         database = session.Database(self._conf)
         try:
             rollups.fold(database, 5_000)
-            database.write(
-                lambda work: work.add(
-                    models.HostVerification(
-                        host_id=work.execute(
-                            sa.select(models.Host.id)
-                        ).scalar_one(),
-                        checked_at=now,
-                        contradictions=[],
-                    )
-                )
-            )
+            database.write(lambda work: self._verify(work, now))
         finally:
             database.dispose()
+
+    def _verify(self, work: ty.Any, now: float) -> None:
+        host = hosts.by_name(work, HOST)
+        assert host is not None
+        work.add(
+            models.HostVerification(
+                host_id=host.id, checked_at=now, contradictions=[]
+            )
+        )
 
     def _report(
         self, moments: Sequence[float], **parts: ty.Any
