@@ -26,6 +26,7 @@ PACKAGES = (
     'nova_filters',
     'vsched_agent',
     'vsched_api',
+    'vsched_client',
     'vsched_lib',
     'vsched_standalone',
 )
