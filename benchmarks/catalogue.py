@@ -17,6 +17,7 @@ NAMES = (
     'balloon_offline',
     'boots',
     'charging',
+    'cli',
     'cycles',
     'drill',
     'filters',

@@ -11,6 +11,7 @@ sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / 'doc' / 'ext'))
 
 extensions = [
+    'cliff.sphinxext',
     'openstackdocstheme',
     'oslo_config.sphinxext',
     'oslo_policy.sphinxext',
@@ -23,6 +24,24 @@ master_doc = 'index'
 html_theme = 'openstackdocs'
 pygments_style = 'native'
 exclude_patterns: list[str] = []
+
+# Of the commands that "autoprogram-cliff" documents; the options below are
+# those of every command.
+autoprogram_cliff_application = 'openstack'
+autoprogram_cliff_app_dist_name = 'vsched'
+autoprogram_cliff_ignored = [
+    '--help',
+    '--column',
+    '--fit-width',
+    '--max-width',
+    '--noindent',
+    '--prefix',
+    '--print-empty',
+    '--quote',
+    '--sort-ascending',
+    '--sort-column',
+    '--sort-descending',
+]
 
 openstackdocs_repo_name = 'openstack/vsched'
 openstackdocs_auto_name = False

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``openstack cpu usage``."""
+
+import argparse
+import typing as ty
+
+from vsched_client.osc import command
+from vsched_client.osc import exit_codes
+from vsched_client.osc import options
+from vsched_client.osc import tables
+from vsched_client import units
+
+Column = tables.Column
+
+
+def _part(name: str) -> ty.Callable[[tables.Object], ty.Any]:
+    """Return a function for a duration as a part of the interval."""
+
+    def part_mcpu(one: tables.Object) -> int | None:
+        if one.get(name) is None or not one['interval_us']:
+            return None
+        return round(one[name] * 1000 / one['interval_us'])
+
+    return part_mcpu
+
+
+_INSTANCE_COLUMNS = (
+    Column('at', 'Time', tables.time),
+    Column('host', 'Host'),
+    Column('instance_uuid', 'Instance'),
+    Column('interval_us', 'Interval', tables.us),
+    Column('promised_mcpu', 'Reserved', tables.mcpu),
+    Column('guest_mcpu', 'Got', tables.mcpu),
+    Column('error_ppm', 'Error', tables.error_ppm),
+    Column('wait_mcpu', 'Waited', tables.mcpu, _part('wait_us')),
+    Column('direct_mcpu', 'I/O threads', tables.mcpu, _part('direct_us')),
+    Column('shared_mcpu', 'Shared', tables.mcpu, _part('shared_us')),
+    Column('guest_us', 'Guest time', tables.us, extra=True),
+    Column('wait_us', 'Wait time', tables.us, extra=True),
+    Column('promised_us', 'Reserved time', tables.us, extra=True),
+    Column('direct_us', 'I/O thread time', tables.us, extra=True),
+    Column('shared_us', 'Shared time', tables.us, extra=True),
+    Column('net_rx_packets', 'Received', extra=True),
+    Column('net_tx_packets', 'Sent', extra=True),
+    Column('disk_read_requests', 'Reads', extra=True),
+    Column('disk_write_requests', 'Writes', extra=True),
+    Column('wakeups', 'Wakeups', extra=True),
+    Column('executions', 'Executions', extra=True),
+)
+
+_HOST_COLUMNS = (
+    Column('at', 'Time', tables.time),
+    Column('host', 'Host'),
+    Column('interval_us', 'Interval', tables.us),
+    Column('cpus', 'CPUs'),
+    Column('idle_mcpu', 'Idle', tables.mcpu, _part('idle_us')),
+    Column('guest_mcpu', 'Guests', tables.mcpu, _part('guest_us')),
+    Column('direct_mcpu', 'I/O threads', tables.mcpu, _part('direct_us')),
+    Column('shared_mcpu', 'Shared', tables.mcpu, _part('shared_us')),
+    Column('own_mcpu', 'Host', tables.mcpu, _part('own_us')),
+    Column('steal_mcpu', 'Stolen', tables.mcpu, _part('steal_us')),
+    Column('irq_mcpu', 'Interrupts', tables.mcpu, _part('irq_us')),
+    Column('cpu_us', 'CPU time', tables.us, extra=True),
+    Column('idle_us', 'Idle time', tables.us, extra=True),
+    Column('guest_us', 'Guest time', tables.us, extra=True),
+    Column('direct_us', 'I/O thread time', tables.us, extra=True),
+    Column('shared_us', 'Shared time', tables.us, extra=True),
+    Column('own_us', 'Host time', tables.us, extra=True),
+    Column('steal_us', 'Stolen time', tables.us, extra=True),
+    Column('irq_us', 'Interrupt time', tables.us, extra=True),
+)
+
+
+class ShowUsage(command.List):
+    """Show the CPU time that instances got, or what hosts did with theirs.
+
+    The newest intervals, the oldest of them first.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of the options."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'instance',
+            metavar='<instance>',
+            nargs='?',
+            type=options.uuid,
+            help='UUID of an instance; default: all of --host',
+        )
+        parser.add_argument(
+            '--host', metavar='<host>', help='Only those of this host'
+        )
+        parser.add_argument(
+            '--of',
+            choices=('instances', 'hosts'),
+            default='instances',
+            help='hosts: what the CPUs of hosts did; default: instances',
+        )
+        parser.add_argument(
+            '--resolution',
+            choices=('raw', 'minute', 'hour'),
+            default='raw',
+            help='Intervals as reported, or their sums; default: raw',
+        )
+        options.add_times(parser, 'what ended')
+        options.add_limit(parser, 20)
+        return parser
+
+    def columns_of(self, parsed_args: argparse.Namespace) -> tables.Columns:
+        """Return the columns of this subject."""
+        if parsed_args.of == 'hosts':
+            return _HOST_COLUMNS
+        return _INSTANCE_COLUMNS
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tables.Rows:
+        """Return the output."""
+        if parsed_args.of == 'hosts' and parsed_args.instance is not None:
+            raise exit_codes.UsageError(
+                'give an instance or --of hosts, not both'
+            )
+        found = list(
+            self.client.usage.list(
+                of=parsed_args.of,
+                resolution=parsed_args.resolution,
+                instance_uuid=parsed_args.instance,
+                host=parsed_args.host,
+                start=parsed_args.start,
+                end=parsed_args.end,
+                newest_first=True,
+                limit=parsed_args.limit,
+            )
+        )
+        return self.table(parsed_args, found[::-1])
+
+
+_TOP_COLUMNS = (
+    Column('instance_uuid', 'Instance'),
+    Column('host', 'Host'),
+    Column('promised_mcpu', 'Reserved', tables.mcpu),
+    Column('guest_mcpu', 'Got', tables.mcpu),
+    Column('error_ppm', 'Error', tables.error_ppm),
+    Column('wait_mcpu', 'Waited', tables.mcpu),
+    Column('host_mcpu', 'Host for it', tables.mcpu),
+    Column('interval_us', 'Measured', tables.us),
+    Column('at', 'Time', tables.time, extra=True),
+    Column('samples', 'Samples', extra=True),
+)
+
+#: What instances may be ordered by, and the field.
+_ORDERS = {
+    'got': 'guest_mcpu',
+    'waited': 'wait_mcpu',
+    'host': 'host_mcpu',
+    'error': 'error_ppm',
+}
+
+
+class ShowTop(command.List):
+    """Show which instances use the most CPU time now."""
+
+    columns = _TOP_COLUMNS
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of the options."""
+        parser = super().get_parser(prog_name)
+        options.add_host(parser)
+        parser.add_argument(
+            '--by',
+            choices=tuple(_ORDERS),
+            default='got',
+            help='got: by run time of vCPUs; waited: by the time in which '
+            'they were ready and did not run; host: by the time that the '
+            'host spent on them; error: those that got least of their '
+            'reservation first; default: got',
+        )
+        parser.add_argument(
+            '--window',
+            metavar='<duration>',
+            type=options.quantity(units.duration_us),
+            default=10_000_000,
+            help='Sum the samples of this time up to the newest one; '
+            'default: 10s',
+        )
+        options.add_limit(parser, 20)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tables.Rows:
+        """Return the output."""
+        rows = [
+            {
+                'instance_uuid': one.instance_uuid,
+                'host': one.host,
+                'promised_mcpu': one.mcpu(one.reserved_us) or None,
+                'guest_mcpu': one.mcpu(one.guest_us),
+                'error_ppm': one.error_ppm,
+                'wait_mcpu': one.mcpu(one.wait_us),
+                'host_mcpu': one.mcpu(one.host_us),
+                'interval_us': one.interval_us,
+                'at': one.at,
+                'samples': one.samples,
+            }
+            for one in self.client.usage.totals(
+                parsed_args.window / 1_000_000, host=parsed_args.host
+            )
+        ]
+        field = _ORDERS[parsed_args.by]
+        # The lowest error first, the highest of all others; those without
+        # come last.
+        sign = 1 if parsed_args.by == 'error' else -1
+        rows.sort(
+            key=lambda one: (
+                one[field] is None,
+                sign * (one[field] or 0),
+                one['instance_uuid'],
+            )
+        )
+        return self.table(parsed_args, rows[: parsed_args.limit])

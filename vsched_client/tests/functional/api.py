@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""An API with hosts, instances and an agent, over HTTP.
+
+The same parts as in ``vsched-standalone``: REST service and collector, a bus
+in memory, SQLite. The agent is simulated, and refuses what a test gives it to
+refuse.
+"""
+
+import dataclasses
+import threading
+import typing as ty
+from unittest import mock
+
+import fixtures
+from waitress import server as waitress
+
+from vsched_api.tests import databases
+from vsched_api.tests.functional import gabbi_fixtures
+from vsched_lib.contract import messages
+
+RESERVED = gabbi_fixtures.PROMISED
+PLAIN = gabbi_fixtures.PLAIN
+REFUSED = gabbi_fixtures.REFUSED
+
+#: The agent refuses a runtime of so many microseconds and more.
+TOO_MUCH_US = 19_000
+#: It does not answer changes with exactly this runtime.
+SILENT_US = 7_777
+
+
+class Agent(gabbi_fixtures.Agent):
+    """Refuses what does not fit, and leaves one change without an answer."""
+
+    def __init__(self, collector: ty.Any) -> None:
+        super().__init__(ty.cast(ty.Any, _Judge(collector)))
+
+
+class _Judge:
+    """Changes what the agent reports, on its way to the collector."""
+
+    def __init__(self, collector: ty.Any) -> None:
+        self._collector = collector
+
+    def __getattr__(self, name: str) -> ty.Any:
+        return getattr(self._collector, name)
+
+    def on_report(self, report: messages.Report) -> ty.Any:
+        """Pass a report on."""
+        return self._collector.on_report(
+            dataclasses.replace(
+                report,
+                reservations=tuple(
+                    _judged(one)
+                    for one in report.reservations
+                    if one.runtime_us != SILENT_US
+                ),
+            )
+        )
+
+
+def _judged(one: messages.ReservationReport) -> messages.ReservationReport:
+    if (one.runtime_us or 0) < TOO_MUCH_US:
+        return one
+    return dataclasses.replace(
+        one,
+        state=messages.State.REFUSED,
+        code='vsched.reservation.does_not_fit',
+        detail='bandwidth: 2000 mcpu needed exceed 1800 mcpu allowed',
+        figures={'needed_mcpu': 2000, 'bound_mcpu': 1800},
+    )
+
+
+class _Filled(gabbi_fixtures.Api):
+    kind = databases.SQLite
+
+
+class Api(fixtures.Fixture):
+    """The API, served on a free port.
+
+    :param config_file: with further options.
+    :param keystone: whether tokens are checked.
+    :ivar url: of its root.
+    """
+
+    def __init__(
+        self, config_file: str | None = None, keystone: bool = False
+    ) -> None:
+        super().__init__()
+        self._arguments = (
+            () if config_file is None else ('--config-file', config_file)
+        )
+        self._keystone = keystone
+
+    def _setUp(self) -> None:
+        filled = _Filled()
+        configuration = databases.configuration
+
+        def configured(url: str) -> ty.Any:
+            conf = configuration(url, *self._arguments)
+            if self._keystone:
+                conf.set_override('auth_strategy', 'keystone', 'api')
+            return conf
+
+        with (
+            mock.patch.object(gabbi_fixtures, 'Agent', Agent),
+            mock.patch.object(databases, 'configuration', configured),
+        ):
+            filled.start_fixture()
+        self.addCleanup(filled.stop_fixture)
+        server: ty.Any = waitress.create_server(
+            gabbi_fixtures.served(), host='127.0.0.1', port=0, threads=4
+        )
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join, 10)
+        self.addCleanup(server.close)
+        self.url = 'http://127.0.0.1:%d' % int(server.effective_port)

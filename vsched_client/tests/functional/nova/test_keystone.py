@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Every command with tokens of a real keystone, and a real placement."""
+
+from oslotest import base
+
+from vsched_client.tests import entry_points
+from vsched_client.tests.functional import api
+from vsched_client.tests import scenario
+from vsched_client.tests import shell
+from vsched_lib.tests import openstack_services
+
+
+class TestKeystone(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.keystone = self.useFixture(openstack_services.Keystone(self))
+        placement = self.useFixture(openstack_services.Placement(self))
+        options = openstack_services.write_options(
+            self,
+            {
+                'keystone_authtoken': {
+                    'www_authenticate_uri': self.keystone.auth_url,
+                    'interface': 'public',
+                    **self.keystone.password,
+                },
+                'placement': placement.options,
+            },
+        )
+        self.url = self.useFixture(api.Api(options, keystone=True)).url
+
+    def authentication(self, **changes):
+        options = {
+            'auth_type': 'password',
+            **self.keystone.password,
+            'region_name': 'RegionOne',
+            **changes,
+        }
+        return [
+            word
+            for name, value in options.items()
+            for word in ('--os-' + name.replace('_', '-'), value)
+        ]
+
+    def openstack(self, *words, **changes):
+        return shell.run(*words, authentication=self.authentication(**changes))
+
+    def test_each_command(self):
+        found = self.openstack('cpu', 'host', 'list')
+        self.assertEqual(1, found.code)
+        self.assertIn('no endpoint of service type vsched', found.err)
+        self.keystone.add_service('vsched', self.url)
+        answered = scenario.run(
+            lambda words: self.openstack(*words),
+            api.RESERVED,
+            api.PLAIN,
+            placement=True,
+        )
+        self.assertEqual(sorted(entry_points.commands()), sorted(answered))
+        found = self.openstack('cpu', 'host', 'list', password='wrong')
+        self.assertEqual(1, found.code)
+        self.assertNotIn('wrong', found.err)

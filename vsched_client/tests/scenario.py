@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Every command once, against the API of ``functional.api``."""
+
+from collections.abc import Callable
+from collections.abc import Generator
+from collections.abc import Sequence
+import csv
+import io
+import json
+import typing as ty
+
+HOST = 'node1'
+
+#: Exit codes.
+_DONE, _ERROR, _DIFFERS = 0, 1, 6
+
+
+class Step(ty.NamedTuple):
+    """A command, and what it has to answer.
+
+    :param command: as its entry point names it, with blanks.
+    :param arguments: the rest of the words.
+    :param code: its exit code.
+    :param form: what it writes: ``json``, ``lines`` of JSON, ``csv``.
+    """
+
+    command: str
+    arguments: tuple[str, ...] = ()
+    code: int = _DONE
+    form: str = 'json'
+
+    @property
+    def words(self) -> list[str]:
+        """The whole command."""
+        words = [*self.command.split(), *self.arguments]
+        return words if self.form == 'csv' else [*words, '-f', 'json']
+
+
+class Result(ty.NamedTuple):
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> ty.Any:
+        """The output, read as JSON."""
+        return json.loads(self.out)
+
+
+def steps(
+    reserved: str, plain: str, placement: bool
+) -> Generator[Step, ty.Any, None]:
+    """Yield each step; takes what its command wrote.
+
+    :param reserved: an instance with a reservation.
+    :param plain: an instance without one, of two vCPUs.
+    :param placement: whether the service can ask a placement.
+    """
+    yield Step('cpu host list')
+    yield Step('cpu host show', (HOST,))
+    if placement:
+        yield Step('cpu host audit', (HOST,), _DIFFERS)
+    else:
+        yield Step('cpu host audit', (HOST,), _ERROR, 'none')
+    yield Step('cpu reservation list')
+    yield Step('cpu reservation show', (reserved,))
+    yield Step(
+        'cpu reservation create',
+        (plain, '--share', '30%', '--period', '10ms', '--wait'),
+    )
+    changed = yield Step(
+        'cpu reservation set', (plain, '--share', '20%', '--wait')
+    )
+    yield Step(
+        'cpu reservation unset',
+        (plain, '--generation', str(changed['generation']), '--wait'),
+    )
+    yield Step('cpu usage show', (reserved,))
+    yield Step('cpu usage top')
+    yield Step('cpu profile list', (HOST,))
+    yield Step('cpu profile show', (HOST,))
+    yield Step('cpu profile export', (HOST,), form='csv')
+    job = yield Step('cpu profile create', (HOST,))
+    yield Step('cpu job list', ('--host', HOST))
+    yield Step('cpu job show', (job['uuid'],))
+    yield Step('cpu job cancel', (job['uuid'], '--wait'))
+    yield Step('cpu job resume', (job['uuid'],))
+    yield Step('cpu balloon list')
+    yield Step('cpu balloon show', (plain,))
+    yield Step('cpu balloon set', (plain, '--vcpus', '1', '--wait'))
+    yield Step('cpu balloon freeze', (plain, '--wait'))
+    yield Step('cpu balloon unset', (plain, '--wait'))
+    yield Step('cpu balloon history')
+    yield Step(
+        'cpu event list', ('--follow', '--timeout', '1us'), form='lines'
+    )
+    yield Step('cpu evaluation create', ('--share', '60%', '--instances', '2'))
+
+
+def run(
+    execute: Callable[[Sequence[str]], Result],
+    reserved: str,
+    plain: str,
+    placement: bool,
+) -> list[str]:
+    """Run every command; return those that answered as they have to.
+
+    :param execute: runs ``openstack`` with these words.
+    :raises AssertionError: when one did not.
+    """
+    answered = []
+    remaining = steps(reserved, plain, placement)
+    step = next(remaining)
+    while True:
+        result = execute(step.words)
+        found = _read(step, result)
+        answered.append(step.command)
+        try:
+            step = remaining.send(found)
+        except StopIteration:
+            return answered
+
+
+def _read(step: Step, result: Result) -> ty.Any:
+    if result.code != step.code:
+        raise AssertionError(
+            '%s: exit code %d, not %d: %s'
+            % (
+                ' '.join(step.words),
+                result.code,
+                step.code,
+                result.err or result.out,
+            )
+        )
+    found: ty.Any = None
+    match step.form:
+        case 'json':
+            found = result.json
+        case 'lines':
+            found = [json.loads(line) for line in result.out.splitlines()]
+        case 'csv':
+            found = list(csv.DictReader(io.StringIO(result.out)))
+        case _:
+            return result.err
+    if not found and step.command != 'cpu reservation unset':
+        raise AssertionError('%s: nothing' % ' '.join(step.words))
+    return found
