@@ -198,8 +198,8 @@ class Adapter(adapter.Adapter):
             )
         except exceptions.EndpointNotFound:
             raise errors.NoAnswer(
-                'the catalogue of keystone has no endpoint of service type %s'
-                % self.service_type
+                'there is no endpoint of service type %s, neither in the '
+                'catalogue of keystone nor in the options' % self.service_type
             ) from None
         except exceptions.ClientException as problem:
             raise errors.NoAnswer(
