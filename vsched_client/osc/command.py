@@ -38,7 +38,9 @@ class Base(command.Command):
     @property
     def client(self) -> ty.Any:
         """The client of the API."""
-        return self.app.client_manager.vsched  # type: ignore[attr-defined]
+        # Plugins add their attributes.
+        manager: ty.Any = self.app.client_manager
+        return manager.vsched
 
     def report(self, text: str) -> None:
         """Write a message for people, beside the output."""

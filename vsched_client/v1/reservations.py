@@ -156,7 +156,7 @@ class Reservations(base.Noun):
         instance_uuid: str,
         generation: int,
         timeout_s: float,
-        on_read: Callable[[ty.Any], None] | None = None,
+        on_read: Callable[[Reservation | None], None] | None = None,
     ) -> Reservation | None:
         """Wait until the agent has answered a change.
 

@@ -17,7 +17,7 @@ Column = tables.Column
 def _part(name: str) -> ty.Callable[[tables.Object], ty.Any]:
     """Return a function for a duration as a part of the interval."""
 
-    def part_mcpu(one: tables.Object) -> int | None:
+    def part_mcpu(one: tables.Object) -> ty.Any:
         if one.get(name) is None or not one['interval_us']:
             return None
         return round(one[name] * 1000 / one['interval_us'])
