@@ -95,6 +95,7 @@ def _answered(environment: Mapping[str, str], folder: str) -> list[str]:
     except unittest.SkipTest as problem:
         raise frame.Unavailable('needs placement: %s' % problem) from None
     with placement:
+        api.add_provider(placement)
         options = openstack_services.write(
             os.path.join(folder, 'vsched.conf'),
             {'placement': placement.options},

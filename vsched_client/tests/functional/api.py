@@ -15,9 +15,11 @@ from unittest import mock
 import fixtures
 from waitress import server as waitress
 
+from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_api.tests.functional import gabbi_fixtures
 from vsched_lib.contract import messages
+from vsched_lib.tests import openstack_services
 
 RESERVED = gabbi_fixtures.PROMISED
 PLAIN = gabbi_fixtures.PLAIN
@@ -68,6 +70,15 @@ def _judged(one: messages.ReservationReport) -> messages.ReservationReport:
         code='vsched.reservation.does_not_fit',
         detail='bandwidth: 2000 mcpu needed exceed 1800 mcpu allowed',
         figures={'needed_mcpu': 2000, 'bound_mcpu': 1800},
+    )
+
+
+def add_provider(placement: openstack_services.Placement) -> None:
+    """Add the provider of the first host, of which nothing is claimed."""
+    found = base.host_info().placement
+    placement.adapter().post(
+        '/resource_providers',
+        json={'uuid': found and found.provider_uuid, 'name': 'node1:vsched'},
     )
 
 

@@ -16,6 +16,7 @@ class TestKeystone(base.BaseTestCase):
         super().setUp()
         self.keystone = self.useFixture(openstack_services.Keystone(self))
         placement = self.useFixture(openstack_services.Placement(self))
+        api.add_provider(placement)
         options = openstack_services.write_options(
             self,
             {
