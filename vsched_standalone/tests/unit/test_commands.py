@@ -34,7 +34,7 @@ class TestCommands(base.BaseTestCase):
 
     def test_shell_completion_is_refused_with_a_reason(self):
         commands = _commands()
-        self.assertEqual(5, len(commands))
+        self.assertEqual(6, len(commands))
         for name, main in commands.items():
             for words in (
                 ('--shell_completion', 'bash'),
