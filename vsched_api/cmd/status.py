@@ -4,6 +4,7 @@
 
 from collections.abc import Sequence
 import importlib.metadata
+import itertools
 import os
 import sys
 import time
@@ -35,6 +36,10 @@ FILTERS_GROUP = 'vsched'
 
 _PAGE = 1000
 _NAMED = 5
+
+#: The only command, and its options without a value.
+_COMMAND = ('upgrade', 'check')
+_OF_COMMAND = frozenset(('--json', '--help', '-h'))
 
 _CLI_OPTS = [
     cfg.StrOpt(
@@ -279,10 +284,27 @@ def _some(names: Sequence[str]) -> str:
     )
 
 
+def _ordered(args: Sequence[str]) -> list[str]:
+    """Return a command line with its command behind the options.
+
+    argparse gives what follows a command to that command only, which has no
+    options of ours.
+    """
+    words = list(args)
+    for index, pair in enumerate(itertools.pairwise(words)):
+        if pair == _COMMAND:
+            del words[index : index + 2]
+            last = [word for word in words if word in _OF_COMMAND]
+            words = [word for word in words if word not in _OF_COMMAND]
+            return [*words, *_COMMAND, *last]
+    return words
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Run all checks.
 
-    :param args: the command line, that of the process when None.
+    :param args: the command line, that of the process when None; options
+        may precede the command or follow it.
     :returns: 0 when all is well, 1 with warnings, 2 with failures.
     """
     checks = Checks()
@@ -298,7 +320,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
     checks.conf = startup.read(
         'vsched-status',
-        sys.argv[1:] if args is None else args,
+        _ordered(sys.argv[1:] if args is None else args),
         [
             *_CLI_OPTS,
             cfg.SubCommandOpt(

@@ -41,21 +41,22 @@ class TestStatus(base.BaseTestCase):
             file.write(text)
 
     def run_command(self, *words):
+        return self.run_line(*self.options(), 'upgrade', 'check', *words)
+
+    def options(self):
+        return [
+            '--config-file',
+            self.file,
+            '--nova-conf',
+            self.files['nova'],
+            '--placement-conf',
+            self.files['placement'],
+        ]
+
+    def run_line(self, *words):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = status.main(
-                [
-                    '--config-file',
-                    self.file,
-                    '--nova-conf',
-                    self.files['nova'],
-                    '--placement-conf',
-                    self.files['placement'],
-                    'upgrade',
-                    'check',
-                    *words,
-                ]
-            )
+            code = status.main(list(words))
         return code, out.getvalue(), err.getvalue()
 
     def check(self, name):
@@ -67,6 +68,33 @@ class TestStatus(base.BaseTestCase):
         code, out, _ = self.run_command()
         self.assertEqual(0, code)
         self.assertIn('Check: Database', out)
+
+    def test_options_may_follow_the_command(self):
+        options = self.options()
+        before = self.run_line(*options, 'upgrade', 'check', '--json')
+        for words in (
+            ('upgrade', 'check', '--json', *options),
+            ('upgrade', 'check', *options, '--json'),
+            (*options[:2], 'upgrade', 'check', *options[2:], '--json'),
+        ):
+            self.assertEqual(before, self.run_line(*words))
+
+    def test_the_help_of_the_command(self):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            ended = self.assertRaises(
+                SystemExit, status.main, ['upgrade', 'check', '--help']
+            )
+        self.assertEqual(0, ended.code)
+        self.assertIn('--json', out.getvalue())
+
+    def test_another_word_is_refused(self):
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            ended = self.assertRaises(
+                SystemExit, self.run_line, *self.options(), 'upgrade', 'chek'
+            )
+        self.assertEqual(2, ended.code)
 
     def test_tables_of_another_release(self):
         self.use(databases.SQLite.make(self, migrated=False))
