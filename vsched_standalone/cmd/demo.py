@@ -16,6 +16,7 @@ import tempfile
 from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_service import backend
+import pbr.version
 
 # oslo.service selects eventlet unless another backend is set before.
 backend.init_backend(backend.BackendType.THREADING)
@@ -55,10 +56,10 @@ _CLI_OPTS: list[cfg.Opt] = [
     ),
     cfg.FloatOpt(
         'interval',
-        default=_DEFAULTS.interval_s,
         min=0.5,
         max=20,
-        help='Seconds between two reports of a host.',
+        help='Seconds between two reports of a host; by default 2, and more '
+        'with over 100 hosts.',
     ),
     cfg.IntOpt(
         'history',
@@ -93,6 +94,7 @@ def _read(argv: Sequence[str]) -> cfg.ConfigOpts:
         argv,
         project='vsched',
         prog='vsched-demo',
+        version=pbr.version.VersionInfo('vsched').version_string(),
         description='Serve the REST API over simulated hosts, on 127.0.0.1. '
         'No figure is measured.',
         default_config_files=[],

@@ -68,23 +68,32 @@ class Agent:
         return self._member.silent and self._batch > 0
 
     def deliver(self, now: float) -> None:
-        """Deliver one report, the one that failed before first.
+        """Deliver a report, the one that failed before first.
+
+        What is ordered in the answer is carried out and reported at once.
 
         :raises errors.Unreachable: when it is not known to be stored.
         :raises wire.MalformedMessage: when the answer is invalid.
         """
+        if self._deliver(now):
+            self._deliver(now)
+
+    def _deliver(self, now: float) -> bool:
+        """Deliver one report; return whether something was ordered."""
         if self._waiting is None:
             self._waiting = self._next(now)
         reply = self._send(self._waiting)
         self._waiting = None
         if reply.resync:
             self._full = True
-        if reply.overrides_generation != self._host.overrides_generation:
-            self._host.set_overrides(
-                self._client.overrides(self._host.name), now
-            )
-        if reply.jobs_generation != self._host.jobs.generation:
-            self._host.jobs.set_orders(self._client.jobs(self._host.name), now)
+        host, ordered = self._host, False
+        if reply.overrides_generation != host.overrides_generation:
+            host.set_overrides(self._client.overrides(host.name), now)
+            ordered = True
+        if reply.jobs_generation != host.jobs.generation:
+            host.jobs.set_orders(self._client.jobs(host.name), now)
+            ordered = True
+        return ordered
 
     def _send(self, report: messages.Report) -> messages.ReportReply:
         reply = self._client.report(
@@ -115,6 +124,8 @@ class Agent:
 
     def _times(self, now: float) -> Sequence[tuple[float, int]]:
         before, self._sampled_at = self._sampled_at, now
+        if before == now:
+            return []
         if before is not None:
             return [(now, max(1, round((now - before) * 1e6)))]
         step_s = _HISTORY_INTERVAL_S
@@ -143,12 +154,18 @@ class Agents:
         now: ty.Callable[[], float] = time.time,
     ) -> None:
         self._agents = [Agent(one, client, history_s) for one in members]
+        self._numbers = {
+            one.name: number for number, one in enumerate(self._agents)
+        }
         self._interval_s = interval_s
         self._now = now
         self._stopping = threading.Event()
         self._reported = threading.Event()
         self._unreported = {one.name for one in self._agents}
         self._lock = threading.Lock()
+        # Guards the agents that have to report before their time.
+        self._wake = threading.Condition()
+        self._woken: set[int] = set()
         self._thread = threading.Thread(
             target=self._run, name='vsched-demo-agents', daemon=True
         )
@@ -161,30 +178,50 @@ class Agents:
         """Wait until each host has reported once; return whether it has."""
         return self._reported.wait(timeout_s)
 
+    def wake(self, hosts: ty.Iterable[str]) -> None:
+        """Have the agents of these hosts report now; others are ignored."""
+        with self._wake:
+            self._woken.update(
+                self._numbers[host] for host in hosts if host in self._numbers
+            )
+            self._wake.notify()
+
     def stop(self) -> None:
         """Stop after the reports under way."""
         self._stopping.set()
+        with self._wake:
+            self._wake.notify()
         if self._thread.is_alive():
             self._thread.join()
 
     def _run(self) -> None:
-        count = len(self._agents)
         began = time.monotonic()
         # The first reports at once; after them, spread over the interval.
-        due = [(began, number) for number in range(count)]
+        due = [(began, number) for number in range(len(self._agents))]
         heapq.heapify(due)
         with futures.ThreadPoolExecutor(_THREADS) as pool:
-            while due and not self._stopping.is_set():
-                at, number = heapq.heappop(due)
-                if self._stopping.wait(max(0.0, at - time.monotonic())):
-                    return
-                batch = [number]
+            while not self._stopping.is_set():
+                woken = self._await(due[0][0] if due else None)
+                batch = []
                 while due and due[0][0] <= time.monotonic():
                     batch.append(heapq.heappop(due)[1])
-                list(pool.map(self._deliver, batch))
+                list(pool.map(self._deliver, {*woken, *batch}))
                 for one in batch:
                     if not self._agents[one].silent:
                         heapq.heappush(due, (self._next_time(one, began), one))
+
+    def _await(self, due_s: float | None) -> set[int]:
+        """Wait until an agent is due; return those that were woken.
+
+        :param due_s: on the monotonic clock; None when no agent is due.
+        """
+        with self._wake:
+            self._wake.wait_for(
+                lambda: self._woken or self._stopping.is_set(),
+                None if due_s is None else max(0.0, due_s - time.monotonic()),
+            )
+            woken, self._woken = self._woken, set()
+        return {one for one in woken if not self._agents[one].silent}
 
     def _next_time(self, number: int, began: float) -> float:
         """Return the next time of an agent: its own part of an interval."""

@@ -2,6 +2,7 @@
 
 """REST API, collector and simulated agents in one process, on SQLite."""
 
+from collections.abc import Iterable
 import contextlib
 import dataclasses
 import threading
@@ -14,6 +15,8 @@ from waitress import server as waitress
 from vsched_api import app
 from vsched_api.collector import service as collectors
 from vsched_api.db import migration
+from vsched_api.operations import announcements
+from vsched_api.rest import services
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import rpc
 from vsched_standalone.demo import agents
@@ -24,6 +27,9 @@ BUS = 'fake://'
 
 #: The only address that is served: every client is an administrator.
 ADDRESS = '127.0.0.1'
+
+#: How many reports this process sends and stores in a second.
+_REPORTS_PER_S = 50
 
 #: How long one report may take, in seconds: the first ones arrive together.
 _REPORT_TIMEOUT_S = 120
@@ -36,7 +42,8 @@ class Settings:
     :param hosts: how many.
     :param instances: on each of them.
     :param seed: of everything but times.
-    :param interval_s: between two reports of a host.
+    :param interval_s: between two reports of a host; None for one that a
+        process can keep up with.
     :param history_s: for how long before the start there is usage.
     :param port: of the REST API; 0 for any free one.
     """
@@ -44,9 +51,35 @@ class Settings:
     hosts: int = 12
     instances: int = 6
     seed: int = 1
-    interval_s: float = 2.0
+    interval_s: float | None = None
     history_s: int = 1_800
     port: int = 8790
+
+    @property
+    def report_interval_s(self) -> float:
+        """Return the interval; without one, it grows with the hosts."""
+        if self.interval_s is not None:
+            return self.interval_s
+        return min(20.0, max(2.0, self.hosts / _REPORTS_PER_S))
+
+
+class Announcer(announcements.Announcer):
+    """Notifies the simulated agents, which are in this process.
+
+    :param agents_: of all hosts.
+    """
+
+    def __init__(self, agents_: agents.Agents) -> None:
+        super().__init__()
+        self._fleet = agents_
+
+    def overrides_changed(self, hosts: Iterable[str], generation: int) -> None:
+        """Have the agents of these hosts report, and so learn of it."""
+        self._fleet.wake(hosts)
+
+    def jobs_changed(self, host: str, generation: int) -> None:
+        """Have the agent of the host report, and so learn of it."""
+        self._fleet.wake([host])
 
 
 class Demo:
@@ -72,8 +105,9 @@ class Demo:
         settings = self._settings
         migration.sync(self._conf)
         transport = rpc.get_transport(self._conf, BUS)
+        application = app.create_app(self._conf)
         self._http = waitress.create_server(
-            app.create_app(self._conf),
+            application,
             host=ADDRESS,
             port=settings.port,
             threads=8,
@@ -88,9 +122,16 @@ class Demo:
                 settings.seed, settings.hosts, settings.instances, time.time()
             ),
             collector_rpc.CollectorClient(transport, _REPORT_TIMEOUT_S),
-            settings.interval_s,
+            settings.report_interval_s,
             settings.history_s,
         )
+        with application.app_context():
+            services.attach(
+                application,
+                dataclasses.replace(
+                    services.current(), announcer=Announcer(self._agents)
+                ),
+            )
         threading.Thread(
             target=self._http.run, name='vsched-http', daemon=True
         ).start()

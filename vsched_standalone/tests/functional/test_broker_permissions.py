@@ -38,12 +38,14 @@ class TestBrokerPermissions(base.BaseTestCase):
     def add_user(self, host):
         """As the documentation says; returns its name."""
         user = 'vsched-test-' + uuid.uuid4().hex
-        script = documentation.block('install/services.rst', 'broker-agent')
+        script = documentation.block(
+            'install/compute-nodes.rst', 'broker-agent'
+        )
         for old, new in (
             ('-p vsched ', '-p %s ' % self.vhost),
             ('vsched-node-1', user),
             ('node-1', host),
-            ('SECRET', 'secret'),
+            ('NODE_SECRET', 'secret'),
         ):
             self.assertIn(old, script)
             script = script.replace(old, new)

@@ -23,7 +23,9 @@ class FakeCollector:
     def __init__(self):
         self.reports = []
         self.replies = []
+        self.fetched = []
         self.enough = threading.Event()
+        self.again = threading.Event()
 
     def report(self, report):
         change = self.replies.pop(0) if self.replies else {}
@@ -32,14 +34,17 @@ class FakeCollector:
         self.reports.append(report)
         if len({one.batch for one in self.reports}) >= 3:
             self.enough.set()
+        self.again.set()
         return dataclasses.replace(
             messages.ReportReply(False, 0, last_batch=report.batch), **change
         )
 
     def overrides(self, host):
+        self.fetched.append(('overrides', host))
         return messages.Overrides(7)
 
     def jobs(self, host):
+        self.fetched.append(('jobs', host))
         return messages.Jobs(5)
 
 
@@ -99,9 +104,15 @@ class TestAgent(base.BaseTestCase):
         self.collector.replies = [
             {'overrides_generation': 7, 'jobs_generation': 5}
         ]
+        self.collector.replies.append(dict(self.collector.replies[0]))
         agent.deliver(NOW)
-        self.assertEqual(7, agent._host.overrides_generation)
-        self.assertEqual(5, agent._host.jobs.generation)
+        self.assertEqual(
+            [('overrides', 'demo-01'), ('jobs', 'demo-01')],
+            self.collector.fetched,
+        )
+        # It is reported at once, without samples of no time.
+        first, second = self.collector.reports
+        self.assertEqual((1, 0), (len(first.host_usage), len(second.usage)))
 
     def test_a_silent_host_reports_once(self):
         agent = self.agent(silent=True)
@@ -128,6 +139,20 @@ class TestAgents(base.BaseTestCase):
         count = len(collector.reports)
         running.stop()
         self.assertEqual(count, len(collector.reports))
+
+    def test_a_woken_agent_reports_before_its_time(self):
+        collector = FakeCollector()
+        running = agents.Agents(
+            fleet.build(1, 1, 1, NOW), collector, 3_600, 0, lambda: NOW
+        )
+        running.start()
+        self.addCleanup(running.stop)
+        self.assertTrue(running.wait_reported(PATIENCE_S))
+        for _ in range(2):
+            collector.again.clear()
+            running.wake(['demo-01', 'unknown'])
+            self.assertTrue(collector.again.wait(PATIENCE_S))
+        self.assertEqual([1, 2, 3], [one.batch for one in collector.reports])
 
     def test_a_host_whose_report_fails_is_tried_again(self):
         collector = FakeCollector()
