@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from oslo_config import cfg
 from oslo_log import log as logging
+import pbr.version
 
 import vsched_api.conf
 from vsched_lib import command_line
@@ -87,6 +88,7 @@ def read(
             args=list(args),
             project=PROJECT,
             prog=prog,
+            version=pbr.version.VersionInfo(PROJECT).version_string(),
             default_config_files=None if files is None else list(files),
         )
         logging.setup(conf, PROJECT)
