@@ -23,6 +23,7 @@ if is_vsched_enabled; then
             ;;
         stack-extra)
             echo_summary 'Starting vsched'
+            configure_vsched_host
             init_vsched
             start_vsched
             ;;

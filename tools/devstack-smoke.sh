@@ -14,8 +14,8 @@ usage() {
 usage: tools/devstack-smoke.sh CHECKOUT
 
 CHECKOUT is a copy of openstack/devstack. Needs root, what tools/test.sh has
-set up (.venv with keystone), MariaDB and RabbitMQ on this machine. Leaves
-nothing behind.
+set up (.venv with keystone and the command openstack: the extras test and
+openstack), MariaDB and RabbitMQ on this machine. Leaves nothing behind.
 USAGE
 }
 
@@ -25,6 +25,19 @@ USAGE
 }
 
 SMOKE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+for command in keystone-manage openstack uwsgi; do
+    [[ -x $SMOKE_ROOT/.venv/bin/$command ]] || {
+        echo "$SMOKE_ROOT/.venv has no $command: install the extras" \
+            'standalone,test,openstack there' >&2
+        exit 2
+    }
+done
+for command in mysql rabbitmqctl; do
+    command -v "$command" >/dev/null || {
+        echo "this machine has no $command" >&2
+        exit 2
+    }
+done
 # devstack writes where uWSGI's sockets go; not into this machine's folders.
 if [[ ${VSCHED_SMOKE_INSIDE:-} != 1 ]]; then
     VSCHED_SMOKE_INSIDE=1 exec unshare --mount "$0" "$@"
@@ -49,6 +62,8 @@ leave() {
     for pid in "${SMOKE_PIDS[@]}"; do
         kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
     done
+    # Where the phases did not come so far.
+    rabbitmqctl -q delete_vhost "$SMOKE_NAME" >/dev/null 2>&1
     mysql -e "DROP DATABASE IF EXISTS $SMOKE_NAME; DROP USER IF EXISTS $SMOKE_NAME@localhost, $SMOKE_NAME@'127.0.0.1'"
     [[ $code == 0 ]] || tail -n 20 "$SMOKE_DIR"/*.log
     rm -rf "$SMOKE_DIR"
@@ -160,11 +175,31 @@ get_or_create_project service default >/dev/null
 
 VSCHED_DIR=$SMOKE_ROOT
 VSCHED_DATABASE=$SMOKE_NAME
+VSCHED_VHOST=$SMOKE_NAME
 VSCHED_CONF_DIR=$SMOKE_DIR/etc
 VSCHED_API_LISTEN=127.0.0.1:$(free_port)
 # shellcheck source=devstack/settings
 source "$SMOKE_ROOT/devstack/settings"
+# queues: of all virtual hosts, those of others may come and go.
+queues() {
+    local vhost
+    rabbitmqctl -q list_vhosts --no-table-headers | sort |
+        while read -r vhost; do
+            rabbitmqctl -q list_queues -p "$vhost" --no-table-headers name |
+                sed "s,^,$vhost ,"
+        done | sort
+}
+QUEUES_BEFORE=$(queues)
+host=compute-$$
 for phase in pre-install install post-config extra; do
+    if [[ $phase == extra ]]; then
+        # As lib/nova does: this file is made between the two phases.
+        iniset "$NOVA_CPU_CONF" DEFAULT host "$host"
+        # A host of libvirt's test driver, without guests: those of this
+        # machine may belong to others.
+        echo '<node/>' >"$SMOKE_DIR/node.xml"
+        iniset "$VSCHED_AGENT_CONF" hypervisor uri "test://$SMOKE_DIR/node.xml"
+    fi
     # shellcheck source=devstack/plugin.sh
     source "$SMOKE_ROOT/devstack/plugin.sh" stack "$phase"
 done
@@ -213,7 +248,6 @@ code=$(curl -s -o /dev/null -w '%{http_code}' --noproxy '*' "$url/v1/hosts")
     echo "without a token: $code in place of 401"
     exit 1
 }
-host=$(hostname)
 for ((second = 0; second < 60; second++)); do
     ask /v1/hosts | grep -q "\"name\": *\"$host\"" && break
     sleep 1
@@ -224,4 +258,13 @@ echo 'the agent of this machine reports; keystone lets only those in who may'
 source "$SMOKE_ROOT/devstack/plugin.sh" unstack ''
 source "$SMOKE_ROOT/devstack/plugin.sh" clean ''
 [[ ! -e $VSCHED_CONF_DIR && ! -e $VSCHED_STATE_PATH ]]
+rabbitmqctl -q list_vhosts --no-table-headers | grep -qx "$SMOKE_NAME" && {
+    echo "the virtual host $SMOKE_NAME is left"
+    exit 1
+}
+left=$(comm -13 <(echo "$QUEUES_BEFORE") <(queues) | grep -i vsched || true)
+[[ -z $left ]] || {
+    echo "queues are left: $left"
+    exit 1
+}
 echo 'passed'
