@@ -53,6 +53,20 @@ class DiskCounters(ty.NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Server:
+    """What Nova knows an instance as; None where it does not say.
+
+    :param name: the name that its owner gave it.
+    :param project_id: the project that owns it.
+    :param flavor_name: the name of its flavor.
+    """
+
+    name: str | None = None
+    project_id: str | None = None
+    flavor_name: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Domain:
     """One running instance.
 
@@ -70,6 +84,7 @@ class Domain:
     :param metadata_problem: why the metadata cannot be read, or None.
     :param vcpu_quota: quota and period of each vCPU in its definition, in us;
         None when not set.
+    :param server: what Nova knows it as.
     """
 
     uuid: str
@@ -83,6 +98,7 @@ class Domain:
     interfaces: tuple[Interface, ...] = ()
     disks: tuple[str, ...] = ()
     vcpu_quota: tuple[int, int] | None = None
+    server: Server = Server()
 
 
 #: Called from the driver's own thread with the UUID of an instance that

@@ -165,6 +165,9 @@ class ReportBuilder:
                     one.name,
                     len(one.vcpus),
                     desires.workload_class(one),
+                    one.server.name,
+                    one.server.project_id,
+                    one.server.flavor_name,
                 )
                 for one in domains
             )

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import libvirt
 
+from vsched_agent.hypervisor import base
 from vsched_agent.profiling.guest import commands
 
 #: The prefix of the element that an operator may set.
@@ -25,6 +26,19 @@ def plain_metadata(extra_specs: Mapping[str, str]) -> str:
     root = ElementTree.Element('reservation')
     for name, text in extra_specs.items():
         ElementTree.SubElement(root, 'extra_spec', name=name).text = text
+    return ElementTree.tostring(root, encoding='unicode')
+
+
+def nova_metadata(server: base.Server) -> str:
+    """Return what Nova writes of a server, likewise."""
+    root = ElementTree.Element('instance')
+    ElementTree.SubElement(root, 'name').text = server.name
+    ElementTree.SubElement(root, 'flavor', name=server.flavor_name or '')
+    owner = ElementTree.SubElement(root, 'owner')
+    ElementTree.SubElement(owner, 'user', uuid='u').text = 'alice'
+    ElementTree.SubElement(
+        owner, 'project', uuid=server.project_id or ''
+    ).text = 'web'
     return ElementTree.tostring(root, encoding='unicode')
 
 

@@ -8,6 +8,7 @@ a domain of theirs is started, and so on.
 
 from collections.abc import Callable
 from collections.abc import Mapping
+import dataclasses
 import threading
 import time
 import typing as ty
@@ -16,6 +17,9 @@ import uuid as uuids
 
 from vsched_agent.hypervisor import base
 
+SERVER = base.Server(
+    'web & <mail> \u2603', '8f3c1d0e9b7a4c5d8e6f0a1b2c3d4e5f', 'm1.small'
+)
 SPECS = {'vsched:cpu_runtime_us': '12000', 'vsched:cpu_period_us': '20000'}
 
 
@@ -128,6 +132,10 @@ class HypervisorSuite(Watching):
     ) -> None:
         raise NotImplementedError
 
+    def set_server(self, uuid: str, server: base.Server) -> None:
+        """Have Nova know it as this, while it runs."""
+        raise NotImplementedError
+
     def plug_vcpus(self, uuid: str, count: int) -> None:
         raise NotImplementedError
 
@@ -186,6 +194,16 @@ class HypervisorSuite(Watching):
         self.set_extra_specs(uuid, SPECS)
         self.assertTrue(self.changes.wait_for(uuid, self.patience_s))
         self.assertEqual(SPECS, dict(self.one(hypervisor, uuid).extra_specs))
+
+    def test_what_nova_knows_it_as_is_told(self):
+        uuid = self.start_domain()
+        hypervisor = self.started()
+        self.assertEqual(base.Server(), self.one(hypervisor, uuid).server)
+        for server in (SERVER, dataclasses.replace(SERVER, name='renamed')):
+            self.changes.forget()
+            self.set_server(uuid, server)
+            self.assertTrue(self.changes.wait_for(uuid, self.patience_s))
+            self.assertEqual(server, self.one(hypervisor, uuid).server)
 
     def test_vcpu_plugged_in_is_told(self):
         uuid = self.start_domain(vcpus=1, max_vcpus=2)

@@ -163,11 +163,13 @@ class SimulatedHypervisor(base.Hypervisor):
         emulator_threads: int = 1,
         iothreads: int = 0,
         disks: Sequence[str] = (),
+        server: base.Server | None = None,
     ) -> base.Domain:
         """Start a domain.
 
         :param pins: host CPUs by vCPU.
         :param disks: names of disks that have done nothing yet.
+        :param server: what Nova knows it as; nothing if None.
         :returns: the domain as it would be seen.
         """
         uuid = uuid or str(uuids.uuid4())
@@ -185,6 +187,7 @@ class SimulatedHypervisor(base.Hypervisor):
             iothread_tids=tids[vcpus + emulator_threads :],
             extra_specs=dict(extra_specs or {}),
             disks=tuple(disks),
+            server=server or base.Server(),
         )
         with self._lock:
             self._disk_counters[uuid] = dict.fromkeys(
@@ -286,6 +289,7 @@ class SimulatedHypervisor(base.Hypervisor):
             emulator_threads=len(old.emulator_tids),
             iothreads=len(old.iothread_tids),
             disks=old.disks,
+            server=old.server,
         )
 
     def lose_connection(self) -> None:

@@ -116,13 +116,21 @@ class HostInfo(wire.Message):
 class InstanceInfo(wire.Message):
     """One instance running on a host.
 
+    :param name: the hypervisor's.
     :param workload_class: of its flavor, if it has one.
+    :param server_name: the name that its owner gave it; None without Nova's
+        metadata, and so the following.
+    :param project_id: the project that owns it.
+    :param flavor_name: the name of its flavor.
     """
 
     instance_uuid: bounds.Uuid
     name: bounds.Name
     vcpus: bounds.Vcpus
     workload_class: bounds.Word | None = None
+    server_name: bounds.Name | None = None
+    project_id: bounds.Word | None = None
+    flavor_name: bounds.Name | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

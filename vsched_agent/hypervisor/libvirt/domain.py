@@ -25,7 +25,7 @@ class UnreadableDefinition(ValueError):
 class Definition:
     """The part of a domain's definition that vsched reads.
 
-    :param metadata: its extra specs.
+    :param metadata: its extra specs, and what Nova knows it as.
     :param default_cpus: host CPUs of vCPUs that are not in ``vcpu_cpus``; None
         for all.
     :param vcpu_cpus: host CPUs by the number of the vCPU.
@@ -114,7 +114,11 @@ def parse(text: str) -> Definition:
     except ValueError as error:
         # A vCPU with unknown pinning must not be treated as unpinned: no
         # reservation then.
-        extra = metadata.Metadata({}, 'the pinning cannot be read: %s' % error)
+        extra = dataclasses.replace(
+            extra,
+            extra_specs={},
+            problem='the pinning cannot be read: %s' % error,
+        )
         default, by_vcpu = None, {}
     return Definition(
         extra, default, by_vcpu, _interfaces(root), _disks(root), _quota(root)

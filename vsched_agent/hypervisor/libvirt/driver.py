@@ -364,6 +364,7 @@ class LibvirtHypervisor(base.Hypervisor):
             interfaces=definition.interfaces,
             disks=definition.disks,
             vcpu_quota=definition.vcpu_quota,
+            server=definition.metadata.server,
         )
         return _Known(stamp, domain.ID(), process, frozenset(threads), seen)
 

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Extra specs in the metadata of a domain.
+"""Extra specs in the metadata of a domain, and what Nova knows it as.
 
-Nova's libvirt driver writes the flavor's extra specs there
-(``LibvirtConfigGuestMetaNovaFlavorExtraSpecs``)::
+Nova's libvirt driver writes the server's name, its project and its flavor
+with the extra specs there (``LibvirtConfigGuestMetaNovaInstance``)::
 
     <nova:instance xmlns:nova="http://openstack.org/xmlns/libvirt/nova/1.1">
+      <nova:name>web-1</nova:name>
       <nova:flavor name="small" id="...">
         <nova:extraSpecs>
           <nova:extraSpec name="vsched:cpu_runtime_us">12000</nova:extraSpec>
+        </nova:extraSpecs>
+      </nova:flavor>
+      <nova:owner>
+        <nova:project uuid="...">web</nova:project>
 
 An instance that Nova did not create can use vsched's own element::
 
@@ -26,6 +31,8 @@ import dataclasses
 import re
 from xml.etree import ElementTree
 
+from vsched_agent.hypervisor import base
+from vsched_lib.contract import bounds
 from vsched_lib.contract import extra_specs
 
 #: The namespace of the element that an operator may set.
@@ -33,7 +40,7 @@ PLAIN_NS = 'urn:vsched:reservation:1'
 #: The namespace of current Nova; older ones differ in the number.
 NOVA_NS = 'http://openstack.org/xmlns/libvirt/nova/1.1'
 
-#: Nova's own bound on names and values of extra specs, in characters.
+#: Nova's own bound on names, and on values of extra specs, in characters.
 MAX_CHARS = 255
 #: Extra specs read of one domain; a flavor has a few dozen.
 MAX_SPECS = 1024
@@ -43,6 +50,7 @@ _NOVA_INSTANCE = re.compile(
 )
 _PLAIN_RESERVATION = '{%s}reservation' % PLAIN_NS
 _PLAIN_SPEC = '{%s}extra_spec' % PLAIN_NS
+_PROJECT_ID = re.compile(r'%s{1,64}\Z' % bounds.WORD_PATTERN.rstrip('+'))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,10 +60,12 @@ class Metadata:
     :param extra_specs: full names to text; none of vsched's when there is a
         problem, so that no partial reservation is applied.
     :param problem: what cannot be read, in one sentence, or None.
+    :param server: what Nova knows the domain as.
     """
 
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     problem: str | None = None
+    server: base.Server = base.Server()
 
 
 class _Malformed(ValueError):
@@ -70,6 +80,7 @@ def read(metadata: ElementTree.Element | None) -> Metadata:
     if metadata is None:
         return Metadata()
     specs: dict[str, str] = {}
+    server = _server(metadata)
     try:
         for element in metadata:
             if _NOVA_INSTANCE.match(str(element.tag)):
@@ -84,8 +95,37 @@ def read(metadata: ElementTree.Element | None) -> Metadata:
         return Metadata(
             {name: text for name, text in specs.items() if not _ours(name)},
             str(problem),
+            server,
         )
-    return Metadata(specs)
+    return Metadata(specs, server=server)
+
+
+def _server(metadata: ElementTree.Element) -> base.Server:
+    """Return what Nova says; nothing where several elements say it."""
+    found = [one for one in metadata if _NOVA_INSTANCE.match(str(one.tag))]
+    if len(found) != 1:
+        return base.Server()
+    (instance,) = found
+    namespace = instance.tag[: -len('instance')]
+    project_id = _attribute(
+        instance.find('%sowner/%sproject' % (namespace, namespace)), 'uuid'
+    )
+    return base.Server(
+        _name(instance.findtext(namespace + 'name')),
+        # An identifier is never cut: another one would result.
+        project_id
+        if project_id is not None and _PROJECT_ID.match(project_id)
+        else None,
+        _name(_attribute(instance.find(namespace + 'flavor'), 'name')),
+    )
+
+
+def _attribute(element: ElementTree.Element | None, name: str) -> str | None:
+    return None if element is None else element.get(name)
+
+
+def _name(text: str | None) -> str | None:
+    return None if text is None else text.strip()[:MAX_CHARS] or None
 
 
 def _ours(name: str) -> bool:

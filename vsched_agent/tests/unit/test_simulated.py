@@ -39,6 +39,9 @@ class SuiteTest(hypervisor_suite.HypervisorSuite, test_base.BaseTestCase):
     def set_extra_specs(self, uuid, extra_specs):
         self.hypervisor.change(uuid, extra_specs=dict(extra_specs))
 
+    def set_server(self, uuid, server):
+        self.hypervisor.change(uuid, server=server)
+
     def plug_vcpus(self, uuid, count):
         self.hypervisor.set_vcpus(uuid, count)
 
@@ -68,9 +71,11 @@ class SuiteTest(hypervisor_suite.HypervisorSuite, test_base.BaseTestCase):
         uuid = self.start_domain(
             2, extra_specs=hypervisor_suite.SPECS, pins={1: frozenset({0})}
         )
+        self.set_server(uuid, hypervisor_suite.SERVER)
         before = self.one(hypervisor, uuid)
         after = hypervisor.restart(uuid)
         self.assertEqual(before.extra_specs, after.extra_specs)
+        self.assertEqual(hypervisor_suite.SERVER, after.server)
         self.assertEqual(frozenset({0}), after.vcpus[1].pinned_cpus)
         self.assertNotEqual(before.vcpus[0].tid, after.vcpus[0].tid)
 

@@ -97,6 +97,15 @@ class SuiteTest(LibvirtCase, hypervisor_suite.HypervisorSuite):
             LIVE,
         )
 
+    def set_server(self, uuid, server):
+        self.handle(uuid).setMetadata(
+            libvirt.VIR_DOMAIN_METADATA_ELEMENT,
+            guest_calls.nova_metadata(server),
+            'nova',
+            metadata.NOVA_NS,
+            LIVE,
+        )
+
     def plug_vcpus(self, uuid, count):
         self.handle(uuid).setVcpusFlags(count, LIVE)
 

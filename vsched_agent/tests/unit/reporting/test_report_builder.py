@@ -7,6 +7,7 @@ from unittest import mock
 
 from oslotest import base
 
+from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent.reporting import report_builder
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import desired
@@ -141,6 +142,25 @@ class TestReportBuilder(base.BaseTestCase):
         third = self.post([], dataclasses.replace(INFO, capacity_mcpu=900))
         self.assertEqual(
             (900, ()), (third.host_info.capacity_mcpu, third.instances)
+        )
+
+    def test_a_server_that_is_renamed_is_listed_again(self):
+        server = hypervisor.Server('web-1', '8f3c1d0e9b7a4c5d', 'm1.small')
+        one = dataclasses.replace(self.domain, server=server)
+        for name in ('web-1', 'web-2'):
+            one = dataclasses.replace(
+                one, server=dataclasses.replace(server, name=name)
+            )
+            (listed,) = self.post([one]).instances
+            self.assertEqual(
+                (name, '8f3c1d0e9b7a4c5d', 'm1.small'),
+                (listed.server_name, listed.project_id, listed.flavor_name),
+            )
+        self.assertIsNone(self.post([one]).instances)
+        (listed,) = self.post([self.domain]).instances
+        self.assertEqual(
+            (None, None, None),
+            (listed.server_name, listed.project_id, listed.flavor_name),
         )
 
     def test_i_o_threads(self):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Extra specs in metadata, as Nova and as operators write them."""
+"""Metadata of domains, as Nova and as operators write it."""
 
 from xml.etree import ElementTree
 from xml.sax import saxutils
@@ -8,7 +8,9 @@ from xml.sax import saxutils
 import ddt
 from oslotest import base as test_base
 
+from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor.libvirt import metadata
+from vsched_lib.contract import messages
 
 # What Nova 34 makes of a flavor with two extra specs.
 NOVA = """
@@ -21,6 +23,10 @@ NOVA = """
     <nova:vcpus>1</nova:vcpus>
     <nova:extraSpecs>%s</nova:extraSpecs>
   </nova:flavor>
+  <nova:owner>
+    <nova:user uuid="b3c7a1d05e8f4b2c9d6e0f1a2b3c4d5e">alice</nova:user>
+    <nova:project uuid="8f3c1d0e9b7a4c5d8e6f0a1b2c3d4e5f">web</nova:project>
+  </nova:owner>
   <nova:image uuid="70ab645f-6ffc-406a-b3d2-5007a0c01b82">
     <nova:properties>
       <nova:property name="vsched:cpu_runtime_us">1</nova:property>
@@ -31,6 +37,7 @@ PLAIN = (
     '<vsched:reservation xmlns:vsched="urn:vsched:reservation:1">%s'
     '</vsched:reservation>'
 )
+SERVER = base.Server('an instance', '8f3c1d0e9b7a4c5d8e6f0a1b2c3d4e5f', 'm1')
 RUNTIME = 'vsched:cpu_runtime_us'
 
 
@@ -103,7 +110,7 @@ class ReadTest(test_base.BaseTestCase):
         said = read(
             '<x xmlns="urn:other"><extraSpec name="vsched:a"/></x>', nova([])
         )
-        self.assertEqual(metadata.Metadata(), said)
+        self.assertEqual(metadata.Metadata(server=SERVER), said)
 
     def test_empty_value(self):
         self.assertEqual(
@@ -167,3 +174,79 @@ class ReadTest(test_base.BaseTestCase):
     def test_unicode_is_quoted(self):
         said = read(plain([('vsched:\u202e', '1'), ('vsched:\u202e', '2')]))
         self.assertTrue(said.problem.isascii())
+
+
+@ddt.ddt
+class ServerTest(test_base.BaseTestCase):
+    """What Nova knows a domain as."""
+
+    def server(self, content):
+        return read(
+            '<nova:instance xmlns:nova="%s">%s</nova:instance>'
+            % (metadata.NOVA_NS, content)
+        ).server
+
+    def project(self, text):
+        return self.server(
+            '<nova:owner><nova:project uuid=%s/></nova:owner>'
+            % saxutils.quoteattr(text)
+        ).project_id
+
+    def test_nova(self):
+        self.assertEqual(SERVER, read(nova([])).server)
+
+    def test_extra_specs_that_cannot_be_read(self):
+        said = read(nova([('vsched:' + 'x' * 300, '1')]))
+        self.assertIsNotNone(said.problem)
+        self.assertEqual(SERVER, said.server)
+
+    @ddt.data(
+        '',
+        '<nova:name/><nova:flavor/><nova:owner/>',
+        '<nova:name>  </nova:name><nova:flavor name=" "/>'
+        '<nova:owner><nova:project/></nova:owner>',
+        '<name>a</name><flavor name="b"/>',
+    )
+    def test_what_nova_does_not_say(self, content):
+        self.assertEqual(base.Server(), self.server(content))
+
+    def test_without_nova(self):
+        self.assertEqual(base.Server(), read(plain([])).server)
+
+    def test_two_that_differ(self):
+        self.assertEqual(base.Server(), read(nova([]), nova([])).server)
+
+    def test_long_names_are_cut(self):
+        found = self.server(
+            '<nova:name>%s</nova:name><nova:flavor name="%s"/>'
+            % ('x' * 300, 'y' * 300)
+        )
+        self.assertEqual(
+            ('x' * 255, 'y' * 255), (found.name, found.flavor_name)
+        )
+
+    @ddt.data('8f3c1d0e9b7a4c5d', 'x' * 64)
+    def test_projects(self, text):
+        self.assertEqual(text, self.project(text))
+
+    @ddt.data('', ' ', 'a b', 'x' * 65, 'a\n', '\u00e4')
+    def test_projects_that_are_none(self, text):
+        self.assertIsNone(self.project(text))
+
+    @ddt.data('x', 'a b', '\u2603' * 300, 'x' * 65)
+    def test_the_collector_takes_whatever_is_said(self, text):
+        found = self.server(
+            '<nova:name>%s</nova:name><nova:flavor name="%s"/>'
+            '<nova:owner><nova:project uuid="%s"/></nova:owner>'
+            % ((text,) * 3)
+        )
+        told = messages.InstanceInfo(
+            '3a9d1c3e-5b1c-4c53-a2a4-6bb0a2e0a1a1',
+            'one',
+            1,
+            None,
+            found.name,
+            found.project_id,
+            found.flavor_name,
+        )
+        self.assertEqual(told, messages.InstanceInfo.from_dict(told.to_dict()))
