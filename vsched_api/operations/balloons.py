@@ -43,6 +43,8 @@ class Balloon:
     :param generation: of the order; 0 without one.
     :param order_state: a ``balloons.OrderState``; None without an order.
     :param code: why it is not done as ordered.
+    :param server_name: Nova's, as project and flavor; None where no agent
+        told.
     """
 
     instance_uuid: str
@@ -59,6 +61,9 @@ class Balloon:
     author: authors.Author | None = None
     created_at: float | None = None
     updated_at: float | None = None
+    server_name: str | None = None
+    project_id: str | None = None
+    flavor_name: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,13 +92,14 @@ def page(
     host: str | None = None,
     instance_uuid: str | None = None,
     states: Collection[str] = (),
+    project_id: str | None = None,
 ) -> list[Balloon]:
     """Instances in the order of their UUIDs, after ``marker``."""
     return database.read(
         lambda session: [
             _view(row)
             for row in queries.page(
-                session, limit, marker, host, instance_uuid, states
+                session, limit, marker, host, instance_uuid, states, project_id
             )
         ]
     )
@@ -325,6 +331,9 @@ def _view(row: queries.Row) -> Balloon:
         host=row.host.name,
         present=row.instance.present,
         report=report,
+        server_name=row.instance.server_name,
+        project_id=row.instance.project_id,
+        flavor_name=row.instance.flavor_name,
         **known,
     )
 

@@ -171,6 +171,8 @@ def _instance(instance: messages.InstanceInfo) -> Row:
     row['uuid'] = row.pop('instance_uuid')
     # MariaDB ignores trailing blanks in comparisons.
     row['name'] = row['name'].strip()
+    for name in ('server_name', 'flavor_name'):
+        row[name] = (row[name] or '').strip() or None
     return row
 
 

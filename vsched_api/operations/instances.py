@@ -2,6 +2,8 @@
 
 """Read the stored instances."""
 
+from collections.abc import Collection
+from collections.abc import Mapping
 import dataclasses
 import typing as ty
 
@@ -12,11 +14,18 @@ from vsched_api.operations import errors
 from vsched_lib.contract import errors as contract_errors
 
 
+Server = queries.Server
+#: Of an instance that is not known, or not any more.
+UNKNOWN = Server(None, None, None)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
     """An instance on its current or last host.
 
     :param present: whether a host lists it now.
+    :param server_name: Nova's, as project and flavor; None where no agent
+        told.
     """
 
     uuid: str
@@ -24,6 +33,9 @@ class Instance:
     host: str
     vcpus: int
     present: bool
+    server_name: str | None = None
+    project_id: str | None = None
+    flavor_name: str | None = None
 
 
 def page(
@@ -32,12 +44,16 @@ def page(
     marker: str | None,
     host: str | None = None,
     present: bool | None = None,
+    project_id: str | None = None,
+    server_name: str | None = None,
 ) -> list[Instance]:
     """Return instances in the order of their UUIDs, after ``marker``."""
     return database.read(
         lambda session: [
             _instance(row)
-            for row in queries.page(session, limit, marker, host, present)
+            for row in queries.page(
+                session, limit, marker, host, present, project_id, server_name
+            )
         ]
     )
 
@@ -57,6 +73,21 @@ def get(database: db.Database, uuid: str) -> Instance:
     return database.read(work)
 
 
+def project_id(database: db.Database, uuid: str) -> str | None:
+    """Return the project that an instance belongs to.
+
+    :returns: None when none is known, or hosts report different ones.
+    """
+    return database.read(lambda session: queries.project_id(session, uuid))
+
+
+def servers(
+    database: db.Database, uuids: Collection[str]
+) -> Mapping[str, Server]:
+    """Return what Nova knows instances as, by the UUIDs of those known."""
+    return database.read(lambda session: queries.servers(session, uuids))
+
+
 def unknown(uuid: str) -> errors.NotFound:
     """Return the error for an instance that no agent reported."""
     return errors.NotFound(
@@ -72,4 +103,7 @@ def _instance(row: models.Instance) -> Instance:
         host=row.host.name,
         vcpus=row.vcpus,
         present=row.present,
+        server_name=row.server_name,
+        project_id=row.project_id,
+        flavor_name=row.flavor_name,
     )

@@ -327,8 +327,8 @@ def _list(
 
 
 def _tell(row: models.Instance, values: inspection.Row) -> None:
-    for name in ('name', 'vcpus', 'workload_class'):
-        setattr(row, name, values[name])
+    for name, value in values.items():
+        setattr(row, name, value)
 
 
 def _reservations(

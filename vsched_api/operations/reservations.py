@@ -52,6 +52,8 @@ class Reservation:
     :param author: who set the override; None without one.
     :param created_at: when the first override was set; so is updated_at for
         the last.
+    :param server_name: Nova's, as project and flavor; None where no agent
+        told.
     """
 
     instance_uuid: str
@@ -80,6 +82,9 @@ class Reservation:
     author: authors.Author | None = None
     created_at: float | None = None
     updated_at: float | None = None
+    server_name: str | None = None
+    project_id: str | None = None
+    flavor_name: str | None = None
 
     @property
     def bandwidth_mcpu(self) -> int | None:
@@ -107,6 +112,8 @@ def page(
     states: Collection[str] = (),
     sources: Collection[str] = (),
     backend: str | None = None,
+    project_id: str | None = None,
+    server_name: str | None = None,
     sort_key: str = SORT_KEYS[0],
     descending: bool = False,
 ) -> list[Reservation]:
@@ -121,7 +128,7 @@ def page(
     def work(session: ty.Any) -> list[Reservation]:
         place = None
         if marker is not None:
-            place = queries.position(session, marker, sort_key)
+            place = queries.position(session, marker, sort_key, project_id)
             if place is None:
                 raise errors.Invalid('marker: no reservation has it')
         return [
@@ -135,6 +142,8 @@ def page(
                 states,
                 sources,
                 backend,
+                project_id,
+                server_name,
                 sort_key,
                 descending,
             )
@@ -429,5 +438,8 @@ def _view(row: queries.Row) -> Reservation:
         period_us=wanted.period_us,
         mode=wanted.mode,
         backend=wanted.backend,
+        server_name=row.instance.server_name,
+        project_id=row.instance.project_id,
+        flavor_name=row.instance.flavor_name,
         **seen,
     )

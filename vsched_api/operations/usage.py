@@ -200,8 +200,8 @@ def page(
 
     :param marker: number of the last sample of the previous page.
     :param filters: as for :func:`vsched_api.db.queries.usage.page`.
-    :raises errors.Invalid: when the marker is not a stored sample, or the
-        range ends before it starts.
+    :raises errors.Invalid: when the marker is not a stored sample of the
+        instance, if one is requested, or the range ends before it starts.
     """
     return [
         _sample(found)
@@ -261,11 +261,12 @@ def _samples(
     filters: dict[str, ty.Any],
 ) -> ty.Sequence[ty.Any]:
     _check_range(filters)
+    only = {key: filters[key] for key in {'instance_uuid'} & filters.keys()}
 
     def work(session: ty.Any) -> ty.Any:
         after = None
         if marker is not None:
-            after = kind.position(session, marker)
+            after = kind.position(session, marker, **only)
             if after is None:
                 raise errors.Invalid('marker: no sample has it')
         return kind.page(session, limit, after, newest_first, **filters)

@@ -23,8 +23,9 @@ RULES = [
     ),
     base.documented(
         LIST,
-        base.READER,
-        'List how many vCPUs instances are left with.',
+        base.PROJECT_READER,
+        'List how many vCPUs instances are left with. Who passes this only '
+        'with a project gets those of its own.',
         ('GET', '/v1/balloons'),
     ),
     base.documented(
@@ -35,7 +36,7 @@ RULES = [
     ),
     base.documented(
         SHOW,
-        base.READER,
+        base.PROJECT_READER,
         'Show how many vCPUs an instance is left with.',
         ('GET', _ONE),
     ),

@@ -2,14 +2,17 @@
 
 """Rules that the others are made of.
 
-Hosts, instances and their CPU time belong to the operator, not to the
-projects whose instances they are: nothing here is for an ordinary user.
+Hosts belong to the operator, and so does what instances are promised. A
+project may read what concerns its own instances, and change nothing.
 """
 
 from oslo_policy import policy
 
 ADMIN = 'rule:vsched:admin'
 READER = 'rule:vsched:reader'
+#: Those, and readers of the project that the instance concerned belongs to.
+#: Who passes only with a project gets only its instances from lists.
+PROJECT_READER = 'rule:vsched:reader or rule:vsched:project_reader'
 ANYONE = '@'
 
 #: A reader's token is for the system, an administrator's or a service's may
@@ -31,6 +34,12 @@ RULES = [
         'vsched:reader',
         'rule:vsched:admin_or_service or (role:reader and system_scope:all)',
         description='Who may see everything and change nothing.',
+    ),
+    policy.RuleDefault(
+        'vsched:project_reader',
+        'role:reader and project_id:%(project_id)s',
+        description='Who may see what concerns the instances of its own '
+        'project.',
     ),
 ]
 

@@ -16,9 +16,15 @@ SHOW_AUTHOR = 'vsched:reservations:show_author'
 
 RULES = [
     base.documented(
-        LIST, base.READER, 'List reservations.', ('GET', '/v1/reservations')
+        LIST,
+        base.PROJECT_READER,
+        'List reservations. Who passes this only with a project gets those '
+        'of its own instances.',
+        ('GET', '/v1/reservations'),
     ),
-    base.documented(SHOW, base.READER, 'Show a reservation.', ('GET', _ONE)),
+    base.documented(
+        SHOW, base.PROJECT_READER, 'Show a reservation.', ('GET', _ONE)
+    ),
     base.documented(
         CREATE,
         base.ADMIN,

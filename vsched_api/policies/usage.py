@@ -9,8 +9,9 @@ LIST = 'vsched:usage:list'
 RULES = [
     base.documented(
         LIST,
-        base.READER,
-        'List samples of CPU time of instances and of hosts, and their sums.',
+        base.PROJECT_READER,
+        'List samples of CPU time of instances and of hosts, and their sums. '
+        'Who passes this only with a project has to name an instance of it.',
         ('GET', '/v1/usage'),
     )
 ]

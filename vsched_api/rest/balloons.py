@@ -13,6 +13,7 @@ from vsched_api.rest import clock
 from vsched_api.rest import documentation
 from vsched_api.rest import overrides
 from vsched_api.rest import pagination
+from vsched_api.rest import servers
 from vsched_api.rest import services
 from vsched_api.rest import validation
 from vsched_api.rest import views
@@ -45,6 +46,7 @@ def index() -> dict[str, ty.Any]:
     """
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
+    servers.check_query(query)
     size = pagination.limit(query)
     found = balloons.page(
         services.current().database,
@@ -53,6 +55,7 @@ def index() -> dict[str, ty.Any]:
         host=query.get('host'),
         instance_uuid=query.get('instance_uuid'),
         states=query.get('state', ()),
+        project_id=authorization.limit(policies.LIST, query.get('project_id')),
     )
     page, links = pagination.split(found, size, lambda one: one.instance_uuid)
     return {'balloons': [_view(one) for one in page], 'links': links}
@@ -94,7 +97,7 @@ def history() -> dict[str, ty.Any]:
 def show(instance_uuid: str) -> ty.Any:
     """Show how many vCPUs an instance uses, and why."""
     authorization.enforce(policies.SHOW)
-    return _NOUN.show(instance_uuid, balloons.get)
+    return _NOUN.show(policies.SHOW, instance_uuid, balloons.get)
 
 
 @BLUEPRINT.post('/v1/balloons')
@@ -169,15 +172,21 @@ _CHANGE = views.View(schemas.CHANGE)
 
 def _view(one: balloons.Balloon) -> dict[str, ty.Any]:
     report = one.report
-    return _VIEW(
+    view = _VIEW(
         one,
         **views.picked(schemas.REPORT, report),
         cpus=[] if report is None else list(report.cpus),
         since=clock.iso(report.since if report else None),
         not_before=clock.iso(report.not_before if report else None),
-        order=None
-        if one.order_state is None
-        else {
+        order=None if one.order_state is None else _order(one),
+        links=pagination.self_link('balloons', one.instance_uuid),
+    )
+    return servers.shown(view, ['instance_name', 'host', 'cause'], cpus=[])
+
+
+def _order(one: balloons.Balloon) -> dict[str, ty.Any]:
+    return servers.shown(
+        {
             'state': one.order_state,
             'generation': one.generation,
             'target_vcpus': one.target_vcpus,
@@ -186,7 +195,7 @@ def _view(one: balloons.Balloon) -> dict[str, ty.Any]:
             'detail': one.detail,
             'set_by': overrides.author_view(one, policies.SHOW_AUTHOR),
         },
-        links=pagination.self_link('balloons', one.instance_uuid),
+        ['detail'],
     )
 
 

@@ -11,6 +11,7 @@ from vsched_api.policies import instances as policies
 from vsched_api.rest import authorization
 from vsched_api.rest import documentation
 from vsched_api.rest import pagination
+from vsched_api.rest import servers
 from vsched_api.rest import services
 from vsched_api.rest import validation
 from vsched_api.rest import views
@@ -31,6 +32,7 @@ def index() -> dict[str, ty.Any]:
     """List the instances that agents report, by their UUIDs."""
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
+    servers.check_query(query)
     size = pagination.limit(query)
     found = instances.page(
         services.current().database,
@@ -38,6 +40,8 @@ def index() -> dict[str, ty.Any]:
         query.get('marker'),
         query.get('host'),
         query.get('present'),
+        authorization.limit(policies.LIST, query.get('project_id')),
+        query.get('server_name'),
     )
     page, links = pagination.split(found, size, lambda one: one.uuid)
     return {'instances': [_view(one) for one in page], 'links': links}
@@ -51,19 +55,19 @@ def show(instance_uuid: str) -> dict[str, ty.Any]:
     """Show an instance."""
     authorization.enforce(policies.SHOW)
     validation.query(fields.NOTHING)
+    uuid = validation.instance_uuid(instance_uuid)
+    authorization.enforce_instance(policies.SHOW, uuid)
     return {
-        'instance': _view(
-            instances.get(
-                services.current().database,
-                validation.instance_uuid(instance_uuid),
-            )
-        )
+        'instance': _view(instances.get(services.current().database, uuid))
     }
 
 
 def _view(one: instances.Instance) -> dict[str, ty.Any]:
-    return _VIEW(
-        one,
-        instance_uuid=one.uuid,
-        links=pagination.self_link('instances', one.uuid),
+    return servers.shown(
+        _VIEW(
+            one,
+            instance_uuid=one.uuid,
+            links=pagination.self_link('instances', one.uuid),
+        ),
+        ['name', 'host'],
     )

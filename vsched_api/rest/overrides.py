@@ -59,20 +59,17 @@ class Noun(ty.Generic[T]):
     view: Callable[[T], dict[str, ty.Any]]
 
     def show(
-        self, instance_uuid: str, operation: Callable[..., T]
+        self, rule: str, instance_uuid: str, operation: Callable[..., T]
     ) -> flask.typing.ResponseReturnValue:
         """Answer with the resource of one instance.
 
+        :param rule: the policy, for the project of the instance.
         :param operation: called with database and instance.
         """
         validation.query(fields.NOTHING)
-        return self._answer(
-            operation(
-                services.current().database,
-                validation.instance_uuid(instance_uuid),
-            ),
-            200,
-        )
+        uuid = validation.instance_uuid(instance_uuid)
+        authorization.enforce_instance(rule, uuid)
+        return self._answer(operation(services.current().database, uuid), 200)
 
     def create(
         self,

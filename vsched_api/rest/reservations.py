@@ -15,6 +15,7 @@ from vsched_api.rest import authorization
 from vsched_api.rest import documentation
 from vsched_api.rest import overrides
 from vsched_api.rest import pagination
+from vsched_api.rest import servers
 from vsched_api.rest import services
 from vsched_api.rest import validation
 from vsched_api.rest import views
@@ -35,6 +36,7 @@ def index() -> dict[str, ty.Any]:
     """List reservations, by their instances' UUIDs or by another key."""
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
+    servers.check_query(query)
     size = pagination.limit(query)
     found = reservations.page(
         services.current().database,
@@ -45,6 +47,8 @@ def index() -> dict[str, ty.Any]:
         states=query.get('state', ()),
         sources=query.get('source', ()),
         backend=query.get('backend'),
+        project_id=authorization.limit(policies.LIST, query.get('project_id')),
+        server_name=query.get('server_name'),
         sort_key=query.get('sort_key', reservations.SORT_KEYS[0]),
         descending=query.get('sort_dir') == 'desc',
     )
@@ -62,7 +66,7 @@ def index() -> dict[str, ty.Any]:
 def show(instance_uuid: str) -> ty.Any:
     """Show the reservation of an instance."""
     authorization.enforce(policies.SHOW)
-    return _NOUN.show(instance_uuid, reservations.get)
+    return _NOUN.show(policies.SHOW, instance_uuid, reservations.get)
 
 
 @BLUEPRINT.post('/v1/reservations')
@@ -157,7 +161,9 @@ def _reported(
     if fields is None:
         return None
     # As reported by an agent, which may be newer.
-    return {name: fields.get(name) for name in names}
+    return servers.shown(
+        {name: fields.get(name) for name in names}, ['detail']
+    )
 
 
 def _value(key: str, text: str | None) -> ty.Any:
@@ -176,7 +182,7 @@ def _view(one: reservations.Reservation) -> dict[str, ty.Any]:
             'period_us': one.enforced_period_us,
             'bandwidth_mcpu': one.enforced_bandwidth_mcpu,
         }
-    return _VIEW(
+    view = _VIEW(
         one,
         **{
             key: _value(key, one.specs.get(key))
@@ -189,6 +195,7 @@ def _view(one: reservations.Reservation) -> dict[str, ty.Any]:
         figures=dict(one.figures),
         links=pagination.self_link('reservations', one.instance_uuid),
     )
+    return servers.shown(view, ['instance_name', 'host', 'detail'], figures={})
 
 
 _NOUN = overrides.Noun('reservation', 'reservations', _view)

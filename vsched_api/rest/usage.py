@@ -10,16 +10,22 @@ import typing as ty
 
 import flask
 
+from vsched_api.operations import instances
 from vsched_api.operations import usage
 from vsched_api.operations import usage_counts
 from vsched_api.policies import usage as policies
 from vsched_api.rest import authorization
 from vsched_api.rest import clock
 from vsched_api.rest import documentation
+from vsched_api.rest import errors
 from vsched_api.rest import pagination
+from vsched_api.rest import servers
 from vsched_api.rest import services
 from vsched_api.rest import validation
 from vsched_api.schemas import usage as schemas
+from vsched_lib.contract import errors as contract_errors
+
+Code = contract_errors.Code
 
 BLUEPRINT = flask.Blueprint('usage', __name__)
 
@@ -38,6 +44,10 @@ _Found = usage.Sample | usage.Bucket | usage.HostSample
 
 _TIMES = frozenset(('at', 'first_at', 'last_at'))
 
+#: What a spreadsheet takes for the beginning of a formula. Owners choose the
+#: names of their servers, and operators open the tables.
+_FORMULA = ('=', '+', '-', '@', '\t', '\r')
+
 
 @BLUEPRINT.get('/v1/usage')
 @documentation.operation(
@@ -46,24 +56,29 @@ _TIMES = frozenset(('at', 'first_at', 'last_at'))
     query=schemas.LIST_QUERY,
     media={documentation.CSV: {'type': 'string'}},
     headers=(documentation.LINK,),
+    errors={404: (Code.INSTANCE_NOT_FOUND,)},
 )
 def index() -> flask.Response:
     """List how much CPU time instances got, or what the CPUs of hosts did.
 
-    Interval by interval, or summed up by minute or by hour.
+    Interval by interval, or summed up by minute or by hour. 404 only for
+    those who may see the instances of a project: when the instance is not
+    one of them.
     """
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
+    subject = usage.Subject(query.pop('of', 'instances'))
+    servers.check_query(query)
+    _check_project(subject, query.get('instance_uuid'))
     size = pagination.limit(query)
     query.pop('limit', None)
     as_csv = _wants_csv(query.pop('format', None))
     newest_first = query.pop('sort_dir', 'asc') == 'desc'
     resolution = usage.Resolution(query.pop('resolution', 'raw'))
-    subject = usage.Subject(query.pop('of', 'instances'))
     names = _COLUMNS[subject, resolution is not usage.Resolution.RAW]
     found = _found(subject, resolution, size + 1, newest_first, query)
     page, links = pagination.split(found, size, _number)
-    views = [_view(one, names) for one in page]
+    views = _views(page, names, subject)
     if as_csv:
         answer = flask.Response(
             _csv(views, names),
@@ -99,6 +114,21 @@ def _found(
     )
 
 
+def _check_project(subject: usage.Subject, instance_uuid: str | None) -> None:
+    """Check that who may not see all asks for an instance of its project.
+
+    Usage is stored by host and time: it is not listed by project.
+    """
+    if authorization.allows(policies.LIST):
+        return
+    if subject is usage.Subject.HOSTS or instance_uuid is None:
+        raise errors.Forbidden(
+            'instance_uuid: policy %s allows only instances of the project '
+            'of the token, one at a time' % policies.LIST
+        )
+    authorization.enforce_instance(policies.LIST, instance_uuid)
+
+
 def _number(one: _Found) -> int:
     return one.number
 
@@ -114,14 +144,35 @@ def _wants_csv(form: str | None) -> bool:
     )
 
 
-def _view(one: _Found, names: Sequence[str]) -> dict[str, ty.Any]:
-    figures = one.figures() if isinstance(one, usage_counts.Executions) else {}
+def _views(
+    page: Sequence[_Found], names: Sequence[str], subject: usage.Subject
+) -> list[dict[str, ty.Any]]:
+    if subject is usage.Subject.HOSTS:
+        return [_view(one, names, {}) for one in page]
+    known = instances.servers(
+        services.current().database, {_instance(one) for one in page} - {''}
+    )
+    return [
+        servers.shown(_view(one, names, server._asdict()), ['host'])
+        for one in page
+        for server in (known.get(_instance(one), instances.UNKNOWN),)
+    ]
+
+
+def _instance(one: _Found) -> str:
+    """Return the UUID of its instance; empty for a sum of all of a host."""
+    return getattr(one, 'instance_uuid', None) or ''
+
+
+def _view(
+    one: _Found, names: Sequence[str], more: Mapping[str, ty.Any]
+) -> dict[str, ty.Any]:
+    if isinstance(one, usage_counts.Executions):
+        more = {**more, **one.figures()}
     return {
         name: clock.iso(value) if name in _TIMES else value
         for name in names
-        for value in (
-            figures[name] if name in figures else getattr(one, name),
-        )
+        for value in (more[name] if name in more else getattr(one, name),)
     }
 
 
@@ -129,5 +180,12 @@ def _csv(views: Sequence[Mapping[str, ty.Any]], names: Sequence[str]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator='\n')
     writer.writeheader()
-    writer.writerows(views)
+    for view in views:
+        writer.writerow({name: _cell(value) for name, value in view.items()})
     return text.getvalue()
+
+
+def _cell(value: ty.Any) -> ty.Any:
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return "'" + value
+    return value

@@ -4,6 +4,7 @@
 
 from vsched_api.schemas import authors
 from vsched_api.schemas import fields
+from vsched_api.schemas import servers
 from vsched_api.schemas import shapes
 from vsched_lib.contract import balloons
 
@@ -12,6 +13,7 @@ LIST_QUERY = fields.closed(
         'limit': fields.LIMIT,
         'marker': fields.marker(fields.UUID, 'UUID of the instance'),
         'host': fields.HOST,
+        'project_id': servers.PROJECT,
         'instance_uuid': fields.INSTANCE,
         'state': fields.any_of(balloons.BalloonState, 'state'),
     }
@@ -96,7 +98,7 @@ _ORDER = shapes.closed(
             'Whether the agent may change the number by itself.'
         ),
         'code': shapes.optional(shapes.string('Why it is not applied.')),
-        'detail': shapes.optional(
+        'detail': servers.hidden(
             shapes.string('The same in one sentence for people.')
         ),
         'set_by': shapes.optional(
@@ -129,7 +131,7 @@ REPORT = {
     'floor_vcpus': shapes.integer(
         'The fewest vCPUs that can use all of its reservation.'
     ),
-    'cause': shapes.string('Why it has fewer vCPUs online.'),
+    'cause': servers.hidden(shapes.string('Why it has fewer vCPUs online.')),
     'failures': shapes.integer(
         'Balloons in a row that did not pay, or failed.'
     ),
@@ -138,13 +140,18 @@ REPORT = {
 BALLOON = shapes.closed(
     {
         'instance_uuid': shapes.uuid('UUID of the instance.'),
-        'instance_name': shapes.string('Its name in libvirt.'),
-        'host': shapes.string('Its host.'),
+        'instance_name': servers.hidden(shapes.string('Its name in libvirt.')),
+        **servers.FIELDS,
+        'host': servers.hidden(shapes.string('Its host.')),
         'present': shapes.boolean('Whether a host lists the instance now.'),
-        **{name: shapes.optional(schema) for name, schema in REPORT.items()},
+        **{
+            name: schema if name == 'cause' else shapes.optional(schema)
+            for name, schema in REPORT.items()
+        },
         'cpus': shapes.items(
             {'type': 'integer'},
-            'Host CPUs that its online vCPUs are bound to.',
+            'Host CPUs that its online vCPUs are bound to; empty for those '
+            'who do not see ``host``.',
         ),
         'since': shapes.optional(shapes.time('When the state was entered.')),
         'not_before': shapes.optional(

@@ -3,6 +3,7 @@
 """What requests about instances may say, and what answers do."""
 
 from vsched_api.schemas import fields
+from vsched_api.schemas import servers
 from vsched_api.schemas import shapes
 
 LIST_QUERY = fields.closed(
@@ -10,6 +11,8 @@ LIST_QUERY = fields.closed(
         'limit': fields.LIMIT,
         'marker': fields.marker(fields.UUID, 'UUID of the instance'),
         'host': fields.HOST,
+        'project_id': servers.PROJECT,
+        'server_name': servers.NAME,
         'present': {
             'type': 'boolean',
             'description': '``true`` for those that a host lists now, '
@@ -21,10 +24,13 @@ LIST_QUERY = fields.closed(
 INSTANCE = shapes.closed(
     {
         'instance_uuid': shapes.uuid('UUID of the instance.'),
-        'name': shapes.string('Its name in libvirt.'),
-        'host': shapes.string(
-            'The host that began to list it last. While an instance '
-            'migrates two hosts list it.'
+        'name': servers.hidden(shapes.string('Its name in libvirt.')),
+        **servers.FIELDS,
+        'host': servers.hidden(
+            shapes.string(
+                'The host that began to list it last. While an instance '
+                'migrates two hosts list it.'
+            )
         ),
         'vcpus': shapes.integer('Number of its vCPUs.'),
         'present': shapes.boolean('Whether a host lists it now.'),

@@ -5,6 +5,7 @@
 from vsched_api.operations import reservations
 from vsched_api.schemas import authors
 from vsched_api.schemas import fields
+from vsched_api.schemas import servers
 from vsched_api.schemas import shapes
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
@@ -17,6 +18,8 @@ LIST_QUERY = fields.closed(
         'limit': fields.LIMIT,
         'marker': fields.marker(fields.UUID, 'UUID of the instance'),
         'host': fields.HOST,
+        'project_id': servers.PROJECT,
+        'server_name': servers.NAME,
         'instance_uuid': fields.many(
             fields.UUID, MAX_INSTANCES, fields.INSTANCE['description']
         ),
@@ -79,6 +82,8 @@ _ENFORCED = shapes.closed(
     'EnforcedReservation',
 )
 
+_DETAIL = servers.hidden(shapes.string('The same in one sentence for people.'))
+
 #: Those are as an agent reports them, which may be an older one.
 IO = {
     'charging': shapes.string(
@@ -100,7 +105,7 @@ IO = {
         'CPU time that was used in excess and is paid back.'
     ),
     'code': shapes.string('Why the threads do not hold their reservations.'),
-    'detail': shapes.string('The same in one sentence for people.'),
+    'detail': _DETAIL,
 }
 
 COMMUNICATION = {
@@ -112,7 +117,7 @@ COMMUNICATION = {
         'The period of one part; the bandwidth is the same.'
     ),
     'code': shapes.string('Why they cannot be divided.'),
-    'detail': shapes.string('The same in one sentence for people.'),
+    'detail': _DETAIL,
 }
 
 
@@ -120,7 +125,10 @@ def _reported(
     properties: dict[str, shapes.Schema], title: str
 ) -> shapes.Schema:
     return shapes.closed(
-        {name: shapes.optional(schema) for name, schema in properties.items()},
+        {
+            name: schema if schema is _DETAIL else shapes.optional(schema)
+            for name, schema in properties.items()
+        },
         title,
     )
 
@@ -145,8 +153,9 @@ def _set(key: str) -> shapes.Schema:
 RESERVATION = shapes.closed(
     {
         'instance_uuid': shapes.uuid('UUID of the instance.'),
-        'instance_name': shapes.string('Its name in libvirt.'),
-        'host': shapes.string('Its host.'),
+        'instance_name': servers.hidden(shapes.string('Its name in libvirt.')),
+        **servers.FIELDS,
+        'host': servers.hidden(shapes.string('Its host.')),
         'present': shapes.boolean('Whether a host lists the instance now.'),
         'vcpus': shapes.integer('Number of its vCPUs.'),
         'source': shapes.word(
@@ -208,10 +217,11 @@ RESERVATION = shapes.closed(
         'code': shapes.optional(
             shapes.string('Why it is not held as written.')
         ),
-        'detail': shapes.optional(
-            shapes.string('The same in one sentence for people.')
+        'detail': _DETAIL,
+        'figures': shapes.anything(
+            'The numbers behind it, by name; empty for those who do not see '
+            '``detail``.'
         ),
-        'figures': shapes.anything('The numbers behind it, by name.'),
         'links': shapes.LINKS,
     },
     'Reservation',

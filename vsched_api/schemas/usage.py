@@ -5,6 +5,7 @@
 from vsched_api.operations import usage
 from vsched_api.operations import usage_counts
 from vsched_api.schemas import fields
+from vsched_api.schemas import servers
 from vsched_api.schemas import shapes
 from vsched_lib.model import executions
 
@@ -119,6 +120,7 @@ _MORE = {
 }
 
 _HOST = shapes.string('The host.')
+_OF_HOST = servers.hidden(_HOST)
 _GUEST_US = shapes.integer('Run time of all vCPU threads.')
 _WAIT_US = shapes.integer('Time in which they were runnable and did not run.')
 _RESERVED_US = shapes.optional(
@@ -137,7 +139,7 @@ _RESERVED_MCPU = shapes.optional(
 SAMPLE = shapes.closed(
     {
         'instance_uuid': shapes.uuid('UUID of the instance.'),
-        'host': _HOST,
+        'host': _OF_HOST,
         'at': shapes.time('The end of the interval.'),
         'interval_us': shapes.integer('Length of the interval.'),
         'guest_us': _GUEST_US,
@@ -153,6 +155,7 @@ SAMPLE = shapes.closed(
             )
         ),
         **_MORE,
+        **servers.FIELDS,
     },
     'UsageSample',
 )
@@ -161,7 +164,7 @@ BUCKET = shapes.closed(
         'instance_uuid': shapes.optional(
             shapes.uuid('UUID of the instance; ``null`` for a host.')
         ),
-        'host': _HOST,
+        'host': _OF_HOST,
         'at': shapes.time(
             'The end of the minute or hour. What ended at this moment is in '
             'it.'
@@ -188,6 +191,7 @@ BUCKET = shapes.closed(
             )
         ),
         **_MORE,
+        **servers.FIELDS,
     },
     'UsageBucket',
 )

@@ -23,6 +23,16 @@ ELSEWHERE = '44444444-4444-4444-8444-444444444444'
 ENDED = '55555555-5555-4555-8555-555555555555'
 LASTING = '66666666-6666-4666-8666-666666666666'
 
+#: The projects of instances; PLAIN has none.
+PROJECT = '8f3c1d0e9b7a4c5d8e6f0a1b2c3d4e5f'
+OTHER_PROJECT = 'd41c0a7b5e9f4c3d8b2a6f0e1d2c3b4a'
+PROJECTS = {
+    PROMISED: PROJECT,
+    REFUSED: OTHER_PROJECT,
+    ELSEWHERE: PROJECT,
+    PLAIN: None,
+}
+
 #: By operation ID, the status for what tests do not configure: placement.
 UNCONFIGURED = {'hosts_audit': 501}
 
@@ -55,9 +65,13 @@ def fill(collector: endpoint.Collector) -> None:
                 )
             ),
             instances=(
-                messages.InstanceInfo(PROMISED, 'promised', 1),
+                messages.InstanceInfo(
+                    PROMISED, 'promised', 1, None, 'web-1', PROJECT, 'm1.small'
+                ),
                 messages.InstanceInfo(PLAIN, 'plain', 2),
-                messages.InstanceInfo(REFUSED, 'refused', 4),
+                messages.InstanceInfo(
+                    REFUSED, 'refused', 4, None, 'web-1', OTHER_PROJECT, 'big'
+                ),
             ),
             reservations=(
                 base.reservation(PROMISED),
@@ -180,7 +194,11 @@ def fill(collector: endpoint.Collector) -> None:
                     messages.BackendInfo('cfs', True),
                 )
             ),
-            instances=(messages.InstanceInfo(ELSEWHERE, 'elsewhere', 1),),
+            instances=(
+                messages.InstanceInfo(
+                    ELSEWHERE, 'elsewhere', 1, None, '=web-2', PROJECT, 'small'
+                ),
+            ),
             reservations=(
                 base.reservation(
                     ELSEWHERE,

@@ -116,6 +116,8 @@ class Instance(base.Base):
 
     While an instance migrates two hosts list it, each with a row of its
     own, so that neither's report undoes the other's.
+    ``server_name``, ``project_id`` and ``flavor_name`` are Nova's; NULL where
+    an agent did not tell.
     """
 
     __tablename__ = 'instances'
@@ -125,6 +127,8 @@ class Instance(base.Base):
         ),
         sa.Index('instances_host_id_idx', 'host_id'),
         sa.Index('instances_left_at_idx', 'left_at'),
+        sa.Index('instances_project_id_idx', 'project_id', 'uuid'),
+        sa.Index('instances_server_name_idx', 'server_name', 'uuid'),
     )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)
@@ -136,6 +140,15 @@ class Instance(base.Base):
     vcpus: orm.Mapped[int] = orm.mapped_column(sa.Integer)
     workload_class: orm.Mapped[str | None] = orm.mapped_column(
         sa.String(base.WORD_CHARS)
+    )
+    server_name: orm.Mapped[str | None] = orm.mapped_column(
+        sa.String(base.NAME_CHARS)
+    )
+    project_id: orm.Mapped[str | None] = orm.mapped_column(
+        sa.String(base.WORD_CHARS)
+    )
+    flavor_name: orm.Mapped[str | None] = orm.mapped_column(
+        sa.String(base.NAME_CHARS)
     )
     present: orm.Mapped[bool]
     # Since when Nova has it on another host, or does not have it.

@@ -55,8 +55,12 @@ def page(
     host: str | None = None,
     instance_uuid: str | None = None,
     states: Collection[str] = (),
+    project_id: str | None = None,
 ) -> Sequence[Row]:
-    """Instances that were told or ordered of, in the order of UUIDs."""
+    """Instances that were told or ordered of, in the order of UUIDs.
+
+    :param project_id: see :func:`instances.is_of_project`.
+    """
     query = (
         _select()
         .where(
@@ -76,6 +80,8 @@ def page(
         query = query.where(_instance.uuid == instance_uuid)
     if states:
         query = query.where(_report.state.in_(states))
+    if project_id is not None:
+        query = query.where(instances.is_of_project(project_id))
     return [Row(*row) for row in session.execute(query)]
 
 

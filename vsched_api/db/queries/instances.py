@@ -14,6 +14,9 @@ from vsched_api.db import models
 
 _row = models.Instance
 
+#: How many instances one statement names at most.
+CHUNK = 1000
+
 
 def is_current(
     rank: Callable[[ty.Any], sa.ColumnElement[int]] | None = None,
@@ -70,6 +73,69 @@ def is_served() -> sa.ColumnElement[bool]:
     )
 
 
+class Server(ty.NamedTuple):
+    """What Nova knows an instance as; None where no agent told."""
+
+    server_name: str | None
+    project_id: str | None
+    flavor_name: str | None
+
+
+def is_of_project(project_id: str) -> sa.ColumnElement[bool]:
+    """Whether an instance belongs to a project.
+
+    A host says so, whether it lists the instance now or once did; none says
+    that it belongs to another one, and none that lists it now leaves it
+    open. So a host that lists an instance of others for a project of its own
+    hides it from them, and shows that project nothing.
+    """
+    mine, other = orm.aliased(_row), orm.aliased(_row)
+    return sa.and_(
+        _row.uuid.in_(
+            sa.select(mine.uuid).where(mine.project_id == project_id)
+        ),
+        ~sa.exists().where(
+            other.uuid == _row.uuid,
+            sa.or_(
+                other.project_id != project_id,
+                sa.and_(other.project_id.is_(None), other.present.is_(True)),
+            ),
+        ),
+    )
+
+
+def project_id(session: orm.Session, uuid: str) -> str | None:
+    """Return the project that an instance belongs to.
+
+    :returns: None when none is known, or hosts say different ones, see
+        :func:`is_of_project`.
+    """
+    told = session.execute(
+        sa.select(_row.project_id, _row.present).where(_row.uuid == uuid)
+    ).all()
+    found = {
+        one for one, present in told if one is not None or present is True
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def servers(session: orm.Session, uuids: Collection[str]) -> dict[str, Server]:
+    """Return what Nova knows instances as, by their UUIDs.
+
+    Those without a row are left out.
+    """
+    wanted = sorted(uuids)
+    return {
+        uuid: Server(*found)
+        for first in range(0, len(wanted), CHUNK)
+        for uuid, *found in session.execute(
+            sa.select(
+                _row.uuid, _row.server_name, _row.project_id, _row.flavor_name
+            ).where(_row.uuid.in_(wanted[first : first + CHUNK]), is_current())
+        )
+    }
+
+
 def current(session: orm.Session, uuid: str) -> models.Instance | None:
     """The instance where it is now, or was last; with its host."""
     return session.execute(
@@ -85,8 +151,13 @@ def page(
     marker: str | None = None,
     host: str | None = None,
     present: bool | None = None,
+    project_id: str | None = None,
+    server_name: str | None = None,
 ) -> Sequence[models.Instance]:
-    """Instances in the order of their UUIDs, each once, with hosts."""
+    """Instances in the order of their UUIDs, each once, with hosts.
+
+    :param project_id: see :func:`is_of_project`.
+    """
     query = (
         sa.select(_row)
         .join(_row.host)
@@ -101,6 +172,10 @@ def page(
         query = query.where(models.Host.name == host)
     if present is not None:
         query = query.where(_row.present.is_(present))
+    if project_id is not None:
+        query = query.where(is_of_project(project_id))
+    if server_name is not None:
+        query = query.where(_row.server_name == server_name)
     return session.execute(query).scalars().all()
 
 

@@ -149,20 +149,27 @@ def _bandwidth_mcpu() -> sa.ColumnElement[int]:
 
 
 def position(
-    session: orm.Session, instance_uuid: str, sort_key: str
+    session: orm.Session,
+    instance_uuid: str,
+    sort_key: str,
+    project_id: str | None = None,
 ) -> tuple[ty.Any, str] | None:
     """Return key and UUID of an instance; None without a reservation.
 
     :param sort_key: one of :data:`SORT_KEYS`.
+    :param project_id: only of this project.
     """
     if sort_key == 'instance_uuid':
         # It may have gone since its page was read.
         return instance_uuid, instance_uuid
-    found = session.execute(
+    query = (
         _select()
         .with_only_columns(_key(sort_key))
         .where(_instance.uuid == instance_uuid, _carries(), _is_current())
-    ).first()
+    )
+    if project_id is not None:
+        query = query.where(instances.is_of_project(project_id))
+    found = session.execute(query).first()
     return None if found is None else (found[0], instance_uuid)
 
 
@@ -175,6 +182,8 @@ def page(
     states: Collection[str] = (),
     sources: Collection[str] = (),
     backend: str | None = None,
+    project_id: str | None = None,
+    server_name: str | None = None,
     sort_key: str = SORT_KEYS[0],
     descending: bool = False,
 ) -> Sequence[Row]:
@@ -182,6 +191,7 @@ def page(
 
     :param place: key and UUID of an instance, see :func:`position`.
     :param backend: the one that enforces.
+    :param project_id: see :func:`instances.is_of_project`.
     :param sort_key: one of :data:`SORT_KEYS`.
     """
     key = _key(sort_key)
@@ -200,6 +210,10 @@ def page(
         query = query.where(_source().in_(sources))
     if backend is not None:
         query = query.where(_report.enforced_backend == backend)
+    if project_id is not None:
+        query = query.where(instances.is_of_project(project_id))
+    if server_name is not None:
+        query = query.where(_instance.server_name == server_name)
     return [Row(*row) for row in session.execute(query)]
 
 

@@ -247,14 +247,21 @@ def _named(session: orm.Session, found: Sequence[_Found]) -> list[Found]:
     return [Found(one.sample, one.number, names[one.host_id]) for one in found]
 
 
-def position(session: orm.Session, number: int) -> tuple[float, int] | None:
-    """Where in the order a sample is."""
+def position(
+    session: orm.Session, number: int, instance_uuid: str | None = None
+) -> tuple[float, int] | None:
+    """Where in the order a sample is.
+
+    :param instance_uuid: only if it is of this instance.
+    """
     text = session.execute(
         sa.select(_row.samples).where(_row.id == number >> _PLACE_BITS)
     ).scalar()
     place = number & ((1 << _PLACE_BITS) - 1)
     samples = [] if text is None else packing.unpack(text)
     if place >= len(samples):
+        return None
+    if instance_uuid not in (None, samples[place].instance_uuid):
         return None
     return samples[place].at, number
 

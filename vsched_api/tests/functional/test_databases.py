@@ -13,6 +13,7 @@ from vsched_api.tests.suites import fuzzing
 from vsched_api.tests.suites import gathering
 from vsched_api.tests.suites import host_lives
 from vsched_api.tests.suites import inspection
+from vsched_api.tests.suites import instances
 from vsched_api.tests.suites import jobs
 from vsched_api.tests.suites import lists
 from vsched_api.tests.suites import metrics
@@ -109,6 +110,18 @@ class TestInspectionOnPostgreSQL(inspection.Inspection, base.TestCase):
 
 class TestInspectionOnMariaDB(inspection.Inspection, base.TestCase):
     """Whatever passes inspection can be stored."""
+
+    kind = databases.MariaDB
+
+
+class TestInstancesOnPostgreSQL(instances.Instances, base.TestCase):
+    """What instances are known as."""
+
+    kind = databases.PostgreSQL
+
+
+class TestInstancesOnMariaDB(instances.Instances, base.TestCase):
+    """What instances are known as."""
 
     kind = databases.MariaDB
 

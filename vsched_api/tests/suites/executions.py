@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from vsched_api.db import models
 from vsched_api.operations import rollups
 from vsched_api.operations import usage
+from vsched_api.schemas import servers
 from vsched_api.tests import base
 from vsched_lib.model import executions
 
@@ -196,12 +197,12 @@ class Executions:
         (found,) = http.get('/v1/usage').json['usage']
         self.assertEqual(COUNTS, {name: found[name] for name in COUNTS})
         self.assertEqual(500.0, found['executions_per_s'])
-        columns = (*executions.COUNTS, *executions.FIGURES)
+        columns = (*executions.COUNTS, *executions.FIGURES, *servers.FIELDS)
         names, values = (
             line.split(',')[-len(columns) :]
             for line in http.get('/v1/usage?format=csv').text.splitlines()
         )
         self.assertEqual(list(columns), names)
         self.assertEqual(
-            ('500', '2.0', ''), (values[0], values[8], values[-1])
+            ('500', '2.0', ''), (values[0], values[8], values[-4])
         )

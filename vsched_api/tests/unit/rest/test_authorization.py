@@ -2,70 +2,24 @@
 
 """No route answers without asking a policy, and each asks its own."""
 
-import re
-
-import fixtures
 import flask
-from keystoneauth1 import fixture as keystoneauth_fixture
-from keystonemiddleware import fixture as keystone_fixture
 
 from vsched_api import policies
 from vsched_api.policies import base as base_policies
 from vsched_api.tests import base
-from vsched_api.tests import databases
+from vsched_api.tests import tokens
 from vsched_lib.contract import errors
 
-#: What the paths of routes are filled with.
-EXAMPLES = {
-    'name': 'node1',
-    'job_uuid': '0b7d3a52-1c1e-4f6e-9a55-6d1f0a1f7c11',
-    'instance_uuid': '3a9d1c3e-5b1c-4c53-a2a4-6bb0a2e0a1a1',
-}
 
-
-def routes(app):
-    """Every (method, path, template as policies write it)."""
-    for rule in app.url_map.iter_rules():
-        path = re.sub(r'<(\w+)>', lambda found: EXAMPLES[found[1]], rule.rule)
-        template = re.sub(r'<(\w+)>', r'{\1}', rule.rule)
-        for method in rule.methods - {'HEAD'}:
-            yield method, path, template
-
-
-class TestAuthorization(base.TestCase):
+class TestAuthorization(tokens.TokenCase):
     """Walks all routes, with tokens of several kinds."""
-
-    def setUp(self):
-        super().setUp()
-        options = self.useFixture(fixtures.TempDir()).join('vsched.conf')
-        with open(options, 'w') as file:
-            file.write(
-                '[keystone_authtoken]\n'
-                'www_authenticate_uri = http://127.0.0.1:5000\n'
-            )
-        self.conf = databases.configuration(
-            self.conf.database.connection, '--config-file', options
-        )
-        self.conf.set_override('auth_strategy', 'keystone', 'api')
-        self.tokens = self.useFixture(keystone_fixture.AuthTokenFixture())
-        self.http = self.client()
-
-    def token(self, *roles, system=False):
-        data = keystoneauth_fixture.V3Token()
-        if system:
-            data.set_system_scope()
-        else:
-            data.set_project_scope()
-        for role in roles:
-            data.add_role(role)
-        return {'X-Auth-Token': self.tokens.add_token(data)}
 
     def statuses(self, headers):
         return {
             (method, template): self.http.open(
                 path, method=method, headers=headers
             ).status_code
-            for method, path, template in routes(self.http.application)
+            for method, path, template in tokens.routes(self.http.application)
         }
 
     def rules(self, *checks):
@@ -78,13 +32,16 @@ class TestAuthorization(base.TestCase):
 
     def test_each_route_has_a_policy_and_each_policy_a_route(self):
         documented = self.rules(
-            base_policies.ADMIN, base_policies.READER, base_policies.ANYONE
+            base_policies.ADMIN,
+            base_policies.READER,
+            base_policies.PROJECT_READER,
+            base_policies.ANYONE,
         )
         self.assertEqual(
             documented,
             {
                 (method, template)
-                for method, _, template in routes(self.http.application)
+                for method, _, template in tokens.routes(self.http.application)
             },
         )
 
@@ -95,10 +52,35 @@ class TestAuthorization(base.TestCase):
 
     def test_an_ordinary_user_may_nothing(self):
         anyone = self.rules(base_policies.ANYONE)
-        for headers in (self.token('member', 'reader'), self.token()):
+        for headers in (
+            self.token('member'),
+            self.token(),
+            self.token('reader', 'member', domain=True),
+        ):
             for route, status in self.statuses(headers).items():
                 self.assertEqual(
                     200 if route in anyone else 403, status, route
+                )
+
+    def test_a_reader_of_a_project_may_read_of_its_instances_only(self):
+        # Here it has none; those that have some are in test_projects.
+        anyone = self.rules(base_policies.ANYONE)
+        own = self.rules(base_policies.PROJECT_READER)
+        self.assertEqual(7, len(own))
+        for route, status in self.statuses(
+            self.token('member', 'reader')
+        ).items():
+            method, template = route
+            if route not in own:
+                self.assertEqual(
+                    200 if route in anyone else 403, status, route
+                )
+            elif '{' in template:
+                self.assertEqual(404, status, route)
+            else:
+                # Usage is of one instance.
+                self.assertEqual(
+                    403 if template == '/v1/usage' else 200, status, route
                 )
 
     def test_services_and_readers_of_the_system_may_read(self):
