@@ -19,16 +19,7 @@ from vsched_api.conf import metrics
 from vsched_api.conf import openstack
 from vsched_api.conf import snapshot
 
-_GROUPS = (
-    api,
-    bus,
-    collector,
-    cors,
-    database,
-    metrics,
-    openstack,
-    snapshot,
-)
+_GROUPS = (api, bus, collector, cors, database, metrics, openstack, snapshot)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

@@ -18,12 +18,13 @@ from waitress import server as waitress
 from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_api.tests.functional import gabbi_fixtures
+from vsched_api.tests import populated
 from vsched_lib.contract import messages
 from vsched_lib.tests import openstack_services
 
-RESERVED = gabbi_fixtures.PROMISED
-PLAIN = gabbi_fixtures.PLAIN
-REFUSED = gabbi_fixtures.REFUSED
+RESERVED = populated.PROMISED
+PLAIN = populated.PLAIN
+REFUSED = populated.REFUSED
 
 #: The agent refuses a runtime of so many microseconds and more.
 TOO_MUCH_US = 19_000
