@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Usage of instances and hosts."""
+
+from vsched_client.tests.unit.osc.v1 import command_case
+
+ExitCode = command_case.ExitCode
+UUID = command_case.UUID
+
+
+class UsageTestCase(command_case.CommandTestCase):
+    def sample(self, uuid=UUID, **changes):
+        return {
+            'instance_uuid': uuid,
+            'host': 'node1',
+            'at': '2027-01-15T08:00:01.000000Z',
+            'interval_us': 1_000_000,
+            'guest_us': 612_000,
+            'wait_us': 388_000,
+            'promised_us': 600_000,
+            'guest_mcpu': 612,
+            'promised_mcpu': 600,
+            'error_ppm': 20_000,
+            'direct_us': 41_000,
+            'shared_us': 9_000,
+            **changes,
+        }
+
+    def test_show(self):
+        self.answer('GET', '/v1/usage', {'usage': [self.sample()]})
+        found = self.run_command('cpu usage show ' + UUID)
+        for text in ('0.612 CPU', '0.6 CPU', '+2.00 %', '0.388 CPU'):
+            self.assertIn(text, found.out)
+        self.assertEqual(['20'], self.api.last_request.qs['limit'])
+        (one,) = self.run_command('cpu usage show -f json').json
+        self.assertEqual((41, 41_000), (one['direct_mcpu'], one['direct_us']))
+        self.run_command(
+            'cpu usage show --of hosts ' + UUID, code=ExitCode.USAGE
+        )
+
+    def test_show_of_hosts(self):
+        self.answer(
+            'GET',
+            '/v1/usage',
+            {
+                'usage': [
+                    {
+                        'host': 'node1',
+                        'at': '2027-01-15T08:00:01.000000Z',
+                        'interval_us': 0,
+                        'idle_us': 5,
+                    }
+                ]
+            },
+        )
+        (one,) = self.run_command(
+            'cpu usage show --of hosts --resolution hour -f json'
+        ).json
+        self.assertIsNone(one['idle_mcpu'])
+
+    def test_top(self):
+        self.answer(
+            'GET',
+            '/v1/usage',
+            {
+                'usage': [
+                    self.sample('a', guest_us=100_000),
+                    self.sample('b', promised_us=None),
+                    self.sample('c', guest_us=550_000, wait_us=900_000),
+                ]
+            },
+        )
+        for order, expected in (
+            ('got', 'b c a'),
+            ('waited', 'c a b'),
+            ('host', 'a b c'),
+            ('error', 'a c b'),
+        ):
+            found = self.run_command(
+                'cpu usage top -f value -c instance_uuid --by ' + order
+            )
+            self.assertEqual(expected.split(), found.out.split(), order)
+        found = self.run_command('cpu usage top --limit 1 --window 60s')
+        self.assertIn('0.612 CPU', found.out)
