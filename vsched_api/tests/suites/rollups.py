@@ -428,20 +428,20 @@ class Rollups:
         for number in range(3):
             busy.send(listed=False, usage=[base.sample(one, HOUR + number)])
         quiet.send(listed=False, usage=[base.sample(other, HOUR + 1)])
-        turns = []
+        calls = []
 
         def stopped():
-            # Two more batches before each turn.
-            turns.append(None)
+            # Two more batches before each call.
+            calls.append(None)
             for _ in range(2):
                 busy.send(listed=False, usage=[base.sample(one, HOUR)])
-            return len(turns) > 50
+            return len(calls) > 50
 
         times = iter(range(0, 10_000, 50))
         rollups.fold(self.database, 1, stopped, lambda: float(next(times)))
         # One of both in the first round, then the busy one until its time
         # is up.
-        self.assertEqual(4, len(turns))
+        self.assertEqual(4, len(calls))
         self.assertEqual(
             1, sum(each.samples for each in self.buckets(instance_uuid=other))
         )
