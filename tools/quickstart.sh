@@ -22,7 +22,8 @@ CPU, shows what it gets, and changes the promise over the REST API half way.
 
   --seconds N   how long to measure
   --json FILE   write the summary there, too
-  --keep        leave everything running; Ctrl-C or SIGTERM ends it
+  --keep        leave everything running, to open the page that is named or
+                to try the REST API; Ctrl-C or SIGTERM ends it
 
 Run as root on Debian 12 or newer. What is missing is installed: Debian
 packages, a virtual environment in .venv, a tiny guest in

@@ -2,9 +2,9 @@
 
 """What a route takes and answers, for the OpenAPI document.
 
-Each handler is decorated with :func:`operation` below its route. A handler
-without it, and one that asks another policy or checks another schema than it
-names, fails the tests.
+Each handler is decorated with :func:`operation` below its route, or with
+:func:`static`. A handler without either, and one that asks another policy or
+checks another schema than it names, fails the tests.
 """
 
 from collections.abc import Callable
@@ -20,6 +20,7 @@ from vsched_lib.contract import errors
 Code = errors.Code
 
 _ATTRIBUTE = 'vsched_operation'
+_STATIC = 'vsched_static'
 
 NOTHING: Mapping[ty.Any, ty.Any] = types.MappingProxyType({})
 
@@ -103,3 +104,14 @@ def operation(
 def of(handler: Callable[..., ty.Any]) -> Operation | None:
     """Return what is documented of a handler; None without it."""
     return getattr(handler, _ATTRIBUTE, None)
+
+
+def static(handler: F) -> F:
+    """Leave a handler out of the document: it answers files for browsers."""
+    setattr(handler, _STATIC, True)
+    return handler
+
+
+def is_static(handler: Callable[..., ty.Any]) -> bool:
+    """Return whether a handler answers files for browsers."""
+    return getattr(handler, _STATIC, False)

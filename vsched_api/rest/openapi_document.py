@@ -169,11 +169,17 @@ def of(app: flask.Flask) -> Json:
 def routes(
     app: flask.Flask,
 ) -> Iterator[tuple[routing.Rule, str, ty.Callable[..., ty.Any]]]:
-    """Yield rule, method and handler of each route, in order of the paths."""
+    """Yield rule, method and handler of each route, in order of the paths.
+
+    Those of files for browsers are left out.
+    """
     for rule in sorted(app.url_map.iter_rules(), key=lambda one: one.rule):
+        handler = app.view_functions[rule.endpoint]
         for method in _METHODS:
-            if method in (rule.methods or ()):
-                yield rule, method, app.view_functions[rule.endpoint]
+            if method in (rule.methods or ()) and not (
+                documentation.is_static(handler)
+            ):
+                yield rule, method, handler
 
 
 def path_of(rule: routing.Rule) -> str:

@@ -2,6 +2,7 @@
 
 """Compare every answer of an application with its OpenAPI document."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 import functools
 import gzip
@@ -14,6 +15,7 @@ import jsonschema
 from werkzeug import datastructures
 from werkzeug import exceptions
 from werkzeug import http
+from werkzeug import routing
 
 from vsched_api import app as application
 from vsched_api.rest import documentation
@@ -137,6 +139,8 @@ class Checked:
         where = '%s %s: %d' % (method, path, status)
         if 'X-Openstack-Request-Id' not in headers:
             raise AssertionError('%s has no X-Openstack-Request-Id' % where)
+        if self._is_file(method, path):
+            return
         kind = http.parse_options_header(headers.get('Content-Type'))[0]
         known = self._known(method, path)
         if known is None:
@@ -168,19 +172,30 @@ class Checked:
         if status < 400 and microversion.HEADER not in headers:
             raise AssertionError('%s names no version' % where)
 
-    def _known(self, method: str, path: str) -> tuple[str, str] | None:
-        """Return path and method as documented; None for another request."""
-        method = 'GET' if method == 'HEAD' else method
+    def _handler(
+        self, method: str, path: str
+    ) -> tuple[routing.Rule, Callable[..., ty.Any]] | None:
+        """Return rule and handler of a request; None where there is none."""
         try:
             rule, _ = self._served.url_map.bind('').match(
                 path, method, return_rule=True
             )
         except exceptions.HTTPException:
             return None
-        if documentation.of(self._served.view_functions[rule.endpoint]):
-            return openapi_document.path_of(rule), method
+        return rule, self._served.view_functions[rule.endpoint]
+
+    def _is_file(self, method: str, path: str) -> bool:
+        found = self._handler(method, path)
+        return found is not None and documentation.is_static(found[1])
+
+    def _known(self, method: str, path: str) -> tuple[str, str] | None:
+        """Return path and method as documented; None for another request."""
+        method = 'GET' if method == 'HEAD' else method
+        found = self._handler(method, path)
         # Tests have routes of their own.
-        return None
+        if found is None or documentation.of(found[1]) is None:
+            return None
+        return openapi_document.path_of(found[0]), method
 
 
 def _no_constant(word: str) -> ty.NoReturn:

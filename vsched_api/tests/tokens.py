@@ -10,12 +10,16 @@ import flask
 from keystoneauth1 import fixture as keystoneauth_fixture
 from keystonemiddleware import fixture as keystone_fixture
 
+from vsched_api.operations import page
 from vsched_api.tests import base
 from vsched_api.tests import databases
 
 #: What the paths of routes are filled with.
 EXAMPLES = {
+    'asset': min(page.read().assets),
+    'item': 'node1',
     'name': 'node1',
+    'view': 'hosts',
     'job_uuid': '0b7d3a52-1c1e-4f6e-9a55-6d1f0a1f7c11',
     'instance_uuid': '3a9d1c3e-5b1c-4c53-a2a4-6bb0a2e0a1a1',
 }

@@ -157,6 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             'vsched: %s (log %s)'
             % (standalone.url, os.path.join(folder, 'vsched.log'))
         )
+        shown.say('page: %s/ui' % standalone.url)
         try:
             outcomes = demonstration.Demonstration(
                 client.Client(standalone.url),
@@ -175,8 +176,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _conclude(options, shown, standalone.url, outcomes, len(specs))
         if options.keep:
             shown.say(
-                'running until Ctrl-C; try: curl %s/v1/reservations'
-                % standalone.url
+                'running until Ctrl-C; open %s/ui in a browser, or try: '
+                'curl %s/v1/reservations' % (standalone.url, standalone.url)
             )
             over.wait()
     shown.say('everything that was started is stopped')

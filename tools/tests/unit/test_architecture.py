@@ -9,7 +9,7 @@ from oslotest import base
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GUIDE = ROOT / 'doc' / 'source' / 'contributor'
-PACKAGES = '(?:nova_filters|vsched_(?:agent|api|client|lib|standalone))'
+PACKAGES = '(?:nova_filters|vsched_(?:agent|api|client|lib|standalone|ui))'
 
 
 def exists(name):

@@ -111,6 +111,21 @@ class TestAuthorization(tokens.TokenCase):
         self.assertEqual(errors.Code.FORBIDDEN, problem['code'])
         self.assertIn('vsched:reservations:update', problem['detail'])
 
+    def test_the_page_learns_what_its_user_may(self):
+        for headers, reads, changes in (
+            ({}, False, False),
+            (self.token('member'), False, False),
+            (self.token('reader', system=True), True, False),
+            (self.token('admin'), True, True),
+        ):
+            answer = self.http.get('/ui/session', headers=headers)
+            session = answer.json['session']
+            self.assertEqual(bool(headers), session['authenticated'])
+            self.assertEqual(reads, 'vsched:hosts:list' in session['allowed'])
+            self.assertEqual(
+                changes, 'vsched:reservations:update' in session['allowed']
+            )
+
     def test_a_refused_token_gets_the_form_of_all_errors(self):
         answer = self.http.get('/v1/hosts', headers={'X-Auth-Token': 'x'})
         self.assertEqual(401, answer.status_code)

@@ -25,6 +25,10 @@ EXAMPLES = {
 }
 
 
+#: They are for browsers, and not in the document.
+FILES = ('/ui', '/ui/{view}', '/ui/{view}/{item}', '/ui/assets/{asset}')
+
+
 def operations(document):
     """Return (path, method, operation) of each."""
     return [
@@ -58,6 +62,7 @@ class TestDocument(test_base.BaseTestCase):
                 (one['path'], one['method'], rule.name)
                 for rule in policies.list_rules()
                 for one in getattr(rule, 'operations', ())
+                if one['path'] not in FILES
             },
             {
                 (path, method, operation['x-vsched-policy'])
@@ -190,6 +195,19 @@ class TestDocument(test_base.BaseTestCase):
 
 class TestHandlers(base.TestCase):
     """Each handler does what is documented of it."""
+
+    def test_only_files_of_the_page_are_not_documented(self):
+        served = self.http.application
+        self.assertEqual(
+            set(FILES),
+            {
+                openapi_document.path_of(rule)
+                for rule in served.url_map.iter_rules()
+                if documentation.is_static(
+                    served.view_functions[rule.endpoint]
+                )
+            },
+        )
 
     def setUp(self):
         super().setUp()

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the page for operators asks first."""
+
+from vsched_api.schemas import shapes
+
+SESSION = shapes.closed(
+    {
+        'auth_strategy': shapes.string(
+            '``keystone`` or ``noauth``, as in ``[api] auth_strategy``.'
+        ),
+        'authenticated': shapes.boolean(
+            'Whether the token of the request is valid; always true with '
+            '``noauth``.'
+        ),
+        'problem': shapes.optional(
+            shapes.string(
+                'Why the token could not be checked; null when it could.'
+            )
+        ),
+        'user_id': shapes.optional(
+            shapes.string('The user of the token; null without one.')
+        ),
+        'roles': shapes.items({'type': 'string'}, 'The roles of the token.'),
+        'allowed': shapes.items(
+            {'type': 'string'},
+            'The policies that allow their operation to this request.',
+        ),
+    },
+    'Session',
+)
+
+SHOW_SESSION = shapes.one('session', SESSION)

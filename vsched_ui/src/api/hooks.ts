@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Reading from the API: lists, single things, and what changes meanwhile.
+
+import {
+  type QueryClient,
+  type QueryKey,
+  keepPreviousData,
+  useInfiniteQuery,
+  useQuery,
+  useQueryClient,
+} from '@tanstack/react-query';
+import { useEffect, useMemo, useRef } from 'react';
+
+import { useApi } from '../app/api';
+import { type Fleet, updated } from '../model/fleet';
+import { newestByHost } from '../model/series';
+import { type Client, type Query, nextMarker, pollDelay } from './client';
+import { type ListAnswer, patchReservation, withNewer } from './singles';
+import type {
+  Balloon,
+  Bucket,
+  Event,
+  Host,
+  Link,
+  Reservation,
+  Snapshot,
+} from './types';
+
+/** How often things are asked for, in ms. */
+export const EVERY = {
+  /** What a user watches. */
+  live: 1_500,
+  /** Short lists, and what follows a change. */
+  list: 5_000,
+  /** Lists of the whole fleet, which events update meanwhile. */
+  fleet: 20_000,
+  /** What is measured seldom. */
+  slow: 60_000,
+} as const;
+
+/** The first page comes at once, the others in as few requests as possible. */
+const FIRST_PAGE = 100;
+const NEXT_PAGE = 1000;
+/** No list of the page holds more pages. */
+const MAX_PAGES = 20;
+
+/** What a view shows of a request. */
+export interface Result<T> {
+  data: T | undefined;
+  error: Error | null;
+  /** Whether there is neither data nor an error yet. */
+  loading: boolean;
+  refetch: () => unknown;
+}
+
+/** A list that is read as a whole. */
+export interface Collection<T> extends Result<T[]> {
+  /** Whether the last page was read. */
+  complete: boolean;
+}
+
+
+function every(client: Client, ms: number) {
+  return () => pollDelay(ms, client.connection.failures);
+}
+
+/** Ask for one thing, again and again. */
+export function usePolled<T>(
+  key: QueryKey,
+  ask: (signal: AbortSignal) => Promise<T>,
+  everyMs: number,
+  enabled = true,
+): Result<T> {
+  const { client } = useApi();
+  const found = useQuery({
+    queryKey: key,
+    queryFn: ({ signal }) => ask(signal),
+    refetchInterval: every(client, everyMs),
+    enabled,
+  });
+  return {
+    data: found.data,
+    error: found.error,
+    loading: found.isPending && enabled,
+    refetch: found.refetch,
+  };
+}
+
+/** Read a list page by page, and each page again and again. */
+export function useCollection<T>(
+  name: string,
+  path: string,
+  query: Query,
+  everyMs: number,
+  enabled = true,
+): Collection<T> {
+  const { client } = useApi();
+  const cache = useQueryClient();
+  const found = useInfiniteQuery({
+    queryKey: [name, 'all', query],
+    initialPageParam: null as string | null,
+    queryFn: async ({ pageParam, signal }) => {
+      const askedAt = Date.now();
+      const answer = await client.get<ListAnswer>(path, {
+        query: {
+          ...query,
+          limit: pageParam === null ? FIRST_PAGE : NEXT_PAGE,
+          marker: pageParam ?? undefined,
+        },
+        signal,
+      });
+      return name === 'reservations'
+        ? withNewer(cache, answer, askedAt)
+        : answer;
+    },
+    getNextPageParam: (last: ListAnswer) => nextMarker(last.links),
+    // Every page is read again: long lists are read less often.
+    refetchInterval: (one) =>
+      pollDelay(
+        Math.min(
+          everyMs * Math.ceil((one.state.data?.pages.length ?? 1) / 2),
+          Math.max(everyMs, EVERY.slow),
+        ),
+        client.connection.failures,
+      ),
+    enabled,
+  });
+  const { fetchNextPage, hasNextPage, isFetching, isError } = found;
+  const more =
+    hasNextPage && (found.data?.pages.length ?? 0) < MAX_PAGES && !isError;
+  useEffect(() => {
+    if (more && !isFetching) {
+      void fetchNextPage();
+    }
+  }, [more, isFetching, fetchNextPage]);
+  const data = useMemo(
+    () => found.data?.pages.flatMap((page) => page[name] as T[]),
+    [found.data, name],
+  );
+  return {
+    data,
+    error: found.error,
+    loading: found.isPending && enabled,
+    complete: !more && data !== undefined,
+    refetch: found.refetch,
+  };
+}
+
+/** A list that is read as far as its user goes. */
+export interface Growing<T> extends Result<T[]> {
+  /** Read the next page; null when there is none. */
+  more: (() => unknown) | null;
+  fetching: boolean;
+}
+
+export function useGrowing<T>(
+  name: string,
+  path: string,
+  query: Query,
+  everyMs: number,
+  size = 100,
+): Growing<T> {
+  const { client } = useApi();
+  const found = useInfiniteQuery({
+    queryKey: [name, 'growing', query, size],
+    initialPageParam: null as string | null,
+    queryFn: ({ pageParam, signal }) =>
+      client.get<ListAnswer>(path, {
+        query: { ...query, limit: size, marker: pageParam ?? undefined },
+        signal,
+      }),
+    getNextPageParam: (last: ListAnswer) => nextMarker(last.links),
+    // Every page is read again: long lists are read less often.
+    refetchInterval: (one) =>
+      pollDelay(
+        everyMs * Math.max(1, one.state.data?.pages.length ?? 1),
+        client.connection.failures,
+      ),
+    placeholderData: keepPreviousData,
+  });
+  const data = useMemo(
+    () => found.data?.pages.flatMap((page) => page[name] as T[]),
+    [found.data, name],
+  );
+  return {
+    data,
+    error: found.error,
+    loading: found.isPending,
+    refetch: found.refetch,
+    more: found.hasNextPage ? found.fetchNextPage : null,
+    fetching: found.isFetchingNextPage,
+  };
+}
+
+export function useHosts(): Collection<Host> {
+  return useCollection<Host>('hosts', 'v1/hosts', {}, EVERY.fleet);
+}
+
+export function useHost(name: string): Result<Host> {
+  const { client } = useApi();
+  return usePolled(
+    ['host', name],
+    async (signal) =>
+      (
+        await client.get<{ host: Host }>(`v1/hosts/${segment(name)}`, { signal })
+      ).host,
+    EVERY.list,
+  );
+}
+
+export function useReservations(query: Query = {}): Collection<Reservation> {
+  return useCollection<Reservation>(
+    'reservations',
+    'v1/reservations',
+    query,
+    EVERY.fleet,
+  );
+}
+
+/** The reservation of an instance; null when it has none. */
+export function useReservation(
+  uuid: string,
+  everyMs: number = EVERY.live,
+): Result<Reservation | null> {
+  const { client } = useApi();
+  return usePolled(
+    ['reservation', uuid],
+    (signal) => reservationOf(client, uuid, signal),
+    everyMs,
+  );
+}
+
+/** The balloon of an instance; null when it has none. */
+export function useBalloon(uuid: string): Result<Balloon | null> {
+  const { client } = useApi();
+  return usePolled(
+    ['balloon', uuid],
+    async (signal) =>
+      (
+        await client.get<{ balloons: Balloon[] }>('v1/balloons', {
+          query: { instance_uuid: uuid },
+          signal,
+        })
+      ).balloons[0] ?? null,
+    EVERY.live,
+  );
+}
+
+/** How far back sums by minute are asked for: the newest may lag. */
+const FLEET_USAGE_MS = 150_000;
+
+/** The newest sums by minute of each host, by its name. */
+export function useFleetUsage(): Result<Map<string, Bucket>> {
+  const { client } = useApi();
+  const found = usePolled(
+    ['usage', 'fleet'],
+    async (signal) => {
+      const start = new Date(client.serverNow() - FLEET_USAGE_MS);
+      const rows: Bucket[] = [];
+      let marker: string | null = null;
+      do {
+        const page: { usage: Bucket[]; links: Link[] } = await client.get(
+          'v1/usage',
+          {
+            query: {
+              resolution: 'minute',
+              sort_dir: 'desc',
+              start: start.toISOString(),
+              limit: NEXT_PAGE,
+              marker: marker ?? undefined,
+            },
+            signal,
+          },
+        );
+        // Sums of single instances are in the same answer only if asked for.
+        rows.push(...page.usage.filter((row) => row.instance_uuid === null));
+        marker = nextMarker(page.links);
+      } while (marker !== null && rows.length < NEXT_PAGE * MAX_PAGES);
+      return rows;
+    },
+    EVERY.fleet,
+  );
+  const data = useMemo(
+    () => (found.data === undefined ? undefined : newestByHost(found.data)),
+    [found.data],
+  );
+  return { ...found, data };
+}
+
+/** Follow what schedulers know: 304 while nothing changes, else changes. */
+export function useFleet(): Result<Fleet> {
+  const { client } = useApi();
+  const known = useRef<{ answer: Snapshot; fleet: Fleet } | null>(null);
+  return usePolled(
+    ['snapshot'],
+    async (signal) => {
+      for (;;) {
+        const answer: Snapshot = await client.get<Snapshot>('v1/snapshot', {
+          query: { since: known.current?.fleet.version },
+          signal,
+          revalidate: true,
+        });
+        if (known.current?.answer !== answer) {
+          known.current = {
+            answer,
+            fleet: updated(known.current?.fleet ?? null, answer),
+          };
+        }
+        if (!answer.more) {
+          return known.current.fleet;
+        }
+      }
+    },
+    3_000,
+  );
+}
+
+/** Events of the last minute may still arrive: agents report in batches. */
+const FEED_WINDOW_MS = 60_000;
+const FEED_LIMIT = 200;
+/** What is on the page was read after older events, when it was opened. */
+const FIRST_READ_MS = 10_000;
+/** More changed things than this are read by reading their list again. */
+const MAX_SINGLE_READS = 20;
+
+/**
+ * Follow the events of the fleet, and read again what they are about.
+ *
+ * Lists of the whole fleet are long and read seldom; each change of a
+ * reservation or a balloon leaves an event.
+ */
+export function useFeed(): void {
+  const { client } = useApi();
+  const cache = useQueryClient();
+  const seen = useRef<Set<string> | null>(null);
+  const feed = usePolled(
+    ['feed'],
+    async (signal) =>
+      (
+        await client.get<{ events: Event[] }>('v1/events', {
+          query: {
+            start: new Date(client.serverNow() - FEED_WINDOW_MS).toISOString(),
+            limit: FEED_LIMIT,
+          },
+          signal,
+        })
+      ).events,
+    EVERY.live,
+  );
+  const events = feed.data;
+  useEffect(() => {
+    if (events === undefined) {
+      return;
+    }
+    const before = seen.current;
+    seen.current = new Set(events.map((event) => event.uuid));
+    const recent = client.serverNow() - FIRST_READ_MS;
+    const fresh = events.filter((event) =>
+      before === null
+        ? Date.parse(event.at) >= recent
+        : !before.has(event.uuid),
+    );
+    if (fresh.length > 0) {
+      void refresh(client, cache, fresh);
+    }
+  }, [events, client, cache]);
+}
+
+async function refresh(
+  client: Client,
+  cache: QueryClient,
+  events: readonly Event[],
+): Promise<void> {
+  void cache.invalidateQueries({ queryKey: ['events'] });
+  const instances = new Set(
+    events.flatMap((event) => event.instance_uuid ?? []),
+  );
+  for (const host of new Set(events.map((event) => event.host))) {
+    void cache.invalidateQueries({ queryKey: ['host', host] });
+  }
+  if (instances.size > MAX_SINGLE_READS) {
+    void cache.invalidateQueries({ queryKey: ['reservations'] });
+    void cache.invalidateQueries({ queryKey: ['balloons'] });
+    return;
+  }
+  for (const uuid of instances) {
+    void cache.invalidateQueries({ queryKey: ['balloon', uuid] });
+    const askedAt = Date.now();
+    try {
+      const found = await reservationOf(
+        client,
+        uuid,
+        AbortSignal.timeout(10_000),
+      );
+      patchReservation(cache, uuid, found, askedAt);
+    } catch {
+      // The list is read again before long.
+    }
+  }
+}
+
+async function reservationOf(
+  client: Client,
+  uuid: string,
+  signal: AbortSignal,
+): Promise<Reservation | null> {
+  // By the list: that an instance has none is no error.
+  const found = await client.get<{ reservations: Reservation[] }>(
+    'v1/reservations',
+    { query: { instance_uuid: uuid }, signal },
+  );
+  return found.reservations[0] ?? null;
+}
+
+/** A name as a part of a path. */
+export function segment(name: string): string {
+  return encodeURIComponent(name);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Reservations that are read one by one, and the lists that have them.
+
+import type { InfiniteData, QueryClient } from '@tanstack/react-query';
+
+import type { Query } from './client';
+import type { Link, Reservation } from './types';
+
+/** A page of a list: its rows are below the name of the list. */
+export type ListAnswer = { links: Link[] } & Record<string, unknown>;
+export type Pages = InfiniteData<ListAnswer, string | null>;
+
+/** Single reservations that were read lately, and when they were asked for. */
+const singles = new WeakMap<
+  QueryClient,
+  Map<string, { found: Reservation; askedAt: number }>
+>();
+const SINGLES_MS = 60_000;
+
+/** Put single reservations into a page that was asked for before them. */
+export function withNewer(
+  cache: QueryClient,
+  answer: ListAnswer,
+  askedAt: number,
+): ListAnswer {
+  const known = singles.get(cache);
+  if (known === undefined || known.size === 0) {
+    return answer;
+  }
+  return {
+    ...answer,
+    reservations: (answer.reservations as Reservation[]).map((row) => {
+      const single = known.get(row.instance_uuid);
+      return single !== undefined && single.askedAt > askedAt
+        ? single.found
+        : row;
+    }),
+  };
+}
+
+/**
+ * Put a reservation into every list that has it.
+ *
+ * @param askedAt - when it was asked for: pages that were asked for before
+ *   and are still on their way do not replace it.
+ */
+export function patchReservation(
+  cache: QueryClient,
+  uuid: string,
+  found: Reservation | null,
+  askedAt: number = Date.now(),
+): void {
+  cache.setQueryData(['reservation', uuid], found);
+  const known = singles.get(cache) ?? new Map();
+  singles.set(cache, known);
+  for (const [one, single] of known) {
+    if (single.askedAt < askedAt - SINGLES_MS) {
+      known.delete(one);
+    }
+  }
+  let listed = false;
+  if (found === null) {
+    known.delete(uuid);
+  } else {
+    known.set(uuid, { found, askedAt });
+    cache.setQueriesData<Pages>({ queryKey: ['reservations'] }, (data) => {
+      if (data === undefined) {
+        return data;
+      }
+      const pages = data.pages.map((page) => {
+        const rows = page.reservations as Reservation[];
+        if (!rows.some((row) => row.instance_uuid === uuid)) {
+          return page;
+        }
+        listed = true;
+        return {
+          ...page,
+          reservations: rows.map((row) =>
+            row.instance_uuid === uuid ? found : row,
+          ),
+        };
+      });
+      return { ...data, pages };
+    });
+  }
+  // It may be new, or be in another state than a list is of.
+  void cache.invalidateQueries({
+    queryKey: ['reservations'],
+    predicate: (query) => {
+      const filter = query.queryKey[2] as Query | undefined;
+      return !listed || filter?.state !== undefined;
+    },
+  });
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Short names of what the API answers. "npm run types" makes schema.d.ts from
+// the OpenAPI document of a running API.
+
+import type { components } from './schema';
+
+type Schemas = components['schemas'];
+
+export type Audit = Schemas['HostAudit'];
+export type Backend = Schemas['HostBackend'];
+export type Balloon = Schemas['Balloon'];
+export type BalloonChange = Schemas['BalloonChange'];
+export type BalloonUpdate = Schemas['BalloonUpdate'];
+export type Bucket = Schemas['UsageBucket'];
+export type Difference = Schemas['HostDifference'];
+export type ErrorPoint = Schemas['ErrorPoint'];
+export type ErrorProfile = Schemas['DetailedErrorProfile'];
+export type EvaluatedHost = Schemas['EvaluatedHost'];
+export type Evaluation = Schemas['Evaluation'];
+export type EvaluationCreate = Schemas['EvaluationCreate'];
+export type Event = Schemas['Event'];
+export type Host = Schemas['Host'];
+export type HostSample = Schemas['HostUsageSample'];
+export type Instance = Schemas['Instance'];
+export type Job = Schemas['Job'];
+export type Link = Schemas['Link'];
+export type OverheadProfile = Schemas['DetailedOverheadProfile'];
+export type Price = Schemas['OverheadPrice'];
+export type Profile = Schemas['ErrorProfile'];
+export type Reservation = Schemas['Reservation'];
+export type Sample = Schemas['UsageSample'];
+export type Snapshot = Schemas['Snapshot'];
+export type SnapshotHost = Schemas['SnapshotHost'];
+
+/** The fields of an override that is asked for. */
+export type Wanted = Schemas['EvaluationOverride'];
+
+/** Who the user is; the page's own, see vsched_api/rest/page.py. */
+export interface Session {
+  auth_strategy: 'keystone' | 'noauth';
+  authenticated: boolean;
+  /** Why the token could not be checked. */
+  problem: string | null;
+  user_id: string | null;
+  roles: string[];
+  /** Names of the policies that allow something to the user. */
+  allowed: string[];
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import {
+  Alert,
+  Button,
+  Masthead,
+  MastheadBrand,
+  MastheadContent,
+  MastheadMain,
+  MastheadToggle,
+  Nav,
+  NavItem,
+  NavList,
+  Page,
+  PageSection,
+  PageSidebar,
+  PageSidebarBody,
+  PageToggleButton,
+  SkipToContent,
+  ToggleGroup,
+  ToggleGroupItem,
+} from '@patternfly/react-core';
+import { BarsIcon } from '@patternfly/react-icons/dist/esm/icons/bars-icon';
+import { DesktopIcon } from '@patternfly/react-icons/dist/esm/icons/desktop-icon';
+import { MoonIcon } from '@patternfly/react-icons/dist/esm/icons/moon-icon';
+import { SunIcon } from '@patternfly/react-icons/dist/esm/icons/sun-icon';
+import { type ReactNode, useEffect, useState } from 'react';
+import { Link, useLocation } from 'react-router';
+
+import { useFeed } from '../api/hooks';
+import { duration } from '../model/units';
+import { useApi, useConnection } from './api';
+import icon from './icon.svg';
+import { type Choice, useTheme } from './theme';
+
+const VIEWS: readonly (readonly [string, string])[] = [
+  ['/', 'Overview'],
+  ['/hosts', 'Hosts'],
+  ['/reservations', 'Reservations'],
+  ['/whatif', 'What if'],
+  ['/balloons', 'Balloons'],
+  ['/events', 'Events'],
+  ['/jobs', 'Jobs'],
+];
+
+const THEMES: readonly (readonly [Choice, string, ReactNode])[] = [
+  ['light', 'Light', <SunIcon key="light" />],
+  ['system', 'As the system', <DesktopIcon key="system" />],
+  ['dark', 'Dark', <MoonIcon key="dark" />],
+];
+
+const MAIN = 'main';
+
+function activeView(path: string): string {
+  // Instances are reached from reservations.
+  const first = path.startsWith('/instances')
+    ? '/reservations'
+    : `/${path.split('/')[1] ?? ''}`;
+  return VIEWS.some(([to]) => to === first) ? first : '';
+}
+
+/** What is around every view. */
+export function Shell({ children }: { children: ReactNode }) {
+  const { pathname } = useLocation();
+  const active = activeView(pathname);
+  useFeed();
+  useEffect(() => {
+    document.getElementById(MAIN)?.scrollTo(0, 0);
+  }, [pathname]);
+  return (
+    <Page
+      isManagedSidebar
+      mainContainerId={MAIN}
+      mainAriaLabel="Content"
+      skipToContent={
+        <SkipToContent
+          href={`#${MAIN}`}
+          onClick={(event) => {
+            // The <base> of the document would send it elsewhere.
+            event.preventDefault();
+            const main = document.getElementById(MAIN);
+            main?.setAttribute('tabindex', '-1');
+            main?.focus();
+          }}
+        >
+          Skip to content
+        </SkipToContent>
+      }
+      masthead={<Top />}
+      sidebar={
+        <PageSidebar>
+          <PageSidebarBody>
+            <Nav aria-label="Views">
+              <NavList>
+                {VIEWS.map(([to, title]) => (
+                  <NavItem key={to} itemId={to} isActive={active === to}>
+                    <Link to={to} aria-current={active === to ? 'page' : undefined}>
+                      {title}
+                    </Link>
+                  </NavItem>
+                ))}
+              </NavList>
+            </Nav>
+          </PageSidebarBody>
+        </PageSidebar>
+      }
+    >
+      <Away />
+      <PageSection className="vs-main" hasBodyWrapper={false}>
+        {children}
+      </PageSection>
+    </Page>
+  );
+}
+
+function Top() {
+  const { session, signOut } = useApi();
+  const [choice, setChoice] = useTheme();
+  return (
+    <Masthead>
+      <MastheadMain>
+        <MastheadToggle>
+          <PageToggleButton aria-label="Views">
+            <BarsIcon />
+          </PageToggleButton>
+        </MastheadToggle>
+        <MastheadBrand>
+          <Link to="/" className="vs-brand">
+            <img src={icon} alt="" width={26} height={26} />
+            <span>vsched</span>
+          </Link>
+        </MastheadBrand>
+      </MastheadMain>
+      <MastheadContent>
+        <div className="vs-top">
+          <span className="vs-top__who">
+            {session.auth_strategy === 'noauth'
+              ? 'without authentication'
+              : `${session.user_id ?? ''} ${session.roles.length > 0 ? `(${session.roles.join(', ')})` : ''}`}
+          </span>
+          <ToggleGroup aria-label="Colours" isCompact>
+            {THEMES.map(([key, title, picture]) => (
+              <ToggleGroupItem
+                key={key}
+                icon={picture}
+                aria-label={title}
+                title={title}
+                buttonId={`theme-${key}`}
+                isSelected={choice === key}
+                onChange={() => setChoice(key)}
+              />
+            ))}
+          </ToggleGroup>
+          {signOut !== null && (
+            <Button variant="link" className="vs-read" onClick={signOut}>
+              Sign out
+            </Button>
+          )}
+        </div>
+      </MastheadContent>
+    </Masthead>
+  );
+}
+
+/** Says that nothing new is shown, until the API answers again. */
+function Away() {
+  const { client } = useApi();
+  const { failures, since, reason } = useConnection(client);
+  const [now, setNow] = useState(Date.now);
+  const away = failures > 0;
+  useEffect(() => {
+    if (!away) {
+      return;
+    }
+    setNow(Date.now());
+    const timer = window.setInterval(() => setNow(Date.now()), 1000);
+    return () => window.clearInterval(timer);
+  }, [away]);
+  return (
+    <div aria-live="assertive">
+      {away && (
+        <Alert
+          isInline
+          variant="danger"
+          className="vs-away"
+          title={`The API does not answer. What is shown is ${duration((now - (since ?? now)) / 1000)} old or older.`}
+        >
+          {reason === 'The API does not answer.' ? '' : `${reason} `}
+          Reservations stay in force meanwhile. The page tries again by itself.
+        </Alert>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { createContext, useContext, useSyncExternalStore } from 'react';
+
+import type { Client, Connection } from '../api/client';
+import type { Session } from '../api/types';
+
+/** What every view works with. */
+export interface Api {
+  client: Client;
+  session: Session;
+  /** Whether the policies allow an operation to the user. */
+  may: (rule: string) => boolean;
+  /** Forget the token; null where there is none. */
+  signOut: (() => void) | null;
+}
+
+const Context = createContext<Api | null>(null);
+
+export const ApiProvider = Context.Provider;
+
+export function useApi(): Api {
+  const found = useContext(Context);
+  if (found === null) {
+    throw new Error('there is no API here');
+  }
+  return found;
+}
+
+export function useConnection(client: Client): Connection {
+  return useSyncExternalStore(client.subscribe, () => client.connection);
+}
+
+/** Names of policies that decide about buttons. */
+export const RULES = {
+  cancelJob: 'vsched:jobs:update',
+  changeBalloon: 'vsched:balloons:update',
+  createReservation: 'vsched:reservations:create',
+  measureError: 'vsched:profiles:create',
+  measureOverhead: 'vsched:profiles:create_overhead',
+  orderBalloon: 'vsched:balloons:create',
+  removeOverride: 'vsched:reservations:delete',
+  updateReservation: 'vsched:reservations:update',
+  withdrawBalloon: 'vsched:balloons:delete',
+} as const;

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { Button, FormSelect, FormSelectOption } from '@patternfly/react-core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
+
+import type { Query } from '../api/client';
+import { EVERY, segment, useGrowing } from '../api/hooks';
+import type { Balloon, BalloonChange } from '../api/types';
+import { RULES, useApi } from '../app/api';
+import { duration, fixed } from '../model/units';
+import { type Column, DataTable, type Facet } from './DataTable';
+import { Ago, Figure, useNow } from './figures';
+import { HostLink, InstanceLink } from './links';
+import { Empty, Problems, State } from './states';
+
+/** Order how many vCPUs an instance uses, freeze that, or leave it be. */
+export function BalloonActions({ balloon }: { balloon: Balloon }) {
+  const { client, may } = useApi();
+  const cache = useQueryClient();
+  const [target, setTarget] = useState('');
+  const path = `v1/balloons/${segment(balloon.instance_uuid)}`;
+  const generation = balloon.order?.generation ?? 0;
+  const act = useMutation({
+    mutationFn: (wanted: { target_vcpus?: number; frozen?: boolean } | null) =>
+      wanted === null
+        ? client.request('DELETE', path, { query: { generation } })
+        : balloon.order === null && wanted.target_vcpus !== undefined
+          ? client.request('POST', 'v1/balloons', {
+              body: {
+                instance_uuid: balloon.instance_uuid,
+                generation,
+                ...wanted,
+              },
+            })
+          : client.request('PATCH', path, { body: { generation, ...wanted } }),
+    onSettled: () => {
+      void cache.invalidateQueries({ queryKey: ['balloon'] });
+      void cache.invalidateQueries({ queryKey: ['balloons'] });
+    },
+  });
+  const order = balloon.order;
+  const least = Math.max(1, balloon.floor_vcpus ?? 1);
+  const most = balloon.vcpus ?? least;
+  const name = balloon.instance_name;
+  if (
+    !may(RULES.orderBalloon) &&
+    !may(RULES.changeBalloon) &&
+    !may(RULES.withdrawBalloon)
+  ) {
+    return null;
+  }
+  return (
+    <>
+      <span className="vs-buttons">
+        {may(RULES.orderBalloon) && most > least && (
+          <>
+            <FormSelect
+              className="vs-choice vs-choice--short"
+              aria-label={`vCPUs for ${name}`}
+              value={target}
+              onChange={(_, value) => setTarget(value)}
+            >
+              <FormSelectOption value="" label="vCPUs …" />
+              {Array.from({ length: most - least + 1 }, (_, index) => (
+                <FormSelectOption
+                  key={index}
+                  value={String(least + index)}
+                  label={String(least + index)}
+                />
+              ))}
+            </FormSelect>
+            <Button
+              variant="secondary"
+              size="sm"
+              isDisabled={target === '' || act.isPending}
+              onClick={() => act.mutate({ target_vcpus: Number(target) })}
+            >
+              Order
+            </Button>
+          </>
+        )}
+        {may(RULES.changeBalloon) && (
+          <Button
+            variant="secondary"
+            size="sm"
+            isDisabled={act.isPending}
+            onClick={() => act.mutate({ frozen: order?.frozen !== true })}
+          >
+            {order?.frozen ? 'Unfreeze' : 'Freeze'}
+          </Button>
+        )}
+        {may(RULES.withdrawBalloon) && order !== null && (
+          <Button
+            variant="link"
+            size="sm"
+            isDisabled={act.isPending}
+            onClick={() => act.mutate(null)}
+          >
+            Leave to the agent
+          </Button>
+        )}
+      </span>
+      <Problems error={act.error} />
+    </>
+  );
+}
+
+/** What is ordered, in words. */
+export function orderText(balloon: Balloon): string {
+  const order = balloon.order;
+  if (order === null) {
+    return 'none';
+  }
+  const what = [
+    order.target_vcpus === null ? null : `${order.target_vcpus} vCPUs`,
+    order.frozen ? 'frozen' : null,
+  ].filter((one) => one !== null);
+  return `${what.join(', ') || 'nothing'}: ${order.state}`;
+}
+
+const OUTCOMES: readonly Facet<BalloonChange>[] = [
+  {
+    key: 'outcome',
+    title: 'Outcome',
+    value: (row) => row.outcome ?? 'open',
+    options: [
+      'open',
+      'kept',
+      'calm',
+      'reverted',
+      'unknown',
+      'failed',
+      'undone',
+      'changed',
+      'proposed',
+    ],
+  },
+];
+
+/** Balloons that are and that were, newest first. */
+export function BalloonHistory({ id, query }: { id: string; query: Query }) {
+  const found = useGrowing<BalloonChange>(
+    'history',
+    'v1/balloons/history',
+    query,
+    EVERY.list,
+  );
+  const now = useNow(5_000);
+  const columns = useMemo<readonly Column<BalloonChange>[]>(
+    () => [
+      {
+        key: 'started',
+        title: 'Began',
+        value: (row) => row.started_at,
+        render: (row) => <Ago at={row.started_at} now={now} />,
+      },
+      {
+        key: 'instance',
+        title: 'Instance',
+        value: (row) => row.instance_uuid,
+        render: (row) => <InstanceLink uuid={row.instance_uuid} />,
+      },
+      {
+        key: 'host',
+        title: 'Host',
+        value: (row) => row.host,
+        render: (row) => <HostLink name={row.host} />,
+      },
+      {
+        key: 'vcpus',
+        title: 'vCPUs',
+        value: (row) => row.online_vcpus - row.before_vcpus,
+        render: (row) =>
+          `${row.before_vcpus} → ${row.online_vcpus} of ${row.vcpus}`,
+      },
+      {
+        key: 'duration',
+        title: 'Lasted',
+        numeric: true,
+        value: (row) => row.duration_s,
+        render: (row) =>
+          row.duration_s === null ? 'goes on' : duration(row.duration_s),
+      },
+      {
+        key: 'took',
+        title: 'Took',
+        numeric: true,
+        value: (row) => row.took_ms,
+        render: (row) => (
+          <Figure
+            of={
+              row.took_ms === null
+                ? null
+                : { value: fixed(row.took_ms, 0), unit: 'ms' }
+            }
+          />
+        ),
+        help: 'From the command until the guest was verified.',
+      },
+      {
+        key: 'outcome',
+        title: 'Outcome',
+        value: (row) => row.outcome,
+        render: (row) => <State of={row.outcome} />,
+      },
+      {
+        key: 'by',
+        title: 'By',
+        value: (row) => (row.manual ? 'operator' : 'agent'),
+      },
+      {
+        key: 'cause',
+        title: 'Why',
+        value: (row) => row.cause,
+        render: (row) => (
+          <span className="vs-detail">
+            {row.cause}
+            {row.detail !== null && row.detail !== '' && ` — ${row.detail}`}
+          </span>
+        ),
+        text: (row) => row.detail ?? '',
+      },
+    ],
+    [now],
+  );
+  return (
+    <>
+      <DataTable
+        id={id}
+        label="History of balloons"
+        rows={found.data}
+        error={found.error}
+        retry={found.refetch}
+        columns={columns}
+        facets={OUTCOMES}
+        rowKey={(row) => row.uuid}
+        sort={{ key: 'started', direction: 'desc' }}
+        empty={<Empty title="No balloons yet" />}
+      />
+      {found.more !== null && (
+        <Button
+          variant="secondary"
+          isLoading={found.fetching}
+          isDisabled={found.fetching}
+          onClick={() => void found.more?.()}
+        >
+          Read older balloons
+        </Button>
+      )}
+    </>
+  );
+}

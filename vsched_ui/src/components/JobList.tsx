@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { Button, Progress, ProgressSize } from '@patternfly/react-core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMemo } from 'react';
+
+import type { Query } from '../api/client';
+import { EVERY, segment, useGrowing } from '../api/hooks';
+import type { Job } from '../api/types';
+import { RULES, useApi } from '../app/api';
+import { text, percent } from '../model/units';
+import { type Column, DataTable, type Facet } from './DataTable';
+import { Ago, useNow } from './figures';
+import { HostLink } from './links';
+import { Empty, Problems, State } from './states';
+
+export const KINDS: Record<string, string> = {
+  'profile-error': 'Error profile',
+  'profile-overhead': 'Overhead profile',
+};
+
+const FACETS: readonly Facet<Job>[] = [
+  {
+    key: 'state',
+    title: 'State',
+    value: (row) => row.state,
+    options: ['queued', 'running', 'done', 'failed', 'cancelled'],
+  },
+  {
+    key: 'kind',
+    title: 'Kind',
+    value: (row) => row.kind,
+    options: Object.keys(KINDS),
+  },
+];
+
+export function unfinished(job: Job): boolean {
+  return job.state === 'queued' || job.state === 'running';
+}
+
+/** How far a job has got. */
+export function JobProgress({ job }: { job: Job }) {
+  return (
+    <Progress
+      size={ProgressSize.sm}
+      aria-label={`Progress of ${KINDS[job.kind] ?? job.kind} of ${job.host}`}
+      value={job.progress_ppm / 10_000}
+      label={text(percent(job.progress_ppm))}
+      valueText={text(percent(job.progress_ppm))}
+      {...(job.state === 'failed'
+        ? { variant: 'danger' }
+        : job.state === 'done'
+          ? { variant: 'success' }
+          : {})}
+    />
+  );
+}
+
+/** Cancel a job that goes on, or resume one that came to an early end. */
+export function JobAction({ job }: { job: Job }) {
+  const { client, may } = useApi();
+  const cache = useQueryClient();
+  const change = useMutation({
+    mutationFn: (wanted: Job['wanted']) =>
+      client.request<{ job: Job }>('PATCH', `v1/jobs/${segment(job.uuid)}`, {
+        body: { wanted },
+      }),
+    onSuccess: () => cache.invalidateQueries({ queryKey: ['jobs'] }),
+  });
+  if (!may(RULES.cancelJob)) {
+    return null;
+  }
+  const wanted =
+    unfinished(job) && job.wanted === 'run'
+      ? 'cancel'
+      : job.state === 'failed' || job.state === 'cancelled'
+        ? 'run'
+        : null;
+  return (
+    <>
+      {wanted !== null && (
+        <Button
+          variant="link"
+          isInline
+          isDisabled={change.isPending}
+          onClick={() => change.mutate(wanted)}
+        >
+          {wanted === 'cancel' ? 'Cancel' : 'Resume'}
+        </Button>
+      )}
+      <Problems error={change.error} />
+    </>
+  );
+}
+
+/** Jobs, newest first; older ones on request. */
+export function JobList({ id, query }: { id: string; query: Query }) {
+  const found = useGrowing<Job>('jobs', 'v1/jobs', query, EVERY.live * 2);
+  const now = useNow(1_000);
+  const columns = useMemo<readonly Column<Job>[]>(
+    () => [
+      {
+        key: 'created',
+        title: 'Ordered',
+        value: (row) => row.created_at,
+        render: (row) => <Ago at={row.created_at} now={now} />,
+      },
+      {
+        key: 'host',
+        title: 'Host',
+        value: (row) => row.host,
+        render: (row) => <HostLink name={row.host} />,
+      },
+      {
+        key: 'kind',
+        title: 'Kind',
+        value: (row) => KINDS[row.kind] ?? row.kind,
+      },
+      {
+        key: 'state',
+        title: 'State',
+        value: (row) => row.state,
+        render: (row) => <State of={row.state} />,
+      },
+      {
+        key: 'progress',
+        title: 'Progress',
+        value: (row) => row.progress_ppm,
+        render: (row) => (
+          <div className="vs-progress">
+            <JobProgress job={row} />
+          </div>
+        ),
+      },
+      {
+        key: 'detail',
+        title: 'Detail',
+        value: (row) => row.detail,
+        render: (row) => <span className="vs-detail">{row.detail || '–'}</span>,
+      },
+      {
+        key: 'attempt',
+        title: 'Attempt',
+        numeric: true,
+        value: (row) => row.attempt,
+      },
+      {
+        key: 'updated',
+        title: 'Updated',
+        value: (row) => row.updated_at,
+        render: (row) => <Ago at={row.updated_at} now={now} />,
+      },
+    ],
+    [now],
+  );
+  const { may } = useApi();
+  return (
+    <>
+      <DataTable
+        id={id}
+        label="Jobs"
+        rows={found.data}
+        error={found.error}
+        retry={found.refetch}
+        columns={columns}
+        facets={FACETS}
+        rowKey={(row) => row.uuid}
+        sort={{ key: 'created', direction: 'desc' }}
+        {...(may(RULES.cancelJob)
+          ? { rowActions: (row: Job) => <JobAction job={row} /> }
+          : {})}
+        empty={
+          <Empty title="No jobs">
+            “Measure now” on the view of a host orders one.
+          </Empty>
+        }
+      />
+      {found.more !== null && (
+        <Button
+          variant="secondary"
+          isLoading={found.fetching}
+          isDisabled={found.fetching}
+          onClick={() => void found.more?.()}
+        >
+          Read older jobs
+        </Button>
+      )}
+    </>
+  );
+}

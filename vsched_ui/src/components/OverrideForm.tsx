@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import {
+  Button,
+  Form,
+  FormGroup,
+  FormHelperText,
+  FormSelect,
+  FormSelectOption,
+  HelperText,
+  HelperTextItem,
+  Modal,
+  ModalBody,
+  ModalFooter,
+  ModalHeader,
+  TextInput,
+} from '@patternfly/react-core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { type ReactNode, useEffect, useState } from 'react';
+
+import { ApiError } from '../api/client';
+import { segment } from '../api/hooks';
+import { patchReservation } from '../api/singles';
+import type { Evaluation, Instance, Reservation, Wanted } from '../api/types';
+import { useApi } from '../app/api';
+import {
+  type Draft,
+  type Faults,
+  changesOf,
+  draftOf,
+  evaluatedOverride,
+  faultsOf,
+  number,
+} from '../model/changes';
+import { bandwidthMcpu, runtimeUs } from '../model/shares';
+import { cpus, microseconds, text } from '../model/units';
+import { Verdict } from './Evaluated';
+import { Loading, Problems } from './states';
+
+const CONFLICT = 'vsched.request.generation_conflict';
+/** Typing ends before the service is asked. */
+const PAUSE_MS = 300;
+
+/**
+ * Change what is reserved for an instance, or reserve something for it.
+ *
+ * The service evaluates the draft before it can be sent. What is sent names
+ * the generation that it is based on: a change by another user is not
+ * overwritten.
+ */
+export function OverrideForm({
+  instance,
+  now,
+  close,
+}: {
+  instance: Instance;
+  now: Reservation | null;
+  close: () => void;
+}) {
+  const { client } = useApi();
+  const cache = useQueryClient();
+  // As it was when the form was opened, or read again.
+  const [base, setBase] = useState(now);
+  const [draft, setDraft] = useState(() => draftOf(now));
+  const faults = faultsOf(draft);
+  const valid = Object.keys(faults).length === 0;
+  const changes = valid ? changesOf(draft, base) : {};
+  const changed = Object.keys(changes).length > 0;
+
+  const asked = useDelayed(valid ? JSON.stringify(evaluatedOverride(draft)) : '');
+  const evaluation = useQuery({
+    queryKey: ['evaluation', instance.host, instance.vcpus, asked],
+    queryFn: async ({ signal }) =>
+      (
+        await client.request<{ evaluation: Evaluation }>(
+          'POST',
+          'v1/evaluations',
+          {
+            body: {
+              extra_specs: {},
+              vcpus: instance.vcpus,
+              hosts: [instance.host],
+              override: JSON.parse(asked) as Wanted,
+            },
+            signal,
+          },
+        )
+      ).evaluation,
+    enabled: asked !== '',
+    retry: false,
+  });
+  const verdict = evaluation.data?.hosts[0];
+  const current = asked === (valid ? JSON.stringify(evaluatedOverride(draft)) : null);
+
+  const send = useMutation({
+    mutationFn: async () =>
+      (
+        await (base === null
+          ? client.request<{ reservation: Reservation }>(
+              'POST',
+              'v1/reservations',
+              {
+                body: {
+                  instance_uuid: instance.instance_uuid,
+                  ...withoutNull(changes),
+                },
+              },
+            )
+          : client.request<{ reservation: Reservation }>(
+              'PATCH',
+              `v1/reservations/${segment(instance.instance_uuid)}`,
+              { body: { ...changes, generation: base.generation } },
+            ))
+      ).reservation,
+    onSuccess: (found) => {
+      patchReservation(cache, instance.instance_uuid, found);
+      close();
+    },
+  });
+  const conflict =
+    send.error instanceof ApiError && send.error.code === CONFLICT;
+
+  const set = (field: keyof Draft) => (value: string) =>
+    setDraft((before) => ({ ...before, [field]: value }));
+
+  return (
+    <Modal
+      variant="medium"
+      isOpen
+      onClose={close}
+      aria-labelledby="override-title"
+      className="vs-modal"
+    >
+      <ModalHeader
+        labelId="override-title"
+        title={
+          base === null
+            ? `Reserve CPU time for ${instance.name}`
+            : `Change the reservation of ${instance.name}`
+        }
+        description={
+          base?.source === 'metadata'
+            ? 'This makes an override, which stands over the flavor until it is removed.'
+            : `${instance.vcpus} vCPUs on ${instance.host}`
+        }
+      />
+      <ModalBody>
+        <Form
+          id="override"
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (verdict !== undefined && changed && current && !send.isPending) {
+              send.mutate();
+            }
+          }}
+        >
+          <div className="vs-fields">
+            <Field
+              id="share"
+              title="Share of a CPU for each vCPU"
+              unit="%"
+              value={draft.share}
+              onChange={set('share')}
+              faults={faults}
+            />
+            <Field
+              id="period"
+              title="Period"
+              unit="ms"
+              value={draft.period}
+              onChange={set('period')}
+              faults={faults}
+            />
+            <Choice
+              id="mode"
+              title="Mode"
+              value={draft.mode}
+              onChange={set('mode')}
+              options={[
+                ['capped', 'capped: no more than that'],
+                ['work_conserving', 'work_conserving: idle time as well'],
+              ]}
+            />
+            <Choice
+              id="backend"
+              title="Backend"
+              value={draft.backend}
+              onChange={set('backend')}
+              options={[
+                ['', 'the best that the host has'],
+                ['deadline', 'deadline'],
+                ['cfs', 'cfs'],
+              ]}
+            />
+            <Choice
+              id="ioCharging"
+              title="Charging of I/O"
+              value={draft.ioCharging}
+              onChange={set('ioCharging')}
+              options={[
+                ['', 'the flavor’s'],
+                ['auto', 'auto'],
+                ['charge', 'charge'],
+                ['overprovision', 'overprovision'],
+                ['none', 'none'],
+              ]}
+            />
+            <Choice
+              id="balloon"
+              title="Balloon"
+              value={draft.balloon}
+              onChange={set('balloon')}
+              options={[
+                ['', 'the flavor’s'],
+                ['off', 'off'],
+                ['auto', 'auto'],
+              ]}
+            />
+            <Field
+              id="maxError"
+              title="Largest allocation error"
+              unit="%"
+              value={draft.maxError}
+              onChange={set('maxError')}
+              faults={faults}
+              hint="Empty: the flavor’s"
+            />
+            <Field
+              id="weight"
+              title="Weight"
+              unit=""
+              value={draft.weight}
+              onChange={set('weight')}
+              faults={faults}
+              hint="Empty: the flavor’s"
+            />
+          </div>
+        </Form>
+        <p className="vs-sum">{valid ? summary(draft, instance.vcpus) : ''}</p>
+        <section aria-label="Evaluation" aria-live="polite">
+          <Problems error={evaluation.error} />
+          {verdict !== undefined ? (
+            <Verdict host={verdict} now={base} />
+          ) : (
+            evaluation.error === null && valid && <Loading lines={3} />
+          )}
+        </section>
+        <Problems error={conflict ? null : send.error} />
+        {conflict && (
+          <div className="vs-problems" role="alert">
+            Another user has changed it meanwhile. Nothing was sent.{' '}
+            <Button
+              variant="link"
+              isInline
+              onClick={() => {
+                send.reset();
+                setBase(now);
+              }}
+            >
+              Base this on the newest
+            </Button>
+          </div>
+        )}
+      </ModalBody>
+      <ModalFooter>
+        <Button
+          variant="primary"
+          type="submit"
+          form="override"
+          isLoading={send.isPending}
+          isDisabled={
+            verdict === undefined || !changed || !current || send.isPending
+          }
+        >
+          {base === null ? 'Reserve' : 'Change'}
+        </Button>
+        <Button variant="link" onClick={close}>
+          Leave as it is
+        </Button>
+      </ModalFooter>
+    </Modal>
+  );
+}
+
+/** What the draft adds up to. */
+function summary(draft: Draft, vcpus: number): string {
+  const periodUs = Math.round((number(draft.period) ?? 0) * 1000);
+  const runtime = runtimeUs(number(draft.share) ?? 0, periodUs);
+  return (
+    `${text(microseconds(runtime))} every ${text(microseconds(periodUs))} ` +
+    `on each of ${vcpus} vCPUs: ${text(cpus(bandwidthMcpu(runtime, periodUs, vcpus)))} in all`
+  );
+}
+
+/** An absent field and null mean the same when nothing is reserved yet. */
+function withoutNull(wanted: Wanted): Wanted {
+  return Object.fromEntries(
+    Object.entries(wanted).filter(([, value]) => value !== null),
+  );
+}
+
+/** A text once it has not changed for a moment. */
+function useDelayed(value: string): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = window.setTimeout(() => setSettled(value), PAUSE_MS);
+    return () => window.clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+export function Field({
+  id,
+  title,
+  unit,
+  value,
+  onChange,
+  faults,
+  hint,
+}: {
+  id: string;
+  title: string;
+  unit: string;
+  value: string;
+  onChange: (value: string) => void;
+  faults: Faults & Record<string, string | undefined>;
+  hint?: ReactNode;
+}) {
+  const fault = faults[id];
+  return (
+    <FormGroup
+      label={unit === '' ? title : `${title} (${unit})`}
+      fieldId={`field-${id}`}
+    >
+      <TextInput
+        id={`field-${id}`}
+        inputMode="decimal"
+        value={value}
+        validated={fault === undefined ? 'default' : 'error'}
+        aria-invalid={fault !== undefined}
+        aria-describedby={`hint-${id}`}
+        onChange={(_, text) => onChange(text)}
+      />
+      <FormHelperText>
+        <HelperText id={`hint-${id}`}>
+          {(fault ?? hint) !== undefined && (
+            <HelperTextItem variant={fault === undefined ? 'default' : 'error'}>
+              {fault ?? hint}
+            </HelperTextItem>
+          )}
+        </HelperText>
+      </FormHelperText>
+    </FormGroup>
+  );
+}
+
+export function Choice({
+  id,
+  title,
+  value,
+  onChange,
+  options,
+}: {
+  id: string;
+  title: string;
+  value: string;
+  onChange: (value: string) => void;
+  options: readonly (readonly [string, string])[];
+}) {
+  return (
+    <FormGroup label={title} fieldId={`field-${id}`}>
+      <FormSelect
+        id={`field-${id}`}
+        value={value}
+        onChange={(_, text) => onChange(text)}
+      >
+        {options.map(([option, label]) => (
+          <FormSelectOption key={option} value={option} label={label} />
+        ))}
+      </FormSelect>
+    </FormGroup>
+  );
+}

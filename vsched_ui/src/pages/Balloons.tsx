@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { useMemo } from 'react';
+
+import { EVERY, useCollection } from '../api/hooks';
+import type { Balloon } from '../api/types';
+import { RULES, useApi } from '../app/api';
+import {
+  BalloonActions,
+  BalloonHistory,
+  orderText,
+} from '../components/BalloonPanel';
+import { type Column, DataTable, type Facet } from '../components/DataTable';
+import { Ago, Unknown, useNow } from '../components/figures';
+import { HostLink, InstanceLink } from '../components/links';
+import { Head, Section } from '../components/Section';
+import { Empty, State } from '../components/states';
+
+const FACETS: readonly Facet<Balloon>[] = [
+  {
+    key: 'state',
+    title: 'State',
+    value: (row) => row.state ?? 'unknown',
+    options: ['full', 'trial', 'kept', 'manual', 'returning', 'unknown'],
+  },
+];
+
+export function Balloons() {
+  const found = useCollection<Balloon>(
+    'balloons',
+    'v1/balloons',
+    {},
+    EVERY.list,
+  );
+  const { may } = useApi();
+  const now = useNow(5_000);
+  const columns = useMemo<readonly Column<Balloon>[]>(
+    () => [
+      {
+        key: 'instance',
+        title: 'Instance',
+        value: (row) => row.instance_name,
+        render: (row) => (
+          <InstanceLink uuid={row.instance_uuid} name={row.instance_name} />
+        ),
+        text: (row) => row.instance_uuid,
+      },
+      {
+        key: 'host',
+        title: 'Host',
+        value: (row) => row.host,
+        render: (row) => <HostLink name={row.host} />,
+      },
+      {
+        key: 'state',
+        title: 'State',
+        value: (row) => row.state,
+        render: (row) => <State of={row.state} title={row.cause ?? ''} />,
+      },
+      {
+        key: 'vcpus',
+        title: 'vCPUs in use',
+        numeric: true,
+        value: (row) => row.online_vcpus,
+        render: (row) =>
+          row.online_vcpus === null ? (
+            <Unknown />
+          ) : (
+            `${row.online_vcpus} of ${row.vcpus}`
+          ),
+      },
+      {
+        key: 'auto',
+        title: 'Automatic',
+        value: (row) => row.auto,
+        render: (row) =>
+          row.auto === null
+            ? '–'
+            : row.auto
+              ? row.dry_run
+                ? 'proposes only'
+                : 'yes'
+              : 'no',
+        help: 'Whether its flavor lets the agent take vCPUs by itself.',
+      },
+      {
+        key: 'cause',
+        title: 'Why',
+        value: (row) => row.cause,
+        render: (row) => <span className="vs-detail">{row.cause ?? '–'}</span>,
+      },
+      {
+        key: 'order',
+        title: 'Ordered by operators',
+        value: orderText,
+        render: (row) => (
+          <span title={row.order?.detail ?? ''}>{orderText(row)}</span>
+        ),
+      },
+      {
+        key: 'since',
+        title: 'Since',
+        value: (row) => row.since,
+        render: (row) => <Ago at={row.since} now={now} />,
+      },
+    ],
+    [now],
+  );
+  return (
+    <>
+      <Head title="Balloons">
+        Instances that may be left with fewer vCPUs, and those with an order.
+      </Head>
+      <Section title="Now">
+        <DataTable
+          id="balloons"
+          label="Balloons"
+          rows={found.data}
+          error={found.error}
+          retry={found.refetch}
+          incomplete={!found.complete}
+          columns={columns}
+          facets={FACETS}
+          rowKey={(row) => row.instance_uuid}
+          {...(may(RULES.orderBalloon) || may(RULES.changeBalloon)
+            ? { rowActions: (row: Balloon) => <BalloonActions balloon={row} /> }
+            : {})}
+          empty={
+            <Empty title="No instance may be ballooned">
+              A flavor with vsched:balloon=auto allows it.
+            </Empty>
+          }
+        />
+      </Section>
+      <Section title="History">
+        <BalloonHistory id="history" query={{}} />
+      </Section>
+    </>
+  );
+}

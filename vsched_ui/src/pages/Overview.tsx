@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { Button } from '@patternfly/react-core';
+import { CheckCircleIcon } from '@patternfly/react-icons/dist/esm/icons/check-circle-icon';
+import { useMemo } from 'react';
+import { Link } from 'react-router';
+
+import {
+  EVERY,
+  useCollection,
+  useFleet,
+  useFleetUsage,
+  useHosts,
+} from '../api/hooks';
+import type { Bucket, Host, Job, Reservation } from '../api/types';
+import {
+  Chart,
+  type Colors,
+  categoryAxis,
+  grid,
+  tooltip,
+  valueAxis,
+} from '../components/Chart';
+import { type Column, DataTable } from '../components/DataTable';
+import { EventList } from '../components/EventList';
+import { Cpus, ErrorFigure, Figure, Percent, Term, useNow } from '../components/figures';
+import { HostLink, InstanceLink } from '../components/links';
+import { Head, Section, Tile, Tiles } from '../components/Section';
+import { Empty, Failure, Loading, State } from '../components/states';
+import type { Fleet } from '../model/fleet';
+import { gotMcpu, withheldOf } from '../model/series';
+import { usedPpm } from '../model/shares';
+import { count, fixed } from '../model/units';
+
+const BAD_STATES = ['refused', 'degraded'] as const;
+const PENDING_LONG_MS = 60_000;
+const JOB_RECENT_MS = 86_400_000;
+
+export function Overview() {
+  const hosts = useHosts();
+  const fleet = useFleet();
+  const usage = useFleetUsage();
+  const bad = useCollection<Reservation>(
+    'reservations',
+    'v1/reservations',
+    { state: BAD_STATES },
+    EVERY.list,
+  );
+  const pending = useCollection<Reservation>(
+    'reservations',
+    'v1/reservations',
+    { state: ['pending'] },
+    EVERY.list,
+  );
+  const jobs = useCollection<Job>(
+    'jobs',
+    'v1/jobs',
+    { state: ['failed'] },
+    EVERY.slow,
+  );
+  return (
+    <>
+      <Head title="Overview" />
+      {hosts.data === undefined ? (
+        hosts.error ? (
+          <Failure error={hosts.error} retry={hosts.refetch} />
+        ) : (
+          <Loading lines={3} />
+        )
+      ) : (
+        <Figures hosts={hosts.data} usage={usage.data} fleet={fleet.data} />
+      )}
+      <div className="vs-columns">
+        <Section title="What is wrong">
+          <Wrong
+            hosts={hosts.data}
+            fleet={fleet.data}
+            reservations={[...(bad.data ?? []), ...(pending.data ?? [])]}
+            jobs={jobs.data ?? []}
+            complete={bad.data !== undefined && hosts.complete}
+          />
+        </Section>
+        <Section
+          title="Capacity in use"
+          note="How many hosts have reserved which part of their capacity."
+        >
+          {hosts.data === undefined ? (
+            <Loading />
+          ) : (
+            <Distribution hosts={hosts.data} fleet={fleet.data} />
+          )}
+        </Section>
+      </div>
+      <div className="vs-columns">
+        <Section
+          title="Reserved CPU time that was withheld"
+          note="Hosts by the newest minute: what reserved instances were ready to use, and did not get."
+          actions={<Link to="/hosts?hosts.sort=withheld&hosts.dir=desc">All hosts</Link>}
+        >
+          {usage.data === undefined ? (
+            usage.error ? (
+              <Failure error={usage.error} retry={usage.refetch} />
+            ) : (
+              <Loading />
+            )
+          ) : (
+            <Withheld rows={[...usage.data.values()]} />
+          )}
+        </Section>
+        <Section
+          title="Largest measured errors"
+          note="The most that a benchmark run found missing of a reservation, in 99 of 100 seconds."
+        >
+          {fleet.data === undefined ? (
+            fleet.error ? (
+              <Failure error={fleet.error} retry={fleet.refetch} />
+            ) : (
+              <Loading />
+            )
+          ) : (
+            <Measured fleet={fleet.data} />
+          )}
+        </Section>
+      </div>
+      <Section title="Recent events" actions={<Link to="/events">All events</Link>}>
+        <EventList id="recent" query={{}} size={10} plain />
+      </Section>
+    </>
+  );
+}
+
+/** What a host has admitted, as recently as it is known. */
+function admitted(host: Host, fleet: Fleet | undefined): number | null {
+  return fleet?.hosts.get(host.name)?.admitted_mcpu ?? host.admitted_mcpu;
+}
+
+function isDown(host: Host, fleet: Fleet | undefined): boolean {
+  return fleet === undefined ? host.state === 'down' : fleet.down.has(host.name);
+}
+
+function Figures({
+  hosts,
+  usage,
+  fleet,
+}: {
+  hosts: readonly Host[];
+  usage: ReadonlyMap<string, Bucket> | undefined;
+  fleet: Fleet | undefined;
+}) {
+  const sum = (value: (host: Host) => number | null) =>
+    hosts.reduce((total, host) => total + (value(host) ?? 0), 0);
+  const capacity = sum((host) => host.capacity_mcpu);
+  const reserved = sum((host) => admitted(host, fleet));
+  const down = hosts.filter((host) => isDown(host, fleet)).length;
+  const got =
+    usage === undefined
+      ? null
+      : [...usage.values()].reduce((total, row) => total + gotMcpu(row), 0);
+  return (
+    <Tiles>
+      <Tile
+        title="Hosts"
+        level={down > 0 ? 'danger' : undefined}
+        note={down > 0 ? `${count(down, 'host')} down` : 'all report'}
+      >
+        {fixed(hosts.length, 0)}
+      </Tile>
+      <Tile title="Instances" note="that hosts list now">
+        {fixed(
+          sum((host) => host.instances),
+          0,
+        )}
+      </Tile>
+      <Tile title={<Term help="What reservations may use in total, as the kernels admit it.">Capacity</Term>}>
+        <Cpus mcpu={capacity} />
+      </Tile>
+      <Tile
+        title="Reserved"
+        note={
+          <>
+            <Percent ppm={usedPpm(reserved, capacity)} /> of the capacity
+          </>
+        }
+      >
+        <Cpus mcpu={reserved} />
+      </Tile>
+      <Tile title="Free" note="for further reservations">
+        <Cpus mcpu={Math.max(0, capacity - reserved)} />
+      </Tile>
+      <Tile
+        title={<Term help="CPU time that instances with a reservation used in the newest minute that is summed up.">Got</Term>}
+        note={
+          got === null || reserved === 0 ? (
+            'in the newest minute'
+          ) : (
+            <>
+              <Percent ppm={usedPpm(got, reserved)} /> of what is reserved
+            </>
+          )
+        }
+      >
+        <Cpus mcpu={got} />
+      </Tile>
+    </Tiles>
+  );
+}
+
+interface Trouble {
+  key: string;
+  severity: 'error' | 'warning';
+  what: React.ReactNode;
+  detail: string;
+}
+
+function Wrong({
+  hosts,
+  fleet,
+  reservations,
+  jobs,
+  complete,
+}: {
+  hosts: readonly Host[] | undefined;
+  fleet: Fleet | undefined;
+  reservations: readonly Reservation[];
+  jobs: readonly Job[];
+  complete: boolean;
+}) {
+  const now = useNow(5_000);
+  const found = useMemo(() => {
+    const troubles: Trouble[] = [];
+    for (const host of hosts ?? []) {
+      const add = (kind: string, severity: Trouble['severity'], detail: string) =>
+        troubles.push({
+          key: `${host.name} ${kind}`,
+          severity,
+          what: <HostLink name={host.name} />,
+          detail,
+        });
+      if (isDown(host, fleet)) {
+        add('down', 'error', 'its agent does not report');
+      }
+      if (host.problem !== null) {
+        add('problem', 'error', host.problem);
+      }
+      if (host.placement?.state === 'failed') {
+        add('placement', 'warning', `placement: ${host.placement.detail}`);
+      }
+      for (const one of host.verification?.contradictions ?? []) {
+        add(one.code, 'warning', one.detail);
+      }
+      if (host.backends.length > 0 && host.backends.every((one) => !one.usable)) {
+        add('backends', 'error', 'no backend can enforce reservations');
+      }
+    }
+    for (const one of reservations) {
+      const waits =
+        one.state === 'pending' &&
+        one.since !== null &&
+        now - Date.parse(one.since) >= PENDING_LONG_MS;
+      // Its state may have changed since the list was read.
+      if (one.state !== 'refused' && one.state !== 'degraded' && !waits) {
+        continue;
+      }
+      troubles.push({
+        key: `reservation ${one.instance_uuid}`,
+        severity: one.state === 'refused' ? 'error' : 'warning',
+        what: <InstanceLink uuid={one.instance_uuid} name={one.instance_name} />,
+        detail:
+          one.state === 'pending'
+            ? 'its agent has not answered for more than a minute'
+            : `reservation ${one.state}: ${one.detail ?? one.code ?? ''}`,
+      });
+    }
+    for (const job of jobs) {
+      if (job.updated_at !== null && now - Date.parse(job.updated_at) < JOB_RECENT_MS) {
+        troubles.push({
+          key: `job ${job.uuid}`,
+          severity: 'warning',
+          what: <HostLink name={job.host} />,
+          detail: `${job.kind} failed: ${job.detail}`,
+        });
+      }
+    }
+    return troubles.sort((one, other) => (one.severity === other.severity ? 0 : one.severity === 'error' ? -1 : 1));
+  }, [hosts, fleet, reservations, jobs, now]);
+
+  if (found.length === 0) {
+    return complete ? (
+      <p className="vs-well">
+        <CheckCircleIcon /> Nothing: all hosts report, and every reservation is
+        held.
+      </p>
+    ) : (
+      <Loading lines={3} />
+    );
+  }
+  const most = 12;
+  return (
+    <>
+      <ul className="vs-troubles">
+        {found.slice(0, most).map((one) => (
+          <li key={one.key}>
+            <State of={one.severity} /> <span className="vs-troubles__what">{one.what}</span>{' '}
+            <span className="vs-troubles__detail">{one.detail}</span>
+          </li>
+        ))}
+      </ul>
+      {found.length > most && (
+        <p className="vs-small">
+          and {fixed(found.length - most, 0)} more: see{' '}
+          <Button variant="link" isInline component={(props) => <Link {...props} to="/hosts?hosts.state=down" />}>
+            hosts
+          </Button>{' '}
+          and{' '}
+          <Button variant="link" isInline component={(props) => <Link {...props} to="/reservations?reservations.state=refused" />}>
+            reservations
+          </Button>
+          .
+        </p>
+      )}
+    </>
+  );
+}
+
+const BINS = 10;
+
+function Distribution({
+  hosts,
+  fleet,
+}: {
+  hosts: readonly Host[];
+  fleet: Fleet | undefined;
+}) {
+  const bins = useMemo(() => {
+    const found = Array.from({ length: BINS }, () => 0);
+    for (const host of hosts) {
+      const part = usedPpm(admitted(host, fleet), host.capacity_mcpu);
+      if (part !== null) {
+        const bin = Math.min(BINS - 1, Math.floor((part * BINS) / 1_000_000));
+        found[bin] = (found[bin] ?? 0) + 1;
+      }
+    }
+    return found;
+  }, [hosts, fleet]);
+  const draw = useMemo(
+    () =>
+      (colors: Colors) => ({
+        grid: { ...grid(), top: 12, bottom: 42 },
+        tooltip: tooltip(colors, (value) => count(value, 'host')),
+        xAxis: categoryAxis(
+          colors,
+          'part of the capacity that is reserved, in %',
+          bins.map((_, index) => `${index * 10}–${(index + 1) * 10}`),
+        ),
+        yAxis: valueAxis(colors, 'hosts', { minInterval: 1 }),
+        series: [
+          {
+            type: 'bar',
+            name: 'hosts',
+            data: bins,
+            barCategoryGap: '20%',
+            itemStyle: { color: colors.series[0], borderRadius: [3, 3, 0, 0] },
+          },
+        ],
+      }),
+    [bins],
+  );
+  if (hosts.length === 0) {
+    return <Empty title="No host reports yet" />;
+  }
+  return (
+    <Chart
+      height={220}
+      label={`Hosts by the part of their capacity that is reserved: ${bins
+        .map((value, index) => `${index * 10} to ${(index + 1) * 10} %: ${value}`)
+        .join('; ')}`}
+      option={draw}
+    />
+  );
+}
+
+const WITHHELD: readonly Column<Bucket>[] = [
+  {
+    key: 'host',
+    title: 'Host',
+    value: (row) => row.host,
+    render: (row) => <HostLink name={row.host} />,
+  },
+  {
+    key: 'withheld',
+    title: 'Withheld',
+    numeric: true,
+    value: withheldOf,
+    render: (row) => <Percent ppm={withheldOf(row)} />,
+    help: 'Of what is reserved: the part that was neither used nor left idle. At most that; instances without a reservation wait too.',
+  },
+  {
+    key: 'error',
+    title: 'Error',
+    numeric: true,
+    value: (row) => row.error_ppm,
+    render: (row) => <ErrorFigure ppm={row.error_ppm} />,
+    help: '(got − reserved) / reserved. Idle instances are below 0, and lack nothing.',
+  },
+  {
+    key: 'reserved',
+    title: 'Reserved',
+    numeric: true,
+    value: (row) => row.promised_mcpu,
+    render: (row) => <Cpus mcpu={row.promised_mcpu} />,
+  },
+  {
+    key: 'got',
+    title: 'Got',
+    numeric: true,
+    value: gotMcpu,
+    render: (row) => <Cpus mcpu={gotMcpu(row)} />,
+  },
+];
+
+function Withheld({ rows }: { rows: readonly Bucket[] }) {
+  const worst = useMemo(
+    () =>
+      rows
+        .filter((row) => (withheldOf(row) ?? 0) > 0)
+        .sort((one, other) => (withheldOf(other) ?? 0) - (withheldOf(one) ?? 0))
+        .slice(0, 8),
+    [rows],
+  );
+  return (
+    <DataTable
+      id="withheld"
+      label="Hosts by what they withheld"
+      plain
+      rows={worst}
+      columns={WITHHELD}
+      rowKey={(row) => row.host}
+      sort={{ key: 'withheld', direction: 'desc' }}
+      empty={
+        <Empty title={rows.length === 0 ? 'No usage in the last minutes' : 'Nothing was withheld'} />
+      }
+    />
+  );
+}
+
+interface Found {
+  host: string;
+  backend: string;
+  period_us: number;
+  share_ppm: number;
+  lower_ppm: number;
+}
+
+const MEASURED: readonly Column<Found>[] = [
+  {
+    key: 'host',
+    title: 'Host',
+    value: (row) => row.host,
+    render: (row) => <HostLink name={row.host} />,
+  },
+  {
+    key: 'lower',
+    title: 'Error',
+    numeric: true,
+    value: (row) => row.lower_ppm,
+    render: (row) => <ErrorFigure ppm={row.lower_ppm} />,
+    help: '99 of 100 windows of one second have an error that is not below this.',
+  },
+  {
+    key: 'backend',
+    title: 'Backend',
+    value: (row) => row.backend,
+  },
+  {
+    key: 'period',
+    title: 'Period',
+    numeric: true,
+    value: (row) => row.period_us,
+    render: (row) => <Figure of={{ value: fixed(row.period_us / 1000, 1), unit: 'ms' }} />,
+  },
+  {
+    key: 'share',
+    title: 'Share',
+    numeric: true,
+    value: (row) => row.share_ppm,
+    render: (row) => <Percent ppm={row.share_ppm} />,
+    help: 'What was reserved in that measurement, of a CPU.',
+  },
+];
+
+function Measured({ fleet }: { fleet: Fleet }) {
+  const worst = useMemo(() => {
+    const found: Found[] = [];
+    for (const host of fleet.hosts.values()) {
+      let most: Found | null = null;
+      for (const one of host.certificates) {
+        one.lowers_ppm.forEach((lower, index) => {
+          if (lower !== null && (most === null || lower < most.lower_ppm)) {
+            most = {
+              host: host.name,
+              backend: one.backend,
+              period_us: one.period_us,
+              share_ppm: one.shares_ppm[index] ?? 0,
+              lower_ppm: lower,
+            };
+          }
+        });
+      }
+      if (most !== null) {
+        found.push(most);
+      }
+    }
+    return found.sort((one, other) => one.lower_ppm - other.lower_ppm).slice(0, 8);
+  }, [fleet]);
+  return (
+    <DataTable
+      id="measured"
+      label="Hosts by their largest measured error"
+      plain
+      rows={worst}
+      columns={MEASURED}
+      rowKey={(row) => row.host}
+      sort={{ key: 'lower', direction: 'asc' }}
+      empty={
+        <Empty title="No host has measured its error profile">
+          “Measure now” on the view of a host starts a run.
+        </Empty>
+      }
+    />
+  );
+}
