@@ -370,7 +370,7 @@ main() {
         # What libvirtd serves is called libvirt there.
         VSCHED_REQUIRE=$(
             IFS=,
-            echo "${VSCHED_SERVICES[*]/%libvirtd/libvirt},nginx,nova,prometheus"
+            echo "${VSCHED_SERVICES[*]/%libvirtd/libvirt},nginx,nova,prometheus,chromium"
         )
         export VSCHED_REQUIRE
         hold_host

@@ -14,11 +14,12 @@ PYTHON_PACKAGES=(
     python3 python3-venv python3-dev libvirt-dev pkg-config gcc libc6-dev git
 )
 # What the functional tests call: how an agent without privileges is started,
-# certificates, networks of their own, a proxy, Prometheus.
+# certificates, networks of their own, a proxy, Prometheus, a browser for the
+# page.
 # shellcheck disable=SC2034
 TEST_PACKAGES=(
     sudo systemd passwd util-linux openssl iproute2 e2fsprogs procps
-    nginx-light prometheus
+    nginx-light prometheus chromium
 )
 # What tools/guest/build.sh calls.
 # shellcheck disable=SC2034

@@ -22,6 +22,7 @@ PARTS = (
     'nova',
     'nginx',
     'prometheus',
+    'chromium',
 )
 
 #: Environment variable with a comma-separated list of parts.

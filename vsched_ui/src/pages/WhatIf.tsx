@@ -51,6 +51,13 @@ const COLUMNS: readonly Column<EvaluatedHost>[] = [
     text: (row) => (row.fits ? 'fits' : 'refused'),
   },
   {
+    key: 'why',
+    title: 'Why not',
+    value: (row) => row.problems.map((problem) => problem.detail).join('; '),
+    render: (row) => <Reasons host={row} />,
+    text: (row) => row.problems.map((problem) => problem.cause).join(' '),
+  },
+  {
     key: 'room',
     title: 'Room',
     numeric: true,
@@ -110,13 +117,6 @@ const COLUMNS: readonly Column<EvaluatedHost>[] = [
     render: (row) => <Cpus mcpu={row.capacity_mcpu} />,
   },
   { key: 'backend', title: 'Backend', value: (row) => row.backend },
-  {
-    key: 'why',
-    title: 'Why not',
-    value: (row) => row.problems.map((problem) => problem.detail).join('; '),
-    render: (row) => <Reasons host={row} />,
-    text: (row) => row.problems.map((problem) => problem.cause).join(' '),
-  },
 ];
 
 export function WhatIf() {

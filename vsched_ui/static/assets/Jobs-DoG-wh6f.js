@@ -1,1 +1,0 @@
-import{n as e}from"./JobList-RoX7iYya.js";import{n as t}from"./Section-DWfkXe_G.js";import{gn as n}from"./index-Bn5LFeRi.js";var r=n();function i(){return(0,r.jsxs)(r.Fragment,{children:[(0,r.jsx)(t,{title:`Jobs`,children:`What hosts were asked to measure.`}),(0,r.jsx)(e,{id:`jobs`,query:{}})]})}export{i as Jobs};

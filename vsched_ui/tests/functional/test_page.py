@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The page over a fleet, as its users see it."""
+
+import time
+
+from vsched_ui.tests import fleet
+from vsched_ui.tests import page_case
+
+FIRST = fleet.host_name(1)
+WEB = fleet.instance_uuid(1, 1)
+HOSTILE = fleet.instance_uuid(1, 2)
+CHANGED = fleet.instance_uuid(2, 3)
+FORMED = fleet.instance_uuid(1, 4)
+CONTESTED = fleet.instance_uuid(1, 5)
+
+#: Of each view its path, and a text that is there once its data is.
+VIEWS = (
+    ('', 'What is wrong', fleet.host_name(37)),
+    ('/hosts', 'Hosts', FIRST),
+    ('/hosts/%s' % FIRST, 'Instances', fleet.HOSTILE),
+    (
+        '/hosts/%s?tab=error' % FIRST,
+        'Error of CPU allocation',
+        'p99 of |error|',
+    ),
+    ('/hosts/%s?tab=overhead' % FIRST, 'Cost of I/O', 'packet received'),
+    ('/hosts/%s?tab=doctor' % FIRST, 'Doctor', 'can be used.'),
+    ('/hosts/%s?tab=jobs' % FIRST, FIRST, 'No jobs'),
+    ('/hosts/%s?tab=events' % FIRST, FIRST, 'vsched.drift.repaired'),
+    ('/instances/%s' % WEB, 'Reserved and got', 'kept'),
+    ('/reservations', 'Reservations', fleet.host_name(3)),
+    ('/whatif', 'What if', 'Evaluate'),
+    ('/balloons', 'Balloons', 'reverted'),
+    ('/events', 'Events', 'vsched.reservation.does_not_fit'),
+    ('/jobs', 'Jobs', 'No jobs'),
+)
+
+
+class TestViews(page_case.PageCase):
+    """Each view by itself."""
+
+    def open(self, path, heading, text):
+        tab = self.tab(path)
+        self.see_heading(tab, heading)
+        self.see(tab, text, exact=False)
+        return tab
+
+    def test_each_is_whole_and_accessible_in_both_themes(self):
+        for path, heading, text in VIEWS:
+            with self.subTest(path):
+                tab = self.open(path, heading, text)
+                self.check(tab)
+                tab.page.emulate_media(color_scheme='dark')
+                self.chromium.expect(tab.page.locator('html')).to_have_class(
+                    'pf-v6-theme-dark'
+                )
+                self.check(tab)
+                tab.close()
+
+    def test_a_path_without_a_view(self):
+        tab = self.tab('/nowhere')
+        self.see_heading(tab, 'There is no such view')
+        self.check(tab)
+
+    def test_colours_are_chosen_and_kept(self):
+        tab = self.tab('/jobs')
+        self.button(tab, 'Dark').click()
+        tab.page.reload()
+        self.see_heading(tab, 'Jobs')
+        self.assertEqual(
+            'pf-v6-theme-dark', tab.page.locator('html').get_attribute('class')
+        )
+
+    def test_the_name_of_a_server_is_text(self):
+        tab = self.tab('/instances/' + HOSTILE)
+        self.see_heading(tab, fleet.HOSTILE)
+        self.go(tab, '/hosts/' + FIRST)
+        self.see(tab, fleet.HOSTILE)
+        # The chart has drawn its name.
+        tab.page.locator('canvas').first.wait_for()
+        self.assertEqual(
+            'undefined', tab.page.evaluate('typeof window.hostile')
+        )
+        self.assertEqual(0, tab.page.locator('img[src="x"]').count())
+        self.check(tab)
+
+
+class TestTables(page_case.PageCase):
+    """Sorting, filtering, pages and links."""
+
+    def names(self, tab):
+        return tab.page.locator('tbody tr td:first-child').all_inner_texts()
+
+    def wait_for_names(self, tab, expected):
+        self.chromium.expect(
+            tab.page.locator('tbody tr td:first-child')
+        ).to_have_text(expected)
+
+    def test_filter_and_facet(self):
+        tab = self.tab('/hosts')
+        self.see(tab, FIRST)
+        tab.page.get_by_label('Filter Hosts').fill('0007')
+        self.wait_for_names(tab, [fleet.host_name(7)])
+        # The address has it, for others to open.
+        tab.page.wait_for_url('**hosts.q=0007**')
+        tab.page.reload()
+        self.wait_for_names(tab, [fleet.host_name(7)])
+        self.button(tab, 'Clear filters').click()
+        tab.page.get_by_label('State of Hosts').select_option('down')
+        self.wait_for_names(tab, [fleet.host_name(37)])
+        tab.page.get_by_label('Filter Hosts').fill('none of them')
+        self.see(tab, 'Nothing matches the filters')
+        self.check(tab)
+
+    def test_sort_by_the_keyboard(self):
+        tab = self.tab('/hosts')
+        self.see(tab, FIRST)
+        tab.page.get_by_role('button', name='Host', exact=True).focus()
+        tab.page.keyboard.press('Enter')
+        self.see(tab, fleet.host_name(40))
+        self.assertEqual(fleet.host_name(40), self.names(tab)[0])
+        tab.page.get_by_role('link', name=fleet.host_name(40)).focus()
+        tab.page.keyboard.press('Enter')
+        self.see_heading(tab, fleet.host_name(40))
+        self.check(tab)
+
+    def test_pages(self):
+        tab = self.tab('/hosts')
+        self.see(tab, FIRST)
+        self.assertEqual(25, len(self.names(tab)))
+        tab.page.get_by_role('button', name='Go to next page').click()
+        self.see(tab, fleet.host_name(40))
+        self.assertEqual(15, len(self.names(tab)))
+
+    def test_skip_to_the_content(self):
+        tab = self.tab('/hosts')
+        self.see(tab, FIRST)
+        tab.page.keyboard.press('Tab')
+        tab.page.keyboard.press('Enter')
+        self.assertEqual(
+            'main', tab.page.evaluate('document.activeElement.id')
+        )
+        self.assertTrue(tab.page.url.endswith('/ui/hosts'))
+
+
+class TestChanges(page_case.PageCase):
+    """What changes elsewhere, and what the page changes."""
+
+    def test_a_change_made_elsewhere_appears(self):
+        view = self.tab('/instances/' + CHANGED)
+        self.see_heading(view, 'Reserved and got')
+        table = self.tab('/reservations?reservations.q=' + CHANGED)
+        row = table.page.locator('tbody tr')
+        row.get_by_text('flavor').wait_for()
+        self.service.patch(CHANGED, runtime_us=7_420)
+        self.see(view, '37.1 %', exact=False)
+        row.get_by_text('37.1 %', exact=False).wait_for()
+        row.get_by_text('override').wait_for()
+        self.check(view)
+        self.check(table)
+
+    def test_usage_grows_while_it_is_watched(self):
+        tab = self.tab('/hosts/' + FIRST)
+        chart = tab.page.get_by_role('img', name='CPU time of ' + FIRST)
+        chart.wait_for()
+        before = chart.get_attribute('aria-label')
+        self.service.hosts[0].alive(time.time())
+        self.chromium.expect(chart).not_to_have_attribute('aria-label', before)
+        self.check(tab)
+
+    def test_the_form_evaluates_before_it_changes(self):
+        tab = self.tab('/instances/' + FORMED)
+        self.button(tab, 'Change reservation').click()
+        send = tab.page.get_by_role('button', name='Change', exact=True)
+        # Nothing differs yet.
+        self.see(tab, 'It fits on', exact=False)
+        self.assertTrue(send.is_disabled())
+        share = tab.page.get_by_label('Share of a CPU for each vCPU (%)')
+        share.fill('101')
+        self.see(tab, 'more than 0 % and at most 100 %', exact=False)
+        self.assertTrue(send.is_disabled())
+        share.fill('33')
+        self.see(tab, '6.6 ms every 20 ms', exact=False)
+        self.see(tab, 'It fits on', exact=False)
+        self.check(tab)
+        with tab.page.expect_request(
+            lambda request: request.method == 'PATCH'
+        ) as sent:
+            send.click()
+        self.assertEqual(
+            {'runtime_us': 6_600, 'generation': 0}, sent.value.post_data_json
+        )
+        tab.page.get_by_role('dialog').wait_for(state='hidden')
+        self.see(tab, '33.0 %', exact=False)
+        self.button(tab, 'Remove override').click()
+        tab.page.get_by_role('button', name='Remove', exact=True).click()
+        tab.page.get_by_role('dialog').wait_for(state='hidden')
+        tab.page.get_by_role('button', name='Remove override').wait_for(
+            state='hidden'
+        )
+        self.check(tab)
+
+    def test_a_change_by_another_user_is_not_overwritten(self):
+        tab = self.tab('/instances/' + CONTESTED)
+        self.button(tab, 'Change reservation').click()
+        share = tab.page.get_by_label('Share of a CPU for each vCPU (%)')
+        share.wait_for()
+        self.service.patch(CONTESTED, runtime_us=3_000)
+        share.fill('12')
+        send = tab.page.get_by_role('button', name='Change', exact=True)
+        send.click()
+        self.see(tab, 'Another user has changed it', exact=False)
+        found = self.request('GET', '/v1/reservations/' + CONTESTED).json()
+        self.assertEqual(3_000, found['reservation']['runtime_us'])
+        self.see(tab, '15.0 %', exact=False)
+        self.button(tab, 'Base this on the newest').click()
+        send.click()
+        tab.page.get_by_role('dialog').wait_for(state='hidden')
+        self.see(tab, '12.0 %', exact=False)
+
+    def test_measure_now_shows_its_progress(self):
+        tab = self.tab('/hosts/%s?tab=error' % FIRST)
+        measure = self.button(tab, 'Measure now, quickly')
+        measure.click()
+        self.see(tab, '5 of 12 points')
+        tab.page.get_by_role('progressbar').wait_for()
+        self.assertTrue(measure.is_disabled())
+        self.check(tab)
+        self.button(tab, 'Cancel').click()
+        self.chromium.expect(
+            tab.page.get_by_role('progressbar')
+        ).to_have_count(0)
+        self.assertTrue(measure.is_enabled())
+        self.go(tab, '/jobs')
+        self.see(tab, 'cancelled')
+        self.check(tab)
+
+    def test_what_if_names_the_reason_of_each_host(self):
+        tab = self.tab('/whatif')
+        tab.page.get_by_label('Share of a CPU for each vCPU (%)').fill('100')
+        tab.page.get_by_label('vCPUs', exact=True).fill('14')
+        self.button(tab, 'Evaluate').click()
+        reason = tab.page.locator('.vs-reasons').first
+        reason.wait_for()
+        self.assertIn('capacity', reason.inner_text())
+        self.check(tab)
+
+    def test_order_a_balloon(self):
+        tab = self.tab('/balloons')
+        tab.page.get_by_role('button', name='Freeze').first.click()
+        self.see(tab, 'frozen: pending')
+        self.button(tab, 'Leave to the agent').click()
+        tab.page.get_by_text('frozen: pending').wait_for(state='hidden')
+        self.check(tab)
+
+    def test_without_the_api(self):
+        tab = self.tab('/hosts')
+        self.see(tab, FIRST)
+        self.service.door.shut()
+        try:
+            self.see(tab, 'The API does not answer.', exact=False)
+            # What was read before is still there.
+            self.see(tab, FIRST)
+            self.assertEqual([], tab.axe())
+        finally:
+            self.service.door.open()
+        tab.page.get_by_text('The API does not answer.', exact=False).wait_for(
+            state='hidden'
+        )
+        self.service.patch(CHANGED, runtime_us=1_460)
+        self.go(tab, '/instances/' + CHANGED)
+        self.see(tab, '7.30 %', exact=False)

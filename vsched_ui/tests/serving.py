@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The API in this process, over HTTP, with a fleet and a way to cut it off."""
+
+import contextlib
+import logging
+import threading
+import time
+import typing as ty
+
+from oslo_config import cfg
+import requests
+from waitress import server as waitress
+
+from vsched_api import app
+from vsched_api.collector import endpoint
+from vsched_api.tests import doors
+from vsched_lib.contract import agent_rpc
+from vsched_lib.contract import rpc
+from vsched_ui.tests import fleet
+
+THREADS = 8
+
+
+def _serve(http: ty.Any) -> None:
+    # It is closed by another thread, while it waits for its sockets.
+    with contextlib.suppress(OSError):
+        http.run()
+
+
+class Service:
+    """Serves until it is closed.
+
+    :param conf: with a database that has its tables.
+    :param hosts: how many hosts the fleet has.
+    :param instances: how many instances each host has.
+    :param seconds: how much usage the first host has.
+    :param hostile: whether an instance has a script for a name.
+    :ivar hosts: the hosts of the fleet.
+    :ivar door: lets requests through while it is open.
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        hosts: int,
+        instances: int,
+        seconds: int = fleet.SECONDS,
+        hostile: bool = True,
+    ) -> None:
+        # Waitress logs that its queue is as long as the page's requests.
+        logging.getLogger('waitress.queue').setLevel(logging.ERROR)
+        now = time.time()
+        with contextlib.ExitStack() as stack:
+            self.collector = endpoint.Collector(conf)
+            stack.callback(self.collector.database.dispose)
+            # Seeding takes a while; all reports are of one moment.
+            seeding = endpoint.Collector(conf, now=lambda: now)
+            self.hosts = fleet.seed(
+                conf, seeding, hosts, instances, now, seconds, hostile
+            )
+            seeding.database.dispose()
+            for host in self.hosts:
+                host.collector = self.collector
+            transport = rpc.get_transport(conf, 'fake://')
+            first = rpc.get_server(
+                transport, agent_rpc.TOPIC, self.hosts[0].name, [self.hosts[0]]
+            )
+            first.start()
+            stack.callback(first.wait)
+            stack.callback(first.stop)
+            application = app.create_app(conf, transport)
+            stack.callback(application.extensions['vsched'].database.dispose)
+            http = waitress.create_server(
+                application,
+                host='127.0.0.1',
+                port=0,
+                threads=THREADS,
+                ident=None,
+            )
+            stack.callback(http.close)
+            threading.Thread(target=_serve, args=(http,), daemon=True).start()
+            self.door = doors.Door(('127.0.0.1', int(http.effective_port)))
+            self.door.open()
+            stack.callback(self.door.shut)
+            self._stack = stack.pop_all()
+
+    @property
+    def url(self) -> str:
+        """Return the root of the API."""
+        return 'http://127.0.0.1:%d' % self.door.port
+
+    def close(self) -> None:
+        """End the service."""
+        self._stack.close()
+
+    def measure(self, host: str) -> None:
+        """Order a run of the error profile."""
+        answer = requests.post(
+            '%s/v1/hosts/%s/profiles/error' % (self.url, host),
+            json={},
+            timeout=30,
+        )
+        answer.raise_for_status()
+
+    def patch(self, uuid: str, **changes: ty.Any) -> None:
+        """Change a reservation, as another client would."""
+        answer = requests.patch(
+            '%s/v1/reservations/%s' % (self.url, uuid),
+            json=changes,
+            timeout=30,
+        )
+        answer.raise_for_status()
