@@ -31,12 +31,15 @@ on_exit() {
 }
 trap on_exit EXIT
 FAILED_LINE=0
+set -E
 trap 'FAILED_LINE=$LINENO' ERR
 
-# block NAME: a block of the guide with passwords in place.
+# block NAME: a block of the guide with passwords in place. Units are enabled
+# and not started: no systemd runs here.
 block() {
     sed -e 's/DB_SECRET/db-secret/g; s/BROKER_SECRET/broker-secret/g' \
         -e 's/KEYSTONE_SECRET/keystone-secret/g; s/NODE_SECRET/node-secret/g' \
+        -e 's/^systemctl enable --now /systemctl enable /' \
         "/root/blocks/$1"
 }
 
@@ -81,6 +84,8 @@ say 'services that the guide expects'
 install -d -o mysql -g mysql /run/mysqld
 mariadbd --user=mysql >/root/mariadb.log 2>&1 &
 install -d -o postgres -g postgres /run/postgresql
+# Its package chose a port that was free outside of this namespace.
+sed -i 's/^port = .*/port = 5432/' /etc/postgresql/15/main/postgresql.conf
 pg_ctlcluster 15 main start
 run tls-authority
 run tls-certificate
