@@ -115,6 +115,7 @@ CONF
         --keystone-group keystone
     keystone-manage bootstrap --bootstrap-password secret \
         --bootstrap-region-id RegionOne \
+        --bootstrap-internal-url http://controller:5000/v3 \
         --bootstrap-public-url http://controller:5000/v3
 } >/root/keystone-manage.log 2>&1
 runuser -u keystone -- keystone-wsgi-public --port 5000 \
