@@ -31,8 +31,8 @@ class Balloon(ty.TypedDict, total=False):
     """The balloon status of an instance."""
 
     instance_uuid: str
-    instance_name: str
-    host: str
+    instance_name: str | None
+    host: str | None
     present: bool
     state: str | None
     auto: bool | None

@@ -32,8 +32,11 @@ class Reservation(ty.TypedDict, total=False):
     """The reservation of one instance."""
 
     instance_uuid: str
-    instance_name: str
-    host: str
+    instance_name: str | None
+    host: str | None
+    server_name: str | None
+    project_id: str | None
+    flavor_name: str | None
     present: bool
     vcpus: int
     source: str
@@ -71,6 +74,8 @@ class Reservations(base.Noun):
         sources: Sequence[str] = (),
         backend: str | None = None,
         limit: int | None = None,
+        project_id: str | None = None,
+        server_name: str | None = None,
     ) -> Iterator[Reservation]:
         """Iterate over reservations in the order of their instances.
 
@@ -78,6 +83,8 @@ class Reservations(base.Noun):
         :param sources: any of these; none for all.
         :param backend: only those that it enforces now.
         :param limit: the most reservations to return; None for all.
+        :param project_id: only those of its servers.
+        :param server_name: only those of servers that Nova knows by it.
         """
         return ty.cast(
             Iterator[Reservation],
@@ -89,6 +96,8 @@ class Reservations(base.Noun):
                     'state': base.repeated(states),
                     'source': base.repeated(sources),
                     'backend': backend,
+                    'project_id': project_id,
+                    'server_name': server_name,
                 },
                 limit=limit,
             ),

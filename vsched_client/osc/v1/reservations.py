@@ -41,7 +41,10 @@ class ListReservations(command.List):
 
     columns = (
         Column('instance_uuid', 'Instance'),
+        Column('server_name', 'Server'),
         Column('instance_name', 'Name'),
+        Column('project_id', 'Project', extra=True),
+        Column('flavor_name', 'Flavor', extra=True),
         Column('host', 'Host'),
         Column('state', 'State'),
         Column('source', 'Source'),
@@ -89,6 +92,16 @@ class ListReservations(command.List):
             metavar='<backend>',
             help='Only those that this backend enforces now',
         )
+        parser.add_argument(
+            '--server-project',
+            metavar='<project-id>',
+            help='Only those of servers of this project',
+        )
+        parser.add_argument(
+            '--server-name',
+            metavar='<name>',
+            help='Only those of servers with this name',
+        )
         options.add_limit(parser)
         return parser
 
@@ -102,6 +115,8 @@ class ListReservations(command.List):
                 sources=parsed_args.source,
                 backend=parsed_args.backend,
                 limit=parsed_args.limit,
+                project_id=parsed_args.server_project,
+                server_name=parsed_args.server_name,
             ),
         )
 
@@ -111,7 +126,10 @@ class Show(command.Show):
 
     columns = (
         Column('instance_uuid', 'Instance'),
+        Column('server_name', 'Server'),
         Column('instance_name', 'Name'),
+        Column('project_id', 'Project'),
+        Column('flavor_name', 'Flavor'),
         Column('host', 'Host'),
         Column('present', 'Running'),
         Column('state', 'State'),

@@ -15,7 +15,10 @@ def reservation(**changes):
     """Return a reservation of 60 %."""
     return {
         'instance_uuid': UUID,
-        'instance_name': 'vm\x1b[31m',
+        'instance_name': 'instance-00000001',
+        'server_name': 'vm\x1b[31m',
+        'project_id': '8a4d1c9e7b2f4f0f9d3a5e6c1b0a9f8e',
+        'flavor_name': 'rt.small',
         'host': 'node1',
         'present': True,
         'vcpus': 2,
@@ -63,7 +66,8 @@ class ReservationTestCase(command_case.CommandTestCase):
         )
         found = self.run_command(
             'cpu reservation list --host node1 --state applied --state '
-            'refused --source override --backend deadline'
+            'refused --source override --backend deadline --server-project '
+            'p1 --server-name web'
         )
         self.assertIn(r'vm\x1b[31m', found.out)
         self.assertNotIn('\x1b', found.out)
@@ -75,15 +79,18 @@ class ReservationTestCase(command_case.CommandTestCase):
                 'state': ['applied', 'refused'],
                 'source': ['override'],
                 'backend': ['deadline'],
+                'project_id': ['p1'],
+                'server_name': ['web'],
             },
             self.api.last_request.qs,
         )
         first, second = self.run_command('cpu reservation list -f json').json
-        self.assertEqual('vm\x1b[31m', first['instance_name'])
+        self.assertEqual('vm\x1b[31m', first['server_name'])
+        self.assertEqual('rt.small', first['flavor_name'])
         self.assertEqual(1200, first['enforced_bandwidth_mcpu'])
         self.assertIsNone(second['enforced_backend'])
         found = self.run_command(
-            'cpu reservation list -f value -c instance_name -c runtime_us'
+            'cpu reservation list -f value -c server_name -c runtime_us'
         )
         self.assertEqual('vm\\x1b[31m 12000\n' * 2, found.out)
 
