@@ -19,6 +19,9 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 OUTPUT=${VSCHED_GUEST_DIR:-/var/cache/vsched/guest}
 FORCE=0
 
+# shellcheck source=tools/services/packages.sh
+. "$HERE/../services/packages.sh"
+
 # In the order in which they must be loaded: virtio_ring before virtio,
 # and the bus (pci) before the devices on it.
 MODULES=(
@@ -113,7 +116,7 @@ download() {
     echo 'guest: downloading packages (not installing them)'
     # Debian's archive keeps only the newest build, so a stale list of
     # packages names files which are gone.
-    apt-get update -qq
+    update_lists || die 'the lists of packages could not be read'
     image=$(apt-cache depends linux-image-cloud-amd64 |
         sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)
     [[ -n $image ]] || die 'apt knows no linux-image-cloud-amd64'

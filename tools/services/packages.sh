@@ -31,6 +31,20 @@ installed() {
         installed ]]
 }
 
+# update_lists: reads the archive's lists of packages. apt waits for the lock of
+# dpkg, but never for that of its lists, which another apt may hold.
+update_lists() {
+    local said tries=60
+    while ! said=$(LC_ALL=C apt-get update -qq 2>&1); do
+        ((tries -= 1))
+        if [[ $said != *'Could not get lock'* || $tries == 0 ]]; then
+            echo "$said" >&2
+            return 1
+        fi
+        sleep 2
+    done
+}
+
 # apt_install PACKAGE...: in a subshell, whose end takes the guard away. The
 # guard is Debian's own way to keep an installation from starting daemons.
 apt_install() {
@@ -43,7 +57,7 @@ apt_install() {
     fi
     # A fresh machine has no list of packages, or one that names files
     # which the archive has replaced since.
-    apt-get update -qq &&
+    update_lists &&
         DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
             -o DPkg::Lock::Timeout=300 --no-install-recommends "$@"
 }

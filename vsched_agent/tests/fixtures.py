@@ -20,6 +20,8 @@ from vsched_lib.tests import requirements
 #: libvirt's URI and the socket that it stands for.
 URI = os.environ.get('VSCHED_TEST_LIBVIRT_URI', 'qemu:///system')
 SOCKET = '/run/libvirt/libvirt-sock'
+#: Only a guest that hangs takes as long: tests beside it compute as well.
+BOOT_S = 180.0
 #: Where tools/guest/build.sh puts the guest.
 GUEST_DIR = pathlib.Path(
     os.environ.get('VSCHED_GUEST_DIR', '/var/cache/vsched/guest')
@@ -76,7 +78,7 @@ class Guest(fixtures.Fixture):
             **self._fields,
         )
         self.running = vm.RunningDomain(
-            spec, URI, ready_timeout_s=60 if self._wait else 0
+            spec, URI, ready_timeout_s=BOOT_S if self._wait else 0
         )
         self.addCleanup(self.running.stop)
         self.running.start()

@@ -149,10 +149,12 @@ class RunningDomain:
                 )
             if time.monotonic() > limit_s:
                 raise GuestNotReady(
-                    '%s is not up after %.0f s: %s'
+                    '%s is not up after %.0f s, %.1f s of CPU time: %s'
                     % (
                         self.spec.name,
                         self._ready_timeout_s,
+                        # Tells a guest that hangs from one that is starved.
+                        self.handle.info()[4] / 1e9,
                         self._last_words(),
                     )
                 )

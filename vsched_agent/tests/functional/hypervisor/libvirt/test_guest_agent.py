@@ -10,10 +10,6 @@ from vsched_agent.profiling.guest import commands
 from vsched_agent.tests import channel_suite
 from vsched_agent.tests import fixtures
 
-#: A guest under emulation takes that long to have its agent up.
-_BOOT_S = 60.0
-
-
 class SuiteTest(channel_suite.ChannelSuite, test_base.BaseTestCase):
     """The channel to real guests."""
 
@@ -33,7 +29,7 @@ class SuiteTest(channel_suite.ChannelSuite, test_base.BaseTestCase):
         return guest.uuid
 
     def await_answer(self, uuid):
-        give_up = time.monotonic() + _BOOT_S
+        give_up = time.monotonic() + fixtures.BOOT_S
         while True:
             try:
                 return self.channel.get_vcpus(uuid, 5.0)
