@@ -13,7 +13,6 @@ from vsched_api.collector import authenticator
 from vsched_api.collector import metrics
 from vsched_api.conf import bus as bus_conf
 from vsched_api.db import session as db
-from vsched_api.operations import gathering
 from vsched_api.operations import jobs
 from vsched_api.operations import overrides
 from vsched_api.operations import reports
@@ -60,24 +59,20 @@ class Collector(collector_rpc.CollectorEndpoint):
                     mode, self.database, masters, conf.bus.key_overlap_s, now
                 )
                 self.metrics.watch(made)
-        self._together = gathering.Gathering(
-            self.database, conf.collector.clock_skew_warning_s
+        self._reports = reports.Storage(
+            self.database,
+            reports.Limits(
+                conf.collector.clock_skew_warning_s,
+                conf.collector.max_host_cpus,
+            ),
         )
-        self._skew_warning_s = conf.collector.clock_skew_warning_s
-        self._max_cpus = conf.collector.max_host_cpus
         self._now = now
 
     def on_report(self, report: messages.Report) -> messages.ReportReply:
         """Store a batch; see :mod:`vsched_api.operations.reports`."""
         with self.metrics.batch(report) as outcome:
-            reply = outcome.reply = reports.store(
-                self.database,
-                report,
-                self._now(),
-                self._together,
-                self._skew_warning_s,
-                self._max_cpus,
-                outcome.reject,
+            reply = outcome.reply = self._reports.store(
+                report, self._now(), outcome.reject
             )
         LOG.debug(
             'Host %(host)s: batch %(batch)d %(what)s',

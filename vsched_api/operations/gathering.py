@@ -1,43 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Store batches of samples, concurrent ones in one transaction.
+"""Store batches, concurrent ones in one transaction.
 
-Most batches carry only samples, and a transaction costs more than the samples
-of one batch. Threads with such batches join a queue. The first thread stores
-all batches that are queued, while the next ones queue up. A batch that arrives
-alone is stored at once. After the transaction the first thread of the queue is
-woken to store all that are queued by then. (A mutex would wake an arbitrary
-thread: one whose batch is stored already, or one that then stores its own
-batch only.)
+A transaction costs more than the samples of one batch, and one that holds the
+counters blocks all that need them. Threads with batches join a queue. The
+first thread stores all batches that are queued, while the next ones queue up.
+A batch that arrives alone is stored at once. After the transaction the first
+thread of the queue is woken to store all that are queued by then. (A mutex
+would wake an arbitrary thread: one whose batch is stored already, or one that
+then stores its own batch only.)
 
 The rules of :mod:`vsched_api.operations.reports` hold for each batch as if it
 were stored by itself.
 """
 
+from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses
 import threading
 import typing as ty
 
 from vsched_api.db import errors as db_errors
-from vsched_api.db.queries import host_time
-from vsched_api.db.queries import hosts
-from vsched_api.db.queries import usage
 from vsched_api.db import session as db
-from vsched_api.operations import clocks
 from vsched_api.operations import inspection
-from vsched_api.operations import numbering
 from vsched_lib.contract import messages
-
-#: How many batches one transaction stores at most. More make it longer, and
-#: hardly cheaper.
-MAX_BATCHES = 32
 
 
 @dataclasses.dataclass(slots=True, eq=False)
-class _Entry:
+class Entry:
     """A queued batch; ``reply`` stays None if it must be stored elsewhere.
 
+    :param now: when it came, in seconds since the epoch.
     :param told: set when the batch is done, or when its thread must store.
     """
 
@@ -49,33 +42,41 @@ class _Entry:
     problem: db_errors.DatabaseUnavailable | None = None
 
 
+#: Stores batches, each of another host. Returns the reply to each, None for
+#: those that must be stored elsewhere.
+Store = Callable[
+    [ty.Any, Sequence[Entry]], Sequence[messages.ReportReply | None]
+]
+
+
 class Gathering:
     """The queue of one process. Safe from any thread.
 
-    :param warn_s: the clock difference from which on an event is stored.
+    :param store: called in a transaction.
+    :param limit: how many batches one transaction stores at most.
     """
 
     def __init__(
-        self, database: db.Database, warn_s: float = clocks.WARN_S
+        self, database: db.Database, store: Store, limit: int
     ) -> None:
         self._database = database
-        self._warn_s = warn_s
-        self._queue: list[_Entry] = []
+        self._store = store
+        self._limit = limit
+        self._queue: list[Entry] = []
         self._lock = threading.Lock()
         self._storing = False
 
     def store(
         self, batch: inspection.Batch, now: float
     ) -> messages.ReportReply | None:
-        """Store a batch of samples, unless it is stored already.
+        """Store a batch, unless it is stored already.
 
         :param now: seconds since the epoch.
-        :returns: None when the batch must be stored in its own transaction:
-            its host is new, or a batch of the same transaction cannot be
-            stored.
+        :returns: None when the batch must be stored in its own transaction,
+            also because another one of the same transaction cannot be stored.
         :raises errors.DatabaseUnavailable: when it is not known to be stored.
         """
-        entry = _Entry(batch, now)
+        entry = Entry(batch, now)
         with self._lock:
             self._queue.append(entry)
             waits, self._storing = self._storing, True
@@ -97,12 +98,12 @@ class Gathering:
             else:
                 self._storing = False
 
-    def _take(self, mine: _Entry) -> Sequence[_Entry]:
+    def _take(self, mine: Entry) -> Sequence[Entry]:
         # One batch per host: a second one is a repetition of the first.
         taken = {mine.batch.host: mine}
         with self._lock:
             for entry in self._queue:
-                if len(taken) < MAX_BATCHES:
+                if len(taken) < self._limit:
                     taken.setdefault(entry.batch.host, entry)
             self._queue = [
                 entry
@@ -111,10 +112,10 @@ class Gathering:
             ]
         return list(taken.values())
 
-    def _store_all(self, entries: Sequence[_Entry]) -> None:
+    def _store_all(self, entries: Sequence[Entry]) -> None:
         try:
             replies = self._database.write(
-                lambda session: _store(session, entries, self._warn_s)
+                lambda session: self._store(session, entries)
             )
             for entry, reply in zip(entries, replies, strict=True):
                 entry.reply = reply
@@ -132,34 +133,3 @@ class Gathering:
             for entry in entries:
                 entry.done = True
                 entry.told.set()
-
-
-def _store(
-    session: ty.Any, entries: Sequence[_Entry], warn_s: float
-) -> list[messages.ReportReply | None]:
-    found = hosts.lock_many(session, {one.batch.host for one in entries})
-    replies: list[messages.ReportReply | None] = []
-    samples, times, stored = {}, {}, {}
-    for entry in entries:
-        batch, host = entry.batch, found.get(entry.batch.host)
-        if host is None:
-            replies.append(None)
-            continue
-        if clocks.worth_an_event(host.clock_skew_s, batch.skew_s, warn_s):
-            replies.append(None)
-            continue
-        place = numbering.of_current(host, batch.epoch, batch.number)
-        if place is None or (place.number != batch.number + host.batch_offset):
-            # It changes more columns of the host's row than hosts.advance().
-            replies.append(None)
-            continue
-        if place.new:
-            stored[host.id] = place.number, batch.at, batch.skew_s
-            samples[host.id, place.number] = batch.usage
-            times[host.id, place.number] = batch.host_time
-        replies.append(numbering.reply(host, batch.epoch, place))
-    if stored:
-        usage.add(session, samples)
-        host_time.add(session, times)
-        hosts.advance(session, stored, max(one.now for one in entries))
-    return replies

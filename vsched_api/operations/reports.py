@@ -22,8 +22,9 @@ the agent keeps the batch.
 """
 
 from collections.abc import Callable
-from collections.abc import Collection
+from collections.abc import Sequence
 import dataclasses
+import functools
 import typing as ty
 
 from oslo_log import log as logging
@@ -39,7 +40,6 @@ from vsched_api.db.queries import hosts
 from vsched_api.db.queries import instances
 from vsched_api.db.queries import overrides
 from vsched_api.db.queries import profiles
-from vsched_api.db.queries import reservations
 from vsched_api.db.queries import usage
 from vsched_api.db import session as db
 from vsched_api.operations import clocks
@@ -49,9 +49,10 @@ from vsched_api.operations import jobs
 from vsched_api.operations import notices
 from vsched_api.operations import numbering
 from vsched_api.operations import plausibility
+from vsched_api.operations import reported_instances
+from vsched_api.operations import sample_batches
 from vsched_api.operations import snapshot
 from vsched_api.operations import verifications
-from vsched_lib.contract import balloons as contract
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import wire
@@ -66,45 +67,78 @@ _TWO_JOURNALS = (
 )
 
 
-def store(
-    database: db.Database,
-    report: messages.Report,
-    now: float,
-    together: gathering.Gathering | None = None,
-    skew_warning_s: float = clocks.WARN_S,
-    max_cpus: int = plausibility.MAX_CPUS,
-    on_reject: Callable[[], None] = lambda: None,
-) -> messages.ReportReply:
-    """Store a batch, unless it is stored already.
+#: How many batches with more than samples one transaction stores at most. It
+#: holds the counters, which whoever sets an override waits for.
+_MAX_BATCHES = 8
 
-    :param now: the collector's clock, in seconds since the epoch.
-    :param together: the queue for batches that carry samples only; without it
-        each batch is stored in its own transaction.
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """What reports are held against.
+
     :param skew_warning_s: the clock difference from which on an event is
         stored.
     :param max_cpus: the maximum number of CPUs of a host.
-    :param on_reject: called when the batch can never be stored.
-    :raises vsched_api.db.errors.DatabaseUnavailable: when it is not known to
-        be stored.
     """
-    try:
-        batch = inspection.rows(report, now)
-        if together is not None and batch.plain:
-            reply = together.store(batch, now)
-            if reply is not None:
-                return reply
-        if not batch.plain:
-            # Lock the host's row before the counters: a transaction that holds
-            # the counters blocks the reports of all other hosts.
-            database.write(lambda session: hosts.lock(session, batch.host))
-        return database.write(
-            lambda session: _store(
-                session, batch, now, skew_warning_s, max_cpus
-            )
+
+    skew_warning_s: float = clocks.WARN_S
+    max_cpus: int = plausibility.MAX_CPUS
+
+
+class Storage:
+    """Stores the reports of one process. Safe from any thread."""
+
+    def __init__(
+        self, database: db.Database, limits: Limits = Limits()
+    ) -> None:
+        self._database = database
+        self._limits = limits
+        self._samples = gathering.Gathering(
+            database,
+            functools.partial(
+                sample_batches.store, warn_s=limits.skew_warning_s
+            ),
+            sample_batches.MAX_BATCHES,
         )
-    except (wire.MalformedMessage, db_errors.UnstorableValue) as problem:
-        on_reject()
-        return reject(database, report.to_dict(), problem, now)
+        self._others = gathering.Gathering(
+            database,
+            functools.partial(_store_many, limits=limits),
+            _MAX_BATCHES,
+        )
+
+    def store(
+        self,
+        report: messages.Report,
+        now: float,
+        on_reject: Callable[[], None] = lambda: None,
+    ) -> messages.ReportReply:
+        """Store a batch, unless it is stored already.
+
+        :param now: the collector's clock, in seconds since the epoch.
+        :param on_reject: called when the batch can never be stored.
+        :raises vsched_api.db.errors.DatabaseUnavailable: when it is not known
+            to be stored.
+        """
+        try:
+            batch = inspection.rows(report, now)
+            queue = self._samples if batch.plain else self._others
+            return queue.store(batch, now) or self._store_alone(batch, now)
+        except (wire.MalformedMessage, db_errors.UnstorableValue) as problem:
+            on_reject()
+            return reject(self._database, report.to_dict(), problem, now)
+
+    def _store_alone(
+        self, batch: inspection.Batch, now: float
+    ) -> messages.ReportReply:
+        if not batch.plain:
+            # Wait for the host's row without the counters: a transaction that
+            # holds them blocks the reports of all other hosts.
+            self._database.write(
+                lambda session: hosts.lock(session, batch.host)
+            )
+        return self._database.write(
+            lambda session: _store_one(session, batch, now, self._limits)
+        )
 
 
 def reject(
@@ -176,20 +210,88 @@ def _place(
     return place
 
 
+def _store_many(
+    session: ty.Any, entries: Sequence[gathering.Entry], limits: Limits
+) -> list[messages.ReportReply | None]:
+    """Store batches in one transaction.
+
+    :param entries: each of another host.
+    :returns: None for each whose host is busy.
+    """
+    numbers = _Numbers.take(session, entries)
+    replies: list[messages.ReportReply | None] = []
+    for entry in entries:
+        name = entry.batch.host
+        host = hosts.lock_if_free(session, name)
+        if host is None and hosts.exists(session, name):
+            replies.append(None)
+            continue
+        replies.append(
+            _store(session, host, entry.batch, entry.now, limits, numbers)
+        )
+    return replies
+
+
+def _store_one(
+    session: ty.Any, batch: inspection.Batch, now: float, limits: Limits
+) -> messages.ReportReply:
+    numbers = _Numbers.take(session, [gathering.Entry(batch, now)])
+    host = hosts.lock(session, batch.host)
+    return _store(session, host, batch, now, limits, numbers)
+
+
+@dataclasses.dataclass(slots=True)
+class _Numbers:
+    """What a transaction has taken of the counters, and holds.
+
+    :param generation: of overrides.
+    :param version: of the snapshot, for the next host that needs one.
+    """
+
+    generation: int = 0
+    version: int = 0
+
+    @classmethod
+    def take(
+        cls, session: ty.Any, entries: Sequence[gathering.Entry]
+    ) -> '_Numbers':
+        """Take what these batches need."""
+        numbers = cls()
+        if any(one.batch.instances is not None for one in entries):
+            numbers.generation = counters.next_override_generation(session)
+        versions = sum(_needs_version(one.batch) for one in entries)
+        if versions:
+            numbers.version = counters.next_snapshot_versions(
+                session, max(one.now for one in entries), versions
+            )
+        return numbers
+
+    def next_version(self) -> int:
+        """Return a version for one host."""
+        self.version -= 1
+        return self.version + 1
+
+
+def _needs_version(batch: inspection.Batch) -> bool:
+    return batch.info is not None or bool(
+        batch.profiles or batch.overhead_profiles
+    )
+
+
 def _store(
     session: ty.Any,
+    known: models.Host | None,
     batch: inspection.Batch,
     now: float,
-    skew_warning_s: float,
-    max_cpus: int,
+    limits: Limits,
+    numbers: _Numbers,
 ) -> messages.ReportReply:
-    generation = 0
-    if batch.instances is not None:
-        generation = counters.next_override_generation(session)
-    version = None
-    if batch.info is not None or batch.profiles or batch.overhead_profiles:
-        version = counters.next_snapshot_versions(session, now)
-    host = hosts.lock(session, batch.host) or hosts.add(session, batch.host)
+    """Store one batch.
+
+    :param known: the host, locked; None when it is new.
+    """
+    # No row refers to a host that this transaction adds; none is looked for.
+    host = known or hosts.add(session, batch.host)
     place = _place(session, host, batch.epoch, batch.number, batch.after, now)
     if not place.new:
         return numbering.reply(host, batch.epoch, place)
@@ -205,9 +307,9 @@ def _store(
             {'batch': batch.number, 'epoch': batch.epoch},
         )
     if batch.skew_s is not None and clocks.worth_an_event(
-        host.clock_skew_s, batch.skew_s, skew_warning_s
+        host.clock_skew_s, batch.skew_s, limits.skew_warning_s
     ):
-        wrong = abs(batch.skew_s) > skew_warning_s
+        wrong = abs(batch.skew_s) > limits.skew_warning_s
         notices.add(
             session,
             host,
@@ -217,15 +319,17 @@ def _store(
             clocks.describe(batch.skew_s),
             {
                 'clock_skew_s': round(batch.skew_s, 3),
-                'clock_skew_warning_s': skew_warning_s,
+                'clock_skew_warning_s': limits.skew_warning_s,
             },
         )
     host.clock_skew_s = batch.skew_s
     host.reported_at = batch.at
     host.received_at = now
     if batch.info is not None:
-        info, problems = plausibility.bound(batch.info, max_cpus)
-        host.info = verifications.bound(session, host.id, info, now)
+        info, problems = plausibility.bound(batch.info, limits.max_cpus)
+        host.info = (
+            verifications.bound(session, host.id, info, now) if known else info
+        )
         if problems:
             notices.add(
                 session,
@@ -242,7 +346,8 @@ def _store(
     # Most batches carry only samples and need none of these rows.
     rows = (
         instances.of_host(session, host.id)
-        if (
+        if known
+        and (
             batch.instances is not None
             or batch.reservations
             or batch.balloons
@@ -254,13 +359,17 @@ def _store(
         host.listed_at = now
         # The list of an agent whose clock is ahead must not override later
         # lists of other hosts.
-        moved = _list(session, host, rows, batch.instances, min(batch.at, now))
+        moved = reported_instances.update_list(
+            session, host, rows, batch.instances, min(batch.at, now)
+        )
         if overrides.exist(session, moved) or (
             balloons.orders_exist(session, moved)
         ):
-            host.overrides_generation = generation
-    _reservations(session, host, rows, batch.reservations, min(batch.at, now))
-    _balloons(session, host, rows, batch)
+            host.overrides_generation = numbers.generation
+    reported_instances.put_reservations(
+        session, host, rows, batch.reservations, min(batch.at, now)
+    )
+    reported_instances.put_balloons(session, host, rows, batch)
     balloon_changes.put(session, host.id, batch.balloon_changes, now)
     usage.add(session, {(host.id, place.number): batch.usage})
     host_time.add(session, {(host.id, place.number): batch.host_time})
@@ -272,12 +381,13 @@ def _store(
     profiles.add(
         session, models.OverheadProfile, host.id, batch.overhead_profiles
     )
-    if version is not None:
+    if _needs_version(batch):
         snapshot.update(
             session,
             host,
-            version,
+            numbers.next_version(),
             measured=bool(batch.profiles or batch.overhead_profiles),
+            added=known is None,
         )
     return numbering.reply(
         host,
@@ -285,115 +395,3 @@ def _store(
         place,
         full=batch.info is not None and batch.instances is not None,
     )
-
-
-def _list(
-    session: ty.Any,
-    host: models.Host,
-    rows: dict[str, models.Instance],
-    listed: dict[str, inspection.Row],
-    at: float,
-) -> Collection[str]:
-    """Update the instances of a host from its list.
-
-    :param rows: the host's instances so far; new ones are added.
-    :returns: the instances that arrived or left.
-    """
-    came, left = [], []
-    for instance_uuid, values in listed.items():
-        row = rows.get(instance_uuid)
-        if row is not None and row.present:
-            _tell(row, values)
-            continue
-        came.append(instance_uuid)
-        if row is None:
-            row = models.Instance(host_id=host.id, uuid=instance_uuid)
-            session.add(row)
-            rows[instance_uuid] = row
-        else:
-            # The reservation of its last stay does not apply to this one.
-            reservations.delete(session, [row.id])
-        _tell(row, values)
-        row.present, row.arrived_at, row.left_at = True, at, None
-    for instance_uuid, row in rows.items():
-        if row.present and instance_uuid not in listed:
-            row.present, row.left_at = False, at
-            left.append(row)
-    session.flush()
-    if left:
-        reservations.release(session, [row.id for row in left], at)
-        balloons.delete(session, [row.id for row in left])
-    return {*came, *(row.uuid for row in left)}
-
-
-def _tell(row: models.Instance, values: inspection.Row) -> None:
-    for name, value in values.items():
-        setattr(row, name, value)
-
-
-def _reservations(
-    session: ty.Any,
-    host: models.Host,
-    rows: dict[str, models.Instance],
-    reports: dict[str, inspection.Row],
-    at: float,
-) -> None:
-    for instance_uuid, values in reports.items():
-        if instance_uuid not in rows:
-            # The report precedes the list, or follows the removal from it.
-            # Only a list makes an instance present.
-            rows[instance_uuid] = models.Instance(
-                host_id=host.id,
-                uuid=instance_uuid,
-                name='',
-                vcpus=values['vcpus'],
-                present=False,
-                arrived_at=at,
-                left_at=at,
-            )
-            session.add(rows[instance_uuid])
-    session.flush()
-    if reports:
-        reservations.put(
-            session,
-            {
-                rows[instance_uuid].id: values
-                for instance_uuid, values in reports.items()
-            },
-        )
-
-
-def _balloons(
-    session: ty.Any,
-    host: models.Host,
-    rows: dict[str, models.Instance],
-    batch: inspection.Batch,
-) -> None:
-    # Reports on instances that have left are outdated.
-    told = {
-        rows[instance_uuid].id: values
-        for instance_uuid, values in batch.balloons.items()
-        if instance_uuid in rows and rows[instance_uuid].present
-    }
-    if batch.all_balloons:
-        balloons.delete(
-            session, [row.id for row in rows.values() if row.id not in told]
-        )
-    if told:
-        balloons.put(session, told)
-    full = {
-        instance_uuid
-        for instance_uuid, values in batch.balloons.items()
-        if values['state'] == contract.BalloonState.FULL
-    }
-    if full:
-        # As after a restore without an agent; the contents of this batch are
-        # stored afterwards.
-        balloon_changes.close(
-            session,
-            host.id,
-            full,
-            batch.at,
-            contract.Outcome.UNDONE.value,
-            'all vCPUs are back; nobody told why',
-        )

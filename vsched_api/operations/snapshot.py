@@ -50,26 +50,33 @@ _KEPT_S = 60.0
 _CHUNK_CHANGED = 1_000
 # The default confidence of certificates, for agents that report none.
 _CONFIDENCE = 0.8
+# Certificates of a host that was not measured.
+_NONE = '[]'
 _quoted = json.JSONEncoder().encode
 # Numbers shrink to a quarter at any level; the lowest takes least time.
 _ZIP_LEVEL = 1
 
 
 def update(
-    session: ty.Any, host: models.Host, version: int, measured: bool = False
+    session: ty.Any,
+    host: models.Host,
+    version: int,
+    measured: bool = False,
+    added: bool = False,
 ) -> bool:
     """Update the stored JSON of a host, if it has changed.
 
     :param host: locked, after the counter of versions.
     :param version: for this host only.
     :param measured: whether it may have a new profile.
+    :param added: whether the same transaction has added it.
     :returns: whether there was a change.
     """
     info = hosts.known_info(host)
     if info is None:
         return False
     confidence = _CONFIDENCE if info.policy is None else info.policy.confidence
-    row = queries.of_host(session, host.id)
+    row = None if added else queries.of_host(session, host.id)
     values: dict[str, ty.Any] = {
         'name': host.name,
         'removed': False,
@@ -77,7 +84,13 @@ def update(
         'facts': _text(snapshot.facts(info).to_dict()),
     }
     known = None if row is None else row.measured
-    if (
+    prices: str | None
+    if added and not measured:
+        prices, known = None, {_ERRORS: None, _IO: None}
+        values.update(
+            confidence=confidence, certificates=_NONE, measured=known
+        )
+    elif (
         measured
         or row is None
         or known is None
@@ -145,14 +158,14 @@ def _certificates(
         contract.ProfileSource.BENCHMARK.value,
     )
     if not rows:
-        return '[]', None
+        return _NONE, None
     (row,) = rows
     points = profile_queries.points(session, [row.id])[row.id]
     try:
         profile = profiles.from_row(row, points)
     except wire.MalformedMessage as problem:
         LOG.error('Error profile %s cannot be read: %s', row.uuid, problem)
-        return '[]', None
+        return _NONE, None
     return _text(
         [one.to_dict() for one in snapshot.certify(profile, confidence)]
     ), {**_facts(row), **certification.features(row.features)}

@@ -19,6 +19,14 @@ _report = models.Balloon
 _order = models.BalloonOrder
 _instance = models.Instance
 
+# Made once: every report of which instances came or left asks.
+_ANY_ORDER = (
+    sa.select(_order.instance_uuid)
+    .where(_order.instance_uuid.in_(sa.bindparam('uuids', expanding=True)))
+    .limit(1)
+    .with_for_update(read=True)
+)
+
 
 class Row(ty.NamedTuple):
     """Everything known of one instance."""
@@ -137,10 +145,7 @@ def orders_exist(
     return (
         bool(instance_uuids)
         and session.execute(
-            sa.select(_order.instance_uuid)
-            .where(_order.instance_uuid.in_(instance_uuids))
-            .limit(1)
-            .with_for_update(read=True)
+            _ANY_ORDER, {'uuids': list(instance_uuids)}
         ).first()
         is not None
     )

@@ -2,6 +2,9 @@
 
 """Numbers handed out once each."""
 
+from collections.abc import Mapping
+import typing as ty
+
 import sqlalchemy as sa
 from sqlalchemy import orm
 
@@ -11,6 +14,43 @@ _OVERRIDE_GENERATION = 'override_generation'
 _SNAPSHOT_VERSION = 'snapshot_version'
 _SLOWDOWNS_AT = 'slowdowns_at'
 
+# Made once, and of the table: every report that is more than samples takes
+# numbers, and others wait meanwhile.
+_table = ty.cast(sa.Table, models.Counter.__table__)
+_NAMED = _table.c.name == sa.bindparam('counter')
+_VALUE = sa.select(_table.c.value).where(_NAMED)
+_NEXT = sa.update(_table).where(_NAMED).values(value=_table.c.value + 1)
+_NEXT_AFTER = (
+    sa.update(_table)
+    .where(_NAMED)
+    .values(
+        value=sa.bindparam('count')
+        + sa.case(
+            (_table.c.value < sa.bindparam('least'), sa.bindparam('least')),
+            else_=_table.c.value,
+        )
+    )
+)
+_RETURNING = {
+    update: update.returning(_table.c.value) for update in (_NEXT, _NEXT_AFTER)
+}
+
+
+def _take(
+    session: orm.Session, update: sa.Update, values: Mapping[str, ty.Any]
+) -> int:
+    connection = session.connection()
+    if connection.dialect.update_returning:
+        taken: int = connection.execute(
+            _RETURNING[update], values
+        ).scalar_one()
+        return taken
+    connection.execute(update, values)
+    taken = connection.execute(
+        _VALUE, {'counter': values['counter']}
+    ).scalar_one()
+    return taken
+
 
 def next_override_generation(session: orm.Session) -> int:
     """Take the next number, and hold the counter until the end.
@@ -19,16 +59,7 @@ def next_override_generation(session: orm.Session) -> int:
     which hosts list an instance: one of the two then always sees what the
     other did, and no host misses an override.
     """
-    row = models.Counter
-    session.execute(
-        sa.update(row)
-        .where(row.name == _OVERRIDE_GENERATION)
-        .values(value=row.value + 1)
-        .execution_options(synchronize_session=False)
-    )
-    return session.execute(
-        sa.select(row.value).where(row.name == _OVERRIDE_GENERATION)
-    ).scalar_one()
+    return _take(session, _NEXT, {'counter': _OVERRIDE_GENERATION})
 
 
 def override_generation(session: orm.Session) -> int:
@@ -53,19 +84,15 @@ def next_snapshot_versions(
     :param count: how many are needed.
     :returns: the last of them.
     """
-    row = models.Counter
-    least = int(now * 1000)
-    session.execute(
-        sa.update(row)
-        .where(row.name == _SNAPSHOT_VERSION)
-        .values(
-            value=count + sa.case((row.value < least, least), else_=row.value)
-        )
-        .execution_options(synchronize_session=False)
+    return _take(
+        session,
+        _NEXT_AFTER,
+        {
+            'counter': _SNAPSHOT_VERSION,
+            'count': count,
+            'least': int(now * 1000),
+        },
     )
-    return session.execute(
-        sa.select(row.value).where(row.name == _SNAPSHOT_VERSION)
-    ).scalar_one()
 
 
 def advance_slowdowns(session: orm.Session, before: int) -> int:

@@ -63,11 +63,21 @@ for _dialect in ('mysql', 'mariadb'):
     )
 
 
+_BY_NAME = sa.select(_row).where(_row.name == sa.bindparam('name'))
+_EXISTS = sa.select(_row.id).where(_row.name == sa.bindparam('name'))
+# Rows that refer to the host may be added meanwhile.
+_FOR_UPDATE = _BY_NAME.with_for_update(key_share=True)
+_IF_FREE = _BY_NAME.with_for_update(key_share=True, skip_locked=True)
+
+
 def by_name(session: orm.Session, name: str) -> models.Host | None:
     """The host of that name."""
-    return session.execute(
-        sa.select(_row).where(_row.name == name)
-    ).scalar_one_or_none()
+    return session.execute(_BY_NAME, {'name': name}).scalar_one_or_none()
+
+
+def exists(session: orm.Session, name: str) -> bool:
+    """Whether there is a host of that name; no lock is waited for."""
+    return session.execute(_EXISTS, {'name': name}).first() is not None
 
 
 def every(session: orm.Session) -> Sequence[models.Host]:
@@ -86,18 +96,29 @@ def every(session: orm.Session) -> Sequence[models.Host]:
 def lock(session: orm.Session, name: str) -> models.Host | None:
     """The host of that name, ours alone until the transaction ends.
 
-    The lock is an update that changes nothing: it works on SQLite as well,
-    where there is no SELECT ... FOR UPDATE.
+    On SQLite, which has no SELECT ... FOR UPDATE, the lock is an update that
+    changes nothing.
     """
-    locked = session.execute(
-        sa.update(_row)
-        .where(_row.name == name)
-        .values(last_batch=_row.last_batch)
-        .execution_options(synchronize_session=False)
-    )
-    if not locked.rowcount:  # type: ignore[attr-defined]
-        return None
+    if session.connection().dialect.name != 'sqlite':
+        return session.execute(
+            _FOR_UPDATE, {'name': name}
+        ).scalar_one_or_none()
+    session.connection().execute(_LOCK, {'names': [name]})
     return by_name(session, name)
+
+
+def lock_if_free(session: orm.Session, name: str) -> models.Host | None:
+    """Lock a host as :func:`lock` does, unless another transaction holds it.
+
+    :returns: None also where the database cannot tell without waiting.
+    """
+    dialect = session.connection().dialect
+    if dialect.name == 'sqlite':
+        # A transaction that writes holds the whole database.
+        return lock(session, name)
+    if not _skips(dialect):
+        return None
+    return session.execute(_IF_FREE, {'name': name}).scalar_one_or_none()
 
 
 def lock_many(

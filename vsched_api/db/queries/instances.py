@@ -14,6 +14,9 @@ from vsched_api.db import models
 
 _row = models.Instance
 
+# Made once: every report with a list of instances asks.
+_OF_HOST = sa.select(_row).where(_row.host_id == sa.bindparam('host_id'))
+
 #: How many instances one statement names at most.
 CHUNK = 1000
 
@@ -196,9 +199,7 @@ def of_host(session: orm.Session, host_id: int) -> dict[str, models.Instance]:
     """By UUID, everything that a host lists or once did."""
     return {
         row.uuid: row
-        for row in session.execute(
-            sa.select(_row).where(_row.host_id == host_id)
-        ).scalars()
+        for row in session.execute(_OF_HOST, {'host_id': host_id}).scalars()
     }
 
 

@@ -15,6 +15,14 @@ from vsched_api.db.queries import instances
 
 _row = models.Override
 
+# Made once: every report of which instances came or left asks.
+_ANY = (
+    sa.select(_row.instance_uuid)
+    .where(_row.instance_uuid.in_(sa.bindparam('uuids', expanding=True)))
+    .limit(1)
+    .with_for_update(read=True)
+)
+
 
 def get(session: orm.Session, instance_uuid: str) -> models.Override | None:
     """The override of an instance."""
@@ -47,12 +55,7 @@ def exist(session: orm.Session, instance_uuids: Collection[str]) -> bool:
     """
     return (
         bool(instance_uuids)
-        and session.execute(
-            sa.select(_row.instance_uuid)
-            .where(_row.instance_uuid.in_(instance_uuids))
-            .limit(1)
-            .with_for_update(read=True)
-        ).first()
+        and session.execute(_ANY, {'uuids': list(instance_uuids)}).first()
         is not None
     )
 

@@ -21,6 +21,7 @@ from vsched_api.tests.suites import migrations
 from vsched_api.tests.suites import numbering
 from vsched_api.tests.suites import overrides
 from vsched_api.tests.suites import profiles
+from vsched_api.tests.suites import report_groups
 from vsched_api.tests.suites import reports
 from vsched_api.tests.suites import reservations
 from vsched_api.tests.suites import retention
@@ -194,6 +195,22 @@ class TestExecutionsOnPostgreSQL(executions.Executions, base.TestCase):
 
 class TestExecutionsOnMariaDB(executions.Executions, base.TestCase):
     """Executions in samples and sums."""
+
+    kind = databases.MariaDB
+
+
+class TestGroupsOnPostgreSQL(
+    report_groups.Groups, report_groups.BusyHosts, base.TestCase
+):
+    """Reports that share transactions."""
+
+    kind = databases.PostgreSQL
+
+
+class TestGroupsOnMariaDB(
+    report_groups.Groups, report_groups.BusyHosts, base.TestCase
+):
+    """Reports that share transactions."""
 
     kind = databases.MariaDB
 

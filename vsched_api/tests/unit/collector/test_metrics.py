@@ -113,7 +113,7 @@ class TestBatches(CollectorCase):
 
     def test_a_value_that_cannot_be_stored(self):
         with mock.patch(
-            'vsched_api.operations.reports._store',
+            'vsched_api.operations.inspection.rows',
             autospec=True,
             side_effect=db_errors.UnstorableValue('x'),
         ):
@@ -128,7 +128,7 @@ class TestBatches(CollectorCase):
             (KeyError, 'defect'),
         ):
             with mock.patch(
-                'vsched_api.operations.reports.store',
+                'vsched_api.operations.reports.Storage.store',
                 autospec=True,
                 side_effect=problem('x'),
             ):

@@ -57,8 +57,7 @@ class TestAudit(test_claims.Claiming):
         :param bare: likewise, but without any reservation.
         """
         self.batch += 1
-        reports.store(
-            self.database,
+        reports.Storage(self.database).store(
             messages.Report(
                 'node1',
                 self.batch,

@@ -48,8 +48,7 @@ class TestVerifications(test_claims.Claiming):
 
     def report(self, name, *listed, **info):
         number = self.batches[name] = self.batches.get(name, 0) + 1
-        reports.store(
-            self.database,
+        reports.Storage(self.database).store(
             messages.Report(
                 name,
                 number,
@@ -78,10 +77,8 @@ class TestVerifications(test_claims.Claiming):
         self.now += self.conf.collector.verification_interval_s + 1
         for name, number in self.batches.items():
             self.batches[name] = number + 1
-            reports.store(
-                self.database,
-                messages.Report(name, number + 1, self.now),
-                self.now,
+            reports.Storage(self.database).store(
+                messages.Report(name, number + 1, self.now), self.now
             )
         return verifications.verify(self.database, self.conf, self.now)
 

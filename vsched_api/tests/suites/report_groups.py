@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Reports with more than samples share transactions: on every database."""
+
+from concurrent import futures
+import threading
+import time
+from unittest import mock
+
+from vsched_api.db import errors as db_errors
+from vsched_api.db.queries import hosts as host_queries
+from vsched_api.db.queries import snapshot as snapshot_queries
+from vsched_api.db.queries import usage as usage_queries
+from vsched_api.operations import gathering
+from vsched_api.operations import hosts
+from vsched_api.operations import reports
+from vsched_api.tests import base
+from vsched_lib.contract import messages
+
+HOSTS = 20
+#: Only a thread that hangs takes as long.
+_LIMIT_S = 60
+
+
+def _await(condition):
+    ends_s = time.monotonic() + _LIMIT_S
+    while not condition():
+        if time.monotonic() > ends_s:
+            raise AssertionError('it did not happen')
+        time.sleep(0.01)
+
+
+class Groups:
+    """To be mixed into a :class:`vsched_api.tests.base.TestCase`."""
+
+    def rows(self):
+        return sorted(
+            self.database.read(snapshot_queries.present),
+            key=lambda row: row.name,
+        )
+
+    def test_all_agents_start_at_once(self):
+        collectors = [self.collector() for _ in range(2)]
+        agents = [
+            base.Agent(collectors[number % 2], 'node%02d' % number)
+            for number in range(HOSTS)
+        ]
+        with futures.ThreadPoolExecutor(HOSTS) as pool:
+            replies = list(
+                pool.map(lambda one: one.first(*base.uuids(3)), agents)
+            )
+        self.assertEqual([messages.ReportReply(False, 0)] * HOSTS, replies)
+        rows = self.rows()
+        self.assertEqual([one.host for one in agents], [r.name for r in rows])
+        self.assertEqual(HOSTS, len({row.version for row in rows}))
+        for agent in agents:
+            found = hosts.get(self.database, agent.host, self.now, 30)
+            self.assertEqual((1, 3), (found.last_batch, found.instances))
+
+    def test_those_that_wait_share_a_transaction(self):
+        collector = self.collector()
+        real, sizes = reports._store_many, []
+        begun, go_on = threading.Event(), threading.Event()
+
+        def store(session, entries, limits):
+            if not sizes:
+                begun.set()
+                go_on.wait(_LIMIT_S)
+            sizes.append(len(entries))
+            return real(session, entries, limits)
+
+        storage = reports.Storage(self.database)
+        storage._others = queue = gathering.Gathering(
+            self.database,
+            lambda session, entries: store(session, entries, reports.Limits()),
+            3,
+        )
+        collector._reports = storage
+        with futures.ThreadPoolExecutor(6) as pool:
+            sent = [pool.submit(base.Agent(collector, 'node0').first)]
+            self.assertTrue(begun.wait(_LIMIT_S))
+            sent += [
+                pool.submit(base.Agent(collector, 'node%d' % number).first)
+                for number in range(1, 6)
+            ]
+            _await(lambda: len(queue._queue) == 5)
+            go_on.set()
+            replies = [one.result(_LIMIT_S) for one in sent]
+        self.assertEqual([messages.ReportReply(False, 0)] * 6, replies)
+        self.assertEqual([1, 3, 2], sizes)
+
+    def test_one_that_cannot_be_stored(self):
+        collector = self.collector()
+        (one,) = base.uuids(1)
+        real = usage_queries.add
+
+        def add(session, batches):
+            if any(
+                sample.guest_us == 7
+                for samples in batches.values()
+                for sample in samples
+            ):
+                raise db_errors.UnstorableValue('x')
+            real(session, batches)
+
+        patch = mock.patch.object(
+            usage_queries, 'add', autospec=True, side_effect=add
+        )
+        patch.start()
+        self.addCleanup(patch.stop)
+        with futures.ThreadPoolExecutor(8) as pool:
+            replies = list(
+                pool.map(
+                    lambda number: base.Agent(
+                        collector, 'node%d' % number
+                    ).first(one, usage=[base.sample(one, guest_us=number)]),
+                    range(8),
+                )
+            )
+        self.assertEqual(
+            [number == 7 for number in range(8)],
+            [reply.resync for reply in replies],
+        )
+        self.assertEqual(
+            ['node%d' % number for number in range(7)],
+            [row.name for row in self.rows()],
+        )
+
+
+class BusyHosts:
+    """Where transactions lock rows, and not the whole database."""
+
+    def test_others_do_not_wait_for_a_busy_host(self):
+        collector = self.collector()
+        agents = [base.Agent(collector, 'node%d' % one) for one in range(2)]
+        for agent in agents:
+            agent.first()
+        locked, go_on = threading.Event(), threading.Event()
+
+        def hold(session):
+            host_queries.lock(session, 'node0')
+            locked.set()
+            go_on.wait(_LIMIT_S)
+
+        with futures.ThreadPoolExecutor(2) as pool:
+            held = pool.submit(self.database.write, hold)
+            self.assertTrue(locked.wait(_LIMIT_S))
+            try:
+                waits = pool.submit(agents[0].first)
+                for _ in range(3):
+                    self.assertEqual(
+                        messages.ReportReply(False, 0), agents[1].first()
+                    )
+                self.assertFalse(waits.done())
+            finally:
+                go_on.set()
+            held.result(_LIMIT_S)
+            self.assertEqual(
+                messages.ReportReply(False, 0), waits.result(_LIMIT_S)
+            )
