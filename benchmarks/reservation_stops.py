@@ -51,7 +51,9 @@ STOPS = (
     'vsched_lib.contract.collector_rpc:CollectorClient.report',
     'vsched_lib.contract.collector_rpc:CollectorEndpoint.report',
     'vsched_api.collector.endpoint:Collector.on_report',
-    'vsched_api.operations.reports:store',
+    'vsched_api.operations.reports:Storage.store',
     'vsched_api.operations.inspection:rows',
+    'vsched_api.operations.gathering:Gathering.store',
+    'vsched_api.operations.reported_instances:put_reservations',
     'vsched_api.db.queries.reservations:put',
 )
