@@ -32,6 +32,13 @@ class New(ty.NamedTuple):
     own_us: int
 
 
+_OF_BATCHES = sa.select(*(_table.c[name] for name in New._fields)).where(
+    _table.c.host_id == sa.bindparam('host_id'),
+    _table.c.batch > sa.bindparam('after'),
+    _table.c.batch <= sa.bindparam('last'),
+)
+
+
 class Found(ty.NamedTuple):
     """A sample and the host it is from."""
 
@@ -94,9 +101,7 @@ def of_batches(
     """
     return [
         New(*row)
-        for row in session.execute(
-            sa.select(*(_table.c[name] for name in New._fields)).where(
-                _row.host_id == host_id, _row.batch > after, _row.batch <= last
-            )
+        for row in session.connection().execute(
+            _OF_BATCHES, {'host_id': host_id, 'after': after, 'last': last}
         )
     ]

@@ -18,6 +18,13 @@ from vsched_api.db.queries import hosts as host_rows
 _row = models.UsageSecond
 _table = ty.cast(sa.Table, _row.__table__)
 _insert = _table.insert()
+_OF_BATCHES = sa.select(
+    _table.c.at, _table.c.samples, _table.c.executions
+).where(
+    _table.c.host_id == sa.bindparam('host_id'),
+    _table.c.batch > sa.bindparam('after'),
+    _table.c.batch <= sa.bindparam('last'),
+)
 
 # A sample's number is its row's with its place there behind it.
 _PLACE_BITS = 20
@@ -296,9 +303,7 @@ def of_batches(
     """
     return [
         Stored(at, packing.unpack(text, executions))
-        for at, text, executions in session.execute(
-            sa.select(_row.at, _row.samples, _row.executions).where(
-                _row.host_id == host_id, _row.batch > after, _row.batch <= last
-            )
+        for at, text, executions in session.connection().execute(
+            _OF_BATCHES, {'host_id': host_id, 'after': after, 'last': last}
         )
     ]

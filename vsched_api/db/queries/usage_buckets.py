@@ -81,6 +81,19 @@ class TimeSums(ty.NamedTuple):
     own_us: int
 
 
+def _known(row: ty.Any, *names: str) -> sa.Select[ty.Any]:
+    columns = ty.cast(sa.Table, row.__table__).c
+    return sa.select(*(columns[name] for name in names)).where(
+        columns.host_id == sa.bindparam('host_id'),
+        columns.length_s == sa.bindparam('length_s'),
+        columns.at.in_(sa.bindparam('ends', expanding=True)),
+    )
+
+
+# Made once: each host is folded every minute.
+_OF_HOST = _known(_row, 'at', 'instance_uuid', *Sums._fields)
+_OF_CPUS = _known(models.HostTimeBucket, 'at', *TimeSums._fields)
+
 #: Of an instance: end and length of the bucket, and the instance's UUID.
 Key = tuple[float, int, str]
 
@@ -146,15 +159,11 @@ def of_host(
     session: orm.Session, host_id: int, length_s: int, ends: Collection[float]
 ) -> dict[Key, Sums]:
     """The instances' buckets of one length that end at these moments."""
-    columns = [getattr(_row, name) for name in Sums._fields]
     return {
         (at, length_s, uuid): Sums(*sums)
-        for at, uuid, *sums in session.execute(
-            sa.select(_row.at, _row.instance_uuid, *columns).where(
-                _row.host_id == host_id,
-                _row.length_s == length_s,
-                _row.at.in_(ends),
-            )
+        for at, uuid, *sums in session.connection().execute(
+            _OF_HOST,
+            {'host_id': host_id, 'length_s': length_s, 'ends': list(ends)},
         )
     }
 
@@ -163,16 +172,11 @@ def of_cpus(
     session: orm.Session, host_id: int, length_s: int, ends: Collection[float]
 ) -> dict[float, TimeSums]:
     """What a host's CPUs did, by the moment at which the bucket ends."""
-    row = models.HostTimeBucket
-    columns = [getattr(row, name) for name in TimeSums._fields]
     return {
         at: TimeSums(*sums)
-        for at, *sums in session.execute(
-            sa.select(row.at, *columns).where(
-                row.host_id == host_id,
-                row.length_s == length_s,
-                row.at.in_(ends),
-            )
+        for at, *sums in session.connection().execute(
+            _OF_CPUS,
+            {'host_id': host_id, 'length_s': length_s, 'ends': list(ends)},
         )
     }
 

@@ -3,6 +3,7 @@
 """Rows that say which samples are in the buckets."""
 
 from collections.abc import Sequence
+import functools
 import typing as ty
 
 import sqlalchemy as sa
@@ -11,6 +12,18 @@ from sqlalchemy import orm
 from vsched_api.db import models
 
 _row = models.UsageFold
+
+# Made once: each host is folded every minute.
+_table = ty.cast(sa.Table, _row.__table__)
+_hosts = ty.cast(sa.Table, models.Host.__table__)
+_OF_HOST = _table.c.host_id == sa.bindparam('of_host')
+_LOCK = sa.update(_table).where(_OF_HOST).values(batch=_table.c.batch)
+_PUT = sa.update(_table).where(_OF_HOST).values(batch=sa.bindparam('upto'))
+_PROGRESS = (
+    sa.select(_table.c.batch, _hosts.c.last_batch)
+    .join_from(_table, _hosts, _hosts.c.id == _table.c.host_id)
+    .where(_OF_HOST)
+)
 
 #: What is folded.
 Kind = type[models.UsageSecond] | type[models.HostTimeSample]
@@ -35,30 +48,16 @@ def lock(session: orm.Session, host_id: int) -> tuple[int, int]:
 
     :returns: the last batch that is folded, and the last one stored.
     """
-    locked = session.execute(
-        sa.update(_row)
-        .where(_row.host_id == host_id)
-        .values(batch=_row.batch)
-        .execution_options(synchronize_session=False)
-    )
-    if not locked.rowcount:  # type: ignore[attr-defined]
-        session.execute(sa.insert(_row), [{'host_id': host_id, 'batch': 0}])
-    found = session.execute(
-        sa.select(_row.batch, models.Host.last_batch)
-        .join(models.Host, models.Host.id == _row.host_id)
-        .where(_row.host_id == host_id)
-    ).one()
+    connection, of_host = session.connection(), {'of_host': host_id}
+    if not connection.execute(_LOCK, of_host).rowcount:
+        connection.execute(_table.insert(), [{'host_id': host_id, 'batch': 0}])
+    found = connection.execute(_PROGRESS, of_host).one()
     return found[0], found[1]
 
 
 def put(session: orm.Session, host_id: int, batch: int) -> None:
     """Everything of this host is folded up to this batch."""
-    session.execute(
-        sa.update(_row)
-        .where(_row.host_id == host_id)
-        .values(batch=batch)
-        .execution_options(synchronize_session=False)
-    )
+    session.connection().execute(_PUT, {'of_host': host_id, 'upto': batch})
 
 
 def sizes(
@@ -75,24 +74,34 @@ def sizes(
     :param last: the last one that counts.
     :param limit: how many batches at most.
     """
-    row: ty.Any = kind
-    size = (
-        sa.func.sum(row.count)
-        if row is models.UsageSecond
-        else sa.func.count()
-    )
     return {
         batch: int(count)
-        for batch, count in session.execute(
-            sa.select(row.batch, size)
-            .where(
-                row.host_id == host_id, row.batch > after, row.batch <= last
-            )
-            .group_by(row.batch)
-            .order_by(row.batch)
-            .limit(limit)
+        for batch, count in session.connection().execute(
+            _sizes(kind),
+            {'of_host': host_id, 'after': after, 'last': last, 'most': limit},
         )
     }
+
+
+@functools.cache
+def _sizes(kind: Kind) -> sa.Select[ty.Any]:
+    row = ty.cast(sa.Table, kind.__table__).c
+    size = (
+        sa.func.sum(row['count'])
+        if kind is models.UsageSecond
+        else sa.func.count()
+    )
+    return (
+        sa.select(row.batch, size)
+        .where(
+            row.host_id == sa.bindparam('of_host'),
+            row.batch > sa.bindparam('after'),
+            row.batch <= sa.bindparam('last'),
+        )
+        .group_by(row.batch)
+        .order_by(row.batch)
+        .limit(sa.bindparam('most'))
+    )
 
 
 def delete_before(
