@@ -10,6 +10,7 @@ from vsched_agent.profiling.guest import commands
 from vsched_agent.tests import channel_suite
 from vsched_agent.tests import fixtures
 
+
 class SuiteTest(channel_suite.ChannelSuite, test_base.BaseTestCase):
     """The channel to real guests."""
 
