@@ -25,6 +25,7 @@ NOUNS = (
     'usage',
     'snapshot',
     'evaluations',
+    'flavors',
     'page',
 )
 

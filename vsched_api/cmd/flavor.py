@@ -5,7 +5,6 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-import statistics
 import sys
 import time
 import typing as ty
@@ -15,6 +14,7 @@ from oslo_config import cfg
 from vsched_api.conf import openstack
 from vsched_api.db import session as db
 from vsched_api.operations import evaluations
+from vsched_api.operations import flavors as operations
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import flavors
@@ -22,15 +22,6 @@ from vsched_lib.contract import placement
 from vsched_lib.model import fit
 from vsched_lib.openstack import compute
 from vsched_lib.openstack import session
-
-
-#: Claims for I/O are multiples of this, in mcpu.
-STEP_MCPU = 10
-
-#: A host on which I/O costs more than this many times the median of all hosts
-#: decides no claim: it has measured wrongly, or what it reports is wrong.
-OUTLIER = 4
-_NAMED = 5
 
 
 class _Problem(Exception):
@@ -172,8 +163,6 @@ def _hint(flavor: compute.Flavor) -> None:
 class Prices:
     """The cost of I/O on the most expensive host in the database.
 
-    Outliers are left out: one host must not make all flavors claim more than
-    any other host has. On such a host the filters check what a claim lacks.
     The database is read once, when the I/O of a flavor is not part of its
     reservation.
 
@@ -190,39 +179,10 @@ class Prices:
         def cost_mcpu(ask: fit.Ask) -> int:
             if self._found is None:
                 self._found = self._read()
-            costs = {
-                host: one
-                for host, known in self._found.items()
-                if (one := fit.Asking(ask).cost_mcpu(known)) is not None
-            }
-            if not costs:
-                print(
-                    '%s: no host has measured what I/O costs: the claim is '
-                    'without it' % name,
-                    file=sys.stderr,
-                )
-                return 0
-            most = OUTLIER * max(
-                STEP_MCPU, statistics.median_low(costs.values())
-            )
-            beyond = sorted(host for host in costs if costs[host] > most)
-            if beyond:
-                print(
-                    '%s: on %d hosts I/O costs more than %d mcpu, %d times as '
-                    'much as on others: the claim is without them: %s%s'
-                    % (
-                        name,
-                        len(beyond),
-                        most,
-                        OUTLIER,
-                        ', '.join(beyond[:_NAMED]),
-                        '' if len(beyond) <= _NAMED else ', ...',
-                    ),
-                    file=sys.stderr,
-                )
-            highest = max(one for one in costs.values() if one <= most)
-            # A new measurement of the same host should change no claim.
-            return -(-highest // STEP_MCPU) * STEP_MCPU
+            found = operations.io_price(ask, self._found)
+            if found.note is not None:
+                print('%s: %s' % (name, found.note), file=sys.stderr)
+            return found.mcpu
 
         return cost_mcpu
 

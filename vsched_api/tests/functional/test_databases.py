@@ -5,6 +5,7 @@
 from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_api.tests.suites import balloons
+from vsched_api.tests.suites import claims
 from vsched_api.tests.suites import concurrency
 from vsched_api.tests.suites import evaluated_overrides
 from vsched_api.tests.suites import evaluations
@@ -247,6 +248,18 @@ class TestEvaluationsOnPostgreSQL(evaluations.Evaluations, base.TestCase):
 
 class TestEvaluationsOnMariaDB(evaluations.Evaluations, base.TestCase):
     """Where instances would fit."""
+
+    kind = databases.MariaDB
+
+
+class TestClaimsOnPostgreSQL(claims.Claims, base.TestCase):
+    """What flavors have to claim."""
+
+    kind = databases.PostgreSQL
+
+
+class TestClaimsOnMariaDB(claims.Claims, base.TestCase):
+    """What flavors have to claim."""
 
     kind = databases.MariaDB
 
