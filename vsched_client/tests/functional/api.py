@@ -14,6 +14,7 @@ from unittest import mock
 
 import fixtures
 from waitress import server as waitress
+from waitress import wasyncore
 
 from vsched_api.tests import base
 from vsched_api.tests import databases
@@ -120,11 +121,30 @@ class Api(fixtures.Fixture):
         ):
             filled.start_fixture()
         self.addCleanup(filled.stop_fixture)
-        server: ty.Any = waitress.create_server(
-            gabbi_fixtures.served(), host='127.0.0.1', port=0, threads=4
-        )
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        self.addCleanup(thread.join, 10)
-        self.addCleanup(server.close)
-        self.url = 'http://127.0.0.1:%d' % int(server.effective_port)
+        self.url = serve(self, gabbi_fixtures.served())
+
+
+def serve(fixture: ty.Any, application: ty.Any) -> str:
+    """Serve a WSGI application on a free port until a fixture is cleaned up.
+
+    :returns: the URL of its root.
+    """
+    server: ty.Any = waitress.create_server(
+        application, host='127.0.0.1', port=0, threads=4
+    )
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    fixture.addCleanup(_stop, server, thread)
+    return 'http://127.0.0.1:%d' % int(server.effective_port)
+
+
+def _stop(server: ty.Any, thread: threading.Thread) -> None:
+    """End a server and its threads.
+
+    Sockets are closed by the thread that waits on them: it would fail if
+    another one closed them meanwhile.
+    """
+    # What is in progress is answered first; answers use the sockets.
+    server.task_dispatcher.shutdown()
+    server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
+    thread.join()
