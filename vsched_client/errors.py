@@ -7,6 +7,7 @@ ClientError
  +-- MalformedAnswer        an answer that the API does not give
  +-- TimedOut               nothing has answered in time
  +-- Superseded             another request changed it meanwhile
+ +-- NovaError              Nova does not answer, or rejects a request
  +-- ApiError               the API answered with errors
       +-- BadRequest        400
       +-- Unauthorized      401
@@ -65,6 +66,10 @@ class Superseded(ClientError):
     def __init__(self, detail: str, last: ty.Any = None) -> None:
         super().__init__(detail)
         self.last = last
+
+
+class NovaError(ClientError):
+    """Nova does not answer, or rejects a request; the text has the reason."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every command once, against the API of ``functional.api``."""
+"""Every command once, against the API of ``functional.api``.
+
+Nova has a flavor :data:`FLAVOR` with :data:`FLAVOR_SPECS`.
+"""
 
 from collections.abc import Callable
 from collections.abc import Generator
@@ -48,6 +51,11 @@ class Result(ty.NamedTuple):
     def json(self) -> ty.Any:
         """The output, read as JSON."""
         return json.loads(self.out)
+
+
+#: The flavor of Nova that commands change: it has no claim.
+FLAVOR = 'm1.reserved'
+FLAVOR_SPECS = {'vsched:cpu_runtime_us': '5000'}
 
 
 def steps(
@@ -98,6 +106,9 @@ def steps(
         'cpu event list', ('--follow', '--timeout', '1us'), form='lines'
     )
     yield Step('cpu evaluation create', ('--share', '60%', '--instances', '2'))
+    yield Step('cpu flavor show', (FLAVOR,), _DIFFERS)
+    yield Step('cpu flavor sync', ('--all',))
+    yield Step('cpu flavor set', (FLAVOR, '--share', '60%'))
 
 
 def run(

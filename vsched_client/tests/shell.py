@@ -48,7 +48,8 @@ def run(
     :param authentication: options instead of this.
     :param out: takes the output.
     :param err: takes messages.
-    :param compute: the client of Nova.
+    :param compute: the client of Nova; or a property of the client manager
+        that makes it.
     """
     out, err = out or io.StringIO(), err or io.StringIO()
     root = logging.getLogger()

@@ -8,6 +8,7 @@ from vsched_client import adapter
 from vsched_client.v1 import balloons
 from vsched_client.v1 import evaluations
 from vsched_client.v1 import events
+from vsched_client.v1 import flavors
 from vsched_client.v1 import hosts
 from vsched_client.v1 import instances
 from vsched_client.v1 import jobs
@@ -28,6 +29,7 @@ class Client:
         self.balloons = balloons.Balloons(self.adapter)
         self.evaluations = evaluations.Evaluations(self.adapter)
         self.events = events.Events(self.adapter)
+        self.flavors = flavors.Flavors(self.adapter)
         self.hosts = hosts.Hosts(self.adapter)
         self.instances = instances.Instances(self.adapter)
         self.jobs = jobs.Jobs(self.adapter)

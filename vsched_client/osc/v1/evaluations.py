@@ -14,8 +14,6 @@ from vsched_client import units
 
 Column = tables.Column
 
-_PERIOD = 'vsched:cpu_period_us'
-
 
 def _problems(found: list[dict[str, ty.Any]]) -> str:
     return (
@@ -77,7 +75,7 @@ class CreateEvaluation(command.List):
             dest='properties',
             action='append',
             default=[],
-            type=_pair,
+            type=reservation_options.pair,
             help='Extra spec of the flavor, as in '
             'vsched:max_alloc_error_pct=2; may be repeated',
         )
@@ -154,7 +152,9 @@ class CreateEvaluation(command.List):
         specs, vcpus = self._flavor(parsed_args.flavor)
         specs.update(parsed_args.properties)
         if parsed_args.share is not None:
-            period_us = override.get('period_us') or _period_us(specs)
+            period_us = override.get(
+                'period_us'
+            ) or reservation_options.period_us(specs)
             override['runtime_us'] = units.runtime_us(
                 parsed_args.share, period_us
             )
@@ -177,21 +177,3 @@ class CreateEvaluation(command.List):
             name, ignore_missing=False, get_extra_specs=True
         )
         return dict(flavor.extra_specs or {}), int(flavor.vcpus)
-
-
-def _period_us(specs: dict[str, str]) -> int:
-    """Return the period of a flavor, which a share is a part of."""
-    text = specs.get(_PERIOD, str(reservation_options.DEFAULT_PERIOD_US))
-    try:
-        return options.integer(1)(text)
-    except argparse.ArgumentTypeError as problem:
-        raise exit_codes.UsageError('%s: %s' % (_PERIOD, problem)) from None
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition('=')
-    if not equals or not name:
-        raise argparse.ArgumentTypeError(
-            '%s is not accepted; accepted: KEY=VALUE' % ascii(text[:64])
-        )
-    return name, value

@@ -6,14 +6,19 @@ import argparse
 from collections.abc import Mapping
 import typing as ty
 
+from vsched_client.osc import exit_codes
 from vsched_client.osc import options
 from vsched_client import units
 
 #: The period of a new reservation that names none, as in the API.
 DEFAULT_PERIOD_US = 20_000
 
-#: Words that give a field back to the host or to the flavor.
-_ANY, _FLAVOR = 'any', 'flavor'
+#: The extra spec with the period of a flavor.
+_PERIOD = 'vsched:cpu_period_us'
+
+#: Words that give a field back: to the host, to the flavor, and from the
+#: flavor to the default.
+_ANY, FLAVOR, DEFAULT = 'any', 'flavor', 'default'
 
 #: What an override may set beside the reservation, and its titles.
 EXTRA_SPECS: Mapping[str, str] = {
@@ -26,10 +31,13 @@ EXTRA_SPECS: Mapping[str, str] = {
 }
 
 
-def add(parser: argparse.ArgumentParser, required: bool) -> None:
+def add(
+    parser: argparse.ArgumentParser, required: bool, back: str = FLAVOR
+) -> None:
     """Add the options.
 
     :param required: whether a share or a runtime has to be given.
+    :param back: the word that gives an extra spec back.
     """
     amount = parser.add_mutually_exclusive_group(required=required)
     amount.add_argument(
@@ -68,44 +76,50 @@ def add(parser: argparse.ArgumentParser, required: bool) -> None:
         '--io-charging',
         metavar='<word>',
         help="How the host's work on its I/O is charged: auto, charge, "
-        'overprovision or none; flavor: as the flavor has it',
+        'overprovision or none; %s'
+        % ('flavor: as the flavor has it' if back == FLAVOR else 'or default'),
     )
     parser.add_argument(
         '--max-alloc-error-pct',
         metavar='<percent>',
-        type=_or_flavor(options.decimal(0.1, 100)),
+        type=_or(back, options.decimal(0.1, 100)),
         help='Largest error that the host may have shown, in percent of the '
-        'reservation; or flavor',
+        'reservation; or %s' % back,
     )
     parser.add_argument(
         '--balloon',
         metavar='<word>',
-        help='Whether vCPUs may be taken offline: auto or off; or flavor',
+        help='Whether vCPUs may be taken offline: auto or off; or %s' % back,
     )
     parser.add_argument(
         '--min-vcpus',
         metavar='<number>',
-        type=_or_flavor(options.integer(1, 1024)),
-        help='Fewest vCPUs that ballooning leaves online; or flavor',
+        type=_or(back, options.integer(1, 1024)),
+        help='Fewest vCPUs that ballooning leaves online; or %s' % back,
     )
     parser.add_argument(
         '--weight',
         metavar='<number>',
-        type=_or_flavor(options.integer(1, 10_000)),
+        type=_or(back, options.integer(1, 10_000)),
         help='Weight against other instances when ballooning divides CPUs; '
-        'or flavor',
+        'or %s' % back,
     )
     parser.add_argument(
         '--comm-aware',
         metavar='<yes|no>',
-        type=_or_flavor(_boolean),
+        type=_or(back, _boolean),
         help='Whether its periods are divided while it waits on packets: '
-        'yes or no; or flavor',
+        'yes or no; or %s' % back,
     )
 
 
-def fields(parsed_args: argparse.Namespace) -> dict[str, ty.Any]:
-    """Return the fields of the API that the options set, but for a share."""
+def fields(
+    parsed_args: argparse.Namespace, back: str = FLAVOR
+) -> dict[str, ty.Any]:
+    """Return the fields of the API that the options set, but for a share.
+
+    :param back: the word that gives an extra spec back; it is None here.
+    """
     found: dict[str, ty.Any] = {}
     for name, value in (
         ('runtime_us', parsed_args.runtime),
@@ -115,9 +129,32 @@ def fields(parsed_args: argparse.Namespace) -> dict[str, ty.Any]:
         *((name, getattr(parsed_args, name)) for name in EXTRA_SPECS),
     ):
         if value is not None:
-            default = _ANY if name == 'backend' else _FLAVOR
+            default = _ANY if name == 'backend' else back
             found[name] = None if value == default else value
     return found
+
+
+def period_us(specs: Mapping[str, str]) -> int:
+    """Return the period of a flavor, which a share is a part of.
+
+    :param specs: the flavor's extra specs.
+    :raises exit_codes.UsageError: when it has one that is no number.
+    """
+    text = specs.get(_PERIOD, str(DEFAULT_PERIOD_US))
+    try:
+        return options.integer(1)(text)
+    except argparse.ArgumentTypeError as problem:
+        raise exit_codes.UsageError('%s: %s' % (_PERIOD, problem)) from None
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Read an extra spec with its value."""
+    name, equals, value = text.partition('=')
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(
+            '%s is not accepted; accepted: KEY=VALUE' % ascii(text[:64])
+        )
+    return name, value
 
 
 def _boolean(text: str) -> bool:
@@ -129,8 +166,10 @@ def _boolean(text: str) -> bool:
     return known[text.lower()]
 
 
-def _or_flavor(read: ty.Callable[[str], ty.Any]) -> ty.Callable[[str], ty.Any]:
+def _or(
+    back: str, read: ty.Callable[[str], ty.Any]
+) -> ty.Callable[[str], ty.Any]:
     def parse(text: str) -> ty.Any:
-        return text if text == _FLAVOR else read(text)
+        return text if text == back else read(text)
 
     return parse

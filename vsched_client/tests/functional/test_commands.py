@@ -12,12 +12,14 @@ import fixtures
 from oslotest import base
 
 from vsched_client.tests import entry_points
+from vsched_client.tests import fake_nova
 from vsched_client.tests.functional import api
 from vsched_client.tests import scenario
 from vsched_client.tests import shell
 from vsched_client.v1 import balloons
 from vsched_client.v1 import evaluations
 from vsched_client.v1 import events
+from vsched_client.v1 import flavors
 from vsched_client.v1 import hosts
 from vsched_client.v1 import jobs
 from vsched_client.v1 import profiles
@@ -34,8 +36,8 @@ class ApiTestCase(base.BaseTestCase):
         super().setUp()
         self.url = self.useFixture(api.Api()).url
 
-    def run_command(self, *words, code=0):
-        found = shell.run(*words, url=self.url)
+    def run_command(self, *words, code=0, compute=None):
+        found = shell.run(*words, url=self.url, compute=compute)
         self.assertEqual(code, found.code, (words, found))
         return found
 
@@ -350,6 +352,49 @@ class TestEveryCommand(ApiTestCase):
         self.run_command(*words, '--demand', '1', '--vcpus', '2', code=2)
         self.run_command(*words, code=2)
 
+    def test_flavor(self):
+        compute = fake_nova.FakeNova(small={}, plain={'hw:x': 'y'})
+        found = self.run_command(
+            *('cpu', 'flavor', 'set', 'small', '--runtime', '6ms'),
+            *('--backend', 'deadline', '--max-alloc-error-pct', '0.3'),
+            *('-f', 'json'),
+            compute=compute,
+        ).json
+        self.assert_fields(flavors.Claim, found)
+        self.assertEqual(
+            {
+                'vsched:cpu_runtime_us': '6000',
+                'vsched:backend': 'deadline',
+                'vsched:max_alloc_error_pct': '0.3',
+                'resources_VSCHED:CUSTOM_VSCHED_MCPU': '600',
+                'trait_VSCHED:CUSTOM_VSCHED_BACKEND_DEADLINE': 'required',
+                'group_policy': 'none',
+            },
+            compute.specs['small'],
+        )
+        found = self.run_command(
+            'cpu', 'flavor', 'show', 'small', compute=compute
+        )
+        self.assertIn('only the filters check it', found.out)
+        before = dict(compute.specs['small'])
+        for words, text in (
+            (('--runtime', '30ms'), 'more than the period'),
+            (('--backend', 'credit2'), 'vsched.extra_specs.unavailable'),
+            (('--mode', 'fast'), 'accepted: one of'),
+            (('--property', 'colour=red'), 'is not known'),
+        ):
+            found = self.run_command(
+                *('cpu', 'flavor', 'set', 'small', *words),
+                code=1,
+                compute=compute,
+            )
+            self.assertIn(text, found.err)
+        self.assertEqual(before, compute.specs['small'])
+        self.run_command(
+            'cpu', 'flavor', 'set', 'small', '--no-property', compute=compute
+        )
+        self.assertEqual({}, compute.specs['small'])
+
     def test_formats(self):
         """Each format of each kind of command."""
         for form in ('table', 'json', 'yaml', 'csv', 'value'):
@@ -388,8 +433,11 @@ class TestEveryCommand(ApiTestCase):
         self.assertEqual(1, found.code)
 
     def test_each_command_once(self):
+        compute = fake_nova.FakeNova(
+            **{scenario.FLAVOR: dict(scenario.FLAVOR_SPECS)}
+        )
         answered = scenario.run(
-            lambda words: shell.run(*words, url=self.url),
+            lambda words: shell.run(*words, url=self.url, compute=compute),
             api.RESERVED,
             api.PLAIN,
             placement=False,

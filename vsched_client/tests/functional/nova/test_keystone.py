@@ -2,9 +2,12 @@
 
 """Every command with tokens of a real keystone, and a real placement."""
 
+from openstackclient.compute import client as compute
 from oslotest import base
 
+from vsched_client import nova
 from vsched_client.tests import entry_points
+from vsched_client.tests import fake_nova
 from vsched_client.tests.functional import api
 from vsched_client.tests import scenario
 from vsched_client.tests import shell
@@ -29,6 +32,9 @@ class TestKeystone(base.BaseTestCase):
             },
         )
         self.url = self.useFixture(api.Api(options, keystone=True)).url
+        self.nova = fake_nova.FakeNova(
+            **{scenario.FLAVOR: dict(scenario.FLAVOR_SPECS)}
+        )
 
     def authentication(self, **changes):
         options = {
@@ -44,13 +50,20 @@ class TestKeystone(base.BaseTestCase):
         ]
 
     def openstack(self, *words, **changes):
-        return shell.run(*words, authentication=self.authentication(**changes))
+        return shell.run(
+            *words,
+            authentication=self.authentication(**changes),
+            compute=property(compute.make_client),
+        )
 
     def test_each_command(self):
         found = self.openstack('cpu', 'host', 'list')
         self.assertEqual(1, found.code)
         self.assertIn('no endpoint of service type vsched', found.err)
         self.keystone.add_service('vsched', self.url)
+        self.keystone.add_service(
+            'compute', api.serve(self, self.nova) + '/v2.1'
+        )
         answered = scenario.run(
             lambda words: self.openstack(*words),
             api.RESERVED,
@@ -58,6 +71,17 @@ class TestKeystone(base.BaseTestCase):
             placement=True,
         )
         self.assertEqual(sorted(entry_points.commands()), sorted(answered))
+        # Flavors are changed by openstack's own client of Nova, with the
+        # user's token.
+        self.assertEqual(
+            '1200',
+            self.nova.specs[scenario.FLAVOR][
+                'resources_VSCHED:CUSTOM_VSCHED_MCPU'
+            ],
+        )
+        for _, _, version, token in self.nova.requests:
+            self.assertEqual('compute ' + nova.MICROVERSION, version)
+            self.assertTrue(token)
         found = self.openstack('cpu', 'host', 'list', password='wrong')
         self.assertEqual(1, found.code)
         self.assertNotIn('wrong', found.err)
