@@ -34,6 +34,7 @@ class ApiTestCase(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
+        self.useFixture(fixtures.FakeLogger())
         self.url = self.useFixture(api.Api()).url
 
     def run_command(self, *words, code=0, compute=None):

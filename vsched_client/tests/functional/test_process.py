@@ -20,6 +20,7 @@ from vsched_client.tests.functional import api
 class TestProcess(base.BaseTestCase):
     def setUp(self):
         super().setUp()
+        self.useFixture(fixtures.FakeLogger())
         self.environment = entry_points.install(
             self.useFixture(fixtures.TempDir()).path
         )

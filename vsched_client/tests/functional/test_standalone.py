@@ -29,6 +29,7 @@ _PATIENCE_S = 60
 class TestStandalone(base.BaseTestCase):
     def setUp(self):
         super().setUp()
+        self.useFixture(fixtures.FakeLogger())
         hypervisor = fakes.FakeHypervisor()
         self.domain = fakes.domain(1, vcpus=2)
         hypervisor.running[self.domain.uuid] = self.domain

@@ -2,6 +2,7 @@
 
 """Every command with tokens of a real keystone, and a real placement."""
 
+import fixtures
 from openstackclient.compute import client as compute
 from oslotest import base
 
@@ -17,6 +18,8 @@ from vsched_lib.tests import openstack_services
 class TestKeystone(base.BaseTestCase):
     def setUp(self):
         super().setUp()
+        # Nova's tests in the same process leave handlers that print.
+        self.useFixture(fixtures.FakeLogger())
         self.keystone = self.useFixture(openstack_services.Keystone(self))
         placement = self.useFixture(openstack_services.Placement(self))
         api.add_provider(placement)
