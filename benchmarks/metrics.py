@@ -11,9 +11,11 @@ import uuid
 
 from oslo_config import cfg
 from prometheus_client import parser
+import requests
 import sqlalchemy as sa
 
 from benchmarks import frame
+from vsched_agent.metrics import recorder
 from vsched_api import app
 from vsched_api.db import models
 from vsched_api.db import session
@@ -21,6 +23,7 @@ from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.metrics import server as exporter
 from vsched_standalone.tests import monitored_services
 from vsched_standalone.tests import private_services
 
@@ -39,7 +42,11 @@ ABOUT = frame.About(
     'host reports. Every expression of dashboards and alerts is evaluated '
     'every 15 seconds from half a minute on, those of alerts without their '
     'comparison with a number. *Empty* are those that gave nothing at least '
-    'once.',
+    'once.\n\n'
+    'The cost of the metrics of an agent is the CPU time to count its '
+    'reports, one in 5 s with 50 instances and samples of each second, and '
+    'that of scrapes over HTTP, one in 15 s; the part of the client is '
+    'included.',
     (),
     {
         'series_per_instance': 'series for each instance with a reservation',
@@ -48,10 +55,13 @@ ABOUT = frame.About(
         'database',
         'scrape_kb': 'kilobytes of the answer',
         'empty_expressions': 'expressions that gave nothing at least once',
+        'agent_core_pct': 'cost of the metrics of an agent with 50 instances, '
+        'percent of a CPU; the median of the repeats',
     },
     targets=(
         frame.at_most('scrape_s', 10, 's', "Prometheus' scrape_timeout"),
         frame.at_most('empty_expressions', 0, '', 'issue 20'),
+        frame.at_most('agent_core_pct', 0.1, '%', 'issue 20'),
     ),
     exercises=(
         'doc/source/admin/monitoring.rst',
@@ -68,6 +78,12 @@ SCRAPED_S = 180
 #: From when on, and how often, expressions must give something, in seconds.
 WARM_S = 30
 STEP_S = 15
+
+_AGENT_INSTANCES = 50
+_AGENT_REPORT_S = 5
+_AGENT_SCRAPE_S = 15
+#: What one repeat stands for, in seconds.
+_REPEAT_S = 60
 
 _MINUTE_S = 60
 _CHUNK = 5_000
@@ -87,6 +103,8 @@ def run(quick: bool) -> frame.Run:
         yield frame.Variant(kind.name, found[kind.name])
     scraped = _prometheus(WARM_S + STEP_S if quick else SCRAPED_S)
     yield frame.Variant('prometheus', scraped)
+    agent = _agent_cost(3 if quick else 20)
+    yield frame.Variant('agent', agent)
     one = found[KINDS[0].name]
     return {
         'series_per_instance': one['series_per_instance'],
@@ -94,7 +112,54 @@ def run(quick: bool) -> frame.Run:
         'scrape_s': max(each['scrape_s'] for each in found.values()),
         'scrape_kb': one['scrape_kb'],
         'empty_expressions': len(scraped['empty']),
+        'agent_core_pct': agent['core_pct'],
     }
+
+
+def _agent_cost(repeats: int) -> dict[str, ty.Any]:
+    """CPU time of an agent's metrics, as a part of a CPU."""
+    made = recorder.Recorder(lambda: 1)
+    uuids = base.uuids(_AGENT_INSTANCES)
+    info = base.host_info()
+    server = exporter.Server(
+        exporter.Settings('agent', '127.0.0.1', private_services.free_port()),
+        made.exposed(),
+    )
+    server.start()
+    found = []
+    try:
+        with requests.Session() as client:
+            for repeat in range(repeats):
+                reports = [
+                    _agent_report(uuids, repeat * _REPEAT_S + at)
+                    for at in range(0, _REPEAT_S, _AGENT_REPORT_S)
+                ]
+                began_s = time.process_time()
+                for report in reports:
+                    made.reported(report, info)
+                for _ in range(0, _REPEAT_S, _AGENT_SCRAPE_S):
+                    client.get(
+                        'http://127.0.0.1:%d/metrics' % server.port, timeout=10
+                    ).raise_for_status()
+                found.append(100 * (time.process_time() - began_s) / _REPEAT_S)
+    finally:
+        server.stop()
+    return {
+        'instances': _AGENT_INSTANCES,
+        'core_pct': round(statistics.median(found), 4),
+        'core_pct_max': round(max(found), 4),
+    }
+
+
+def _agent_report(uuids: Sequence[str], second: int) -> messages.Report:
+    moments = [float(second + one) for one in range(_AGENT_REPORT_S)]
+    return messages.Report(
+        'node',
+        second + 1,
+        moments[-1],
+        usage=tuple(base.sample(one, at) for at in moments for one in uuids),
+        host_usage=tuple(base.host_usage(at) for at in moments),
+    )
 
 
 def _measure(kind: ty.Any, hosts: int, repeats: int) -> dict[str, ty.Any]:

@@ -25,6 +25,7 @@ from vsched_agent.host import kernel
 from vsched_agent.hypervisor import base as hypervisor_base
 from vsched_agent.hypervisor import factory
 from vsched_agent.hypervisor import vcpu_channel as channels
+from vsched_agent.metrics import recorder
 from vsched_agent.placement import factory as placement_factory
 from vsched_agent.placement import inventory
 from vsched_agent import privileged
@@ -41,6 +42,7 @@ from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import messages
 from vsched_lib.contract import placement as names
 from vsched_lib.contract import rpc
+from vsched_lib.metrics import server
 from vsched_lib.model import admission
 from vsched_lib.model import charging as model
 from vsched_lib.model import reservation
@@ -127,6 +129,12 @@ class Agent(service_base.ServiceBase):
             self._driver, self._kernel.irq_time, self._kernel.boot_id
         )
         self._balloons = self._make_balloons()
+        self._recorder = recorder.Recorder(
+            self._state.journal.outbox.waiting, conf.metrics_per_instance
+        )
+        self._metrics_server = server.Server(
+            server.Settings.of(self._conf, 'agent'), self._recorder.exposed()
+        )
         self._reconciler = reconciler.Reconciler(
             reconciler.Settings(
                 conf.host,
@@ -151,6 +159,7 @@ class Agent(service_base.ServiceBase):
                 self._enforcer,
                 lambda: self._capacity.current().cpus,
             ),
+            self._recorder,
         )
         self._synchronizer = placement_factory.make_synchronizer(
             self._conf, self._reconciler.event
@@ -182,6 +191,7 @@ class Agent(service_base.ServiceBase):
         )
         if self._balloons is not None:
             self._balloons.start()
+        self._start_metrics()
         self._driver.start(self._changed)
         self._reconciler.start()
         self._jobs.start()
@@ -196,6 +206,11 @@ class Agent(service_base.ServiceBase):
         self._bus.start()
         LOG.info('vsched agent of %s runs', conf.host)
 
+    @property
+    def metrics_port(self) -> int:
+        """Return the port on which metrics are served; 0 if they are not."""
+        return self._metrics_server.port
+
     def stop(self, graceful: bool = True) -> None:
         """Stop; reservations stay in force unless configured otherwise."""
         for step in self._stop_steps():
@@ -206,7 +221,15 @@ class Agent(service_base.ServiceBase):
                 LOG.exception('stopping a part of the agent failed')
         self._stopped.set()
 
+    def _start_metrics(self) -> None:
+        try:
+            self._metrics_server.start()
+        except server.UnusableEndpoint as problem:
+            # Reservations do not depend on it.
+            LOG.error('%s', problem.detail)
+
     def _stop_steps(self) -> Iterator[Callable[[], object]]:
+        yield self._metrics_server.stop
         yield self._reporter.stop
         if self._synchronizer is not None:
             yield self._synchronizer.stop

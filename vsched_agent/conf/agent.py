@@ -7,6 +7,7 @@ import socket
 
 from oslo_config import cfg
 
+from vsched_lib.metrics import server
 from vsched_lib.model import admission
 
 agent_group = cfg.OptGroup(
@@ -105,6 +106,12 @@ agent_opts = [
         'the agent is stopped. When false, the kernel keeps enforcing '
         'the reservations while the agent restarts, and "vsched-agent '
         'restore" removes them.',
+    ),
+    *server.options('the agent'),
+    cfg.BoolOpt(
+        'metrics_per_instance',
+        default=True,
+        help='Serve metrics of each instance besides those of the host.',
     ),
 ]
 

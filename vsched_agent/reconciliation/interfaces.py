@@ -154,3 +154,33 @@ class NoCommunication:
     ) -> Sequence[communication.Change]:
         """Return no change."""
         return ()
+
+
+class Watch(ty.Protocol):
+    """Counts what the loop does; ``metrics.recorder`` implements it."""
+
+    def passed(self, duration_s: float) -> None:
+        """Count a pass."""
+
+    def failed(self, step: str) -> None:
+        """Count a step that failed."""
+
+    def reported(
+        self, report: messages.Report, info: messages.HostInfo
+    ) -> None:
+        """Count a report that was stored in the outbox."""
+
+
+class NoWatch:
+    """Counts nothing."""
+
+    def passed(self, duration_s: float) -> None:
+        """Do nothing."""
+
+    def failed(self, step: str) -> None:
+        """Do nothing."""
+
+    def reported(
+        self, report: messages.Report, info: messages.HostInfo
+    ) -> None:
+        """Do nothing."""

@@ -62,6 +62,7 @@ class Reconciler:
     :param balloons: knows the online vCPUs; None without ballooning.
     :param on_lost_overrides: fetches all overrides from the collector.
     :param communication: divides periods; None for never.
+    :param watch: counts passes, failures and reports; None for nobody.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Reconciler:
         balloons: interfaces.Balloons | None = None,
         on_lost_overrides: ty.Callable[[], None] | None = None,
         communication: interfaces.Communication | None = None,
+        watch: interfaces.Watch | None = None,
     ) -> None:
         self._settings = settings
         self._enforcer = enforcer
@@ -95,8 +97,12 @@ class Reconciler:
         self._on_lost_overrides = on_lost_overrides or (lambda: None)
         self._communication = communication or interfaces.NoCommunication()
         self._problems = problem_log.ProblemLog(LOG)
+        self._watch = watch or interfaces.NoWatch()
         self._reports = report_builder.ReportBuilder(
-            settings.host, journal, settings.outbox_batches
+            settings.host,
+            journal,
+            settings.outbox_batches,
+            self._watch.reported,
         )
         self._instances = instance_reconciler.InstanceReconciler(
             enforcer,
@@ -217,12 +223,16 @@ class Reconciler:
             due = time.monotonic() >= tick
             if due:
                 tick = max(tick + self._settings.interval_s, time.monotonic())
+            began_s = time.monotonic()
             try:
                 self.run_pass(due)
             except Exception as error:
                 # The kernel enforces what is applied; the loop has to go
                 # on to attest it in the next pass.
                 self._problems.failed('pass', error, 'a pass failed')
+                self._watch.failed('pass')
+            if due:
+                self._watch.passed(time.monotonic() - began_s)
             self._wake.wait(max(0.0, tick - time.monotonic()))
             self._wake.clear()
         # Events of the last pass have to reach the collector too.
@@ -240,6 +250,7 @@ class Reconciler:
             self._problems.failed(
                 name, error, 'step "%s" of a pass failed', name
             )
+            self._watch.failed(name)
 
     def run_pass(self, due: bool = True) -> None:
         """Run one pass.

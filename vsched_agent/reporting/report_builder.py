@@ -7,6 +7,7 @@ the journal until the collector confirms it.
 """
 
 import collections
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
 import time
@@ -41,15 +42,24 @@ class ReportBuilder:
     :param host: this host's name.
     :param journal: where the batches wait.
     :param outbox_batches: how many may wait.
+    :param on_report: called with each report after it was stored, and the
+        host's properties.
     :ivar events: the events that wait for a batch.
     :ivar reservations: the state of each instance's reservation.
     :ivar profiles: the host's profiles that wait for a batch.
     """
 
     def __init__(
-        self, host: str, journal: journals.Journal, outbox_batches: int
+        self,
+        host: str,
+        journal: journals.Journal,
+        outbox_batches: int,
+        on_report: Callable[
+            [messages.Report, messages.HostInfo], None
+        ] = lambda report, info: None,
     ) -> None:
         self._host = host
+        self._on_report = on_report
         self._outbox = journal.outbox
         self._outbox_batches = outbox_batches
         self.events = events.Events()
@@ -190,10 +200,12 @@ class ReportBuilder:
                 for one in domains
                 if one.uuid in self._reported_balloons
             }
-        try:
-            self.reservations.note()
-            self._outbox.post(
-                lambda batch: self._batch(
+        made: list[messages.Report] = []
+
+        def make(batch: int) -> messages.Report:
+            # Perhaps again, when the journal fails.
+            made[:] = [
+                self._batch(
                     batch,
                     info,
                     instances,
@@ -203,10 +215,13 @@ class ReportBuilder:
                     statuses,
                     queued,
                     full,
-                ),
-                checkpoint,
-                self.profiles.newly_measured,
-            )
+                )
+            ]
+            return made[0]
+
+        try:
+            self.reservations.note()
+            self._outbox.post(make, checkpoint, self.profiles.newly_measured)
         except BaseException:
             # Reported with the next batch.
             self.events.put_back(waiting)
@@ -219,6 +234,7 @@ class ReportBuilder:
         self._sent_info, self._sent_instances = info, instances
         self._usage, self._host_usage = [], []
         self._trim()
+        self._on_report(made[0], info)
 
     def _batch(
         self,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The metrics of one collector, and the server from which they are read.
+"""The metrics of one collector.
 
 They are of the process: counters begin at 0 when it starts. Several
 collectors each have an endpoint of their own, and Prometheus adds them up.
@@ -11,26 +11,18 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
-import ssl
-import sys
-import threading
 import time
 import typing as ty
-from wsgiref import simple_server
 
-from oslo_config import cfg
-from oslo_log import log as logging
 import prometheus_client
 from prometheus_client import core
 from prometheus_client import registry as registries
 
 from vsched_api.db import errors as db_errors
 from vsched_api.metric_families import collector as families
-from vsched_api.metric_families import family
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
-
-LOG = logging.getLogger(__name__)
+from vsched_lib.metrics import family
 
 #: Why a batch was not stored.
 INVALID = 'invalid'
@@ -44,15 +36,6 @@ CAUSES = (INVALID, *_EPOCHS.values(), DATABASE, DEFECT)
 
 _CODES = frozenset(errors.Code)
 _OTHER = 'other'
-
-#: How long a client may take to send its request, in seconds.
-_CLIENT_TIMEOUT_S = 10
-
-
-class UnusableEndpoint(errors.VschedError):
-    """The metrics cannot be served as the options require."""
-
-    code = errors.Code.INTERNAL
 
 
 class Requests(ty.Protocol):
@@ -234,97 +217,3 @@ class _Rest(registries.Collector):
 
     def collect(self) -> Iterator[core.Metric]:
         return self._metrics._rest()
-
-
-class Server:
-    """Serves metrics to Prometheus on ``[collector] metrics_bind_port``.
-
-    :param conf: has the options of :mod:`vsched_api.conf.collector`.
-    """
-
-    def __init__(self, conf: cfg.ConfigOpts, metrics: Metrics) -> None:
-        self._options = conf.collector
-        self._metrics = metrics
-        self._server: simple_server.WSGIServer | None = None
-        self._thread: threading.Thread | None = None
-
-    @property
-    def port(self) -> int:
-        """Return the port while it serves; 0 otherwise."""
-        return 0 if self._server is None else self._server.server_port
-
-    def start(self) -> None:
-        """Start to serve; does nothing without a port.
-
-        :raises UnusableEndpoint: when the options contradict each other, or
-            the address or a file cannot be used.
-        """
-        options = self._options
-        if not options.metrics_bind_port:
-            return
-        if bool(options.metrics_cert_file) != bool(options.metrics_key_file):
-            raise UnusableEndpoint(
-                '[collector] metrics_cert_file and metrics_key_file are set '
-                'both, or none of them'
-            )
-        if options.metrics_client_ca_file and not options.metrics_cert_file:
-            raise UnusableEndpoint(
-                '[collector] metrics_client_ca_file needs metrics_cert_file'
-            )
-        try:
-            self._server, self._thread = prometheus_client.start_http_server(
-                options.metrics_bind_port,
-                options.metrics_bind_host,
-                self._metrics.exposed(),
-                options.metrics_cert_file,
-                options.metrics_key_file,
-                options.metrics_client_ca_file,
-                client_auth_required=bool(options.metrics_client_ca_file),
-            )
-        except OSError as problem:
-            # ssl.SSLError is one, too.
-            raise UnusableEndpoint(
-                'metrics cannot be served on %s port %d: %s'
-                % (
-                    options.metrics_bind_host,
-                    options.metrics_bind_port,
-                    problem,
-                )
-            ) from problem
-        _bound(self._server)
-        LOG.info(
-            'Metrics are served on %s port %d%s',
-            options.metrics_bind_host,
-            self.port,
-            ' over TLS' if options.metrics_cert_file else '',
-        )
-
-    def stop(self) -> None:
-        """Stop to serve."""
-        server, self._server = self._server, None
-        if server is None:
-            return
-        server.shutdown()
-        server.server_close()
-        if self._thread is not None:
-            self._thread.join()
-
-
-def _bound(server: ty.Any) -> None:
-    """Let no client hold up others, or keep a thread for long."""
-
-    class Handler(server.RequestHandlerClass):  # type: ignore[misc]
-        timeout = _CLIENT_TIMEOUT_S
-
-    server.RequestHandlerClass = Handler
-    server.handle_error = _log_failure
-    if isinstance(server.socket, ssl.SSLSocket):
-        # A TLS handshake belongs to the thread of its client. typeshed lacks
-        # the attribute.
-        listening: ty.Any = server.socket
-        listening.do_handshake_on_connect = False
-
-
-def _log_failure(request: object, address: object) -> None:
-    # Instead of a traceback: anyone can send what is no request.
-    LOG.info('Metrics: a request of %s failed: %s', address, sys.exc_info()[1])

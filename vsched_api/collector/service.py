@@ -13,7 +13,6 @@ from oslo_log import log as logging
 from oslo_service import backend
 
 from vsched_api.collector import endpoint
-from vsched_api.collector import metrics
 from vsched_api.db import errors
 from vsched_api.db import session
 from vsched_api.operations import retention
@@ -23,6 +22,7 @@ from vsched_api.operations import snapshot
 from vsched_api.operations import verifications
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import rpc
+from vsched_lib.metrics import server as metrics_server
 
 LOG = logging.getLogger(__name__)
 
@@ -77,7 +77,10 @@ class Service:
         )
         for _, act in self._rounds:
             self._collector.metrics.add_task(act.__name__.strip('_'))
-        self._metrics_server = metrics.Server(conf, self._collector.metrics)
+        self._metrics_server = metrics_server.Server(
+            metrics_server.Settings.of(conf, 'collector'),
+            self._collector.metrics.exposed(),
+        )
         # Not by import: that settles for a backend before rpc chooses one.
         self._loops = backend.get_component('ThreadGroup')()
 
@@ -89,7 +92,8 @@ class Service:
     def start(self) -> None:
         """Begin; comes back at once, even while the broker is away.
 
-        :raises metrics.UnusableEndpoint: when the metrics cannot be served.
+        :raises vsched_lib.metrics.server.UnusableEndpoint: when the metrics
+            cannot be served.
         """
         self._metrics_server.start()
         self._starting.start()

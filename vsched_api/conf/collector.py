@@ -6,6 +6,8 @@ import copy
 
 from oslo_config import cfg
 
+from vsched_lib.metrics import server
+
 GROUP = cfg.OptGroup('collector', title='The collector of reports')
 
 OPTS: list[cfg.Opt] = [
@@ -139,34 +141,7 @@ OPTS: list[cfg.Opt] = [
         help='Maximum number of rows that one transaction deletes, so that '
         'reports do not wait for a long one.',
     ),
-    cfg.HostAddressOpt(
-        'metrics_bind_host',
-        default='127.0.0.1',
-        help='Address on which the metrics of this collector are served to '
-        'Prometheus. They are served without authentication unless '
-        'metrics_client_ca_file is set.',
-    ),
-    cfg.PortOpt(
-        'metrics_bind_port',
-        default=0,
-        help='Port on which the metrics of this collector are served; 0 does '
-        'not serve them. Several collectors on one host need a port each.',
-    ),
-    cfg.StrOpt(
-        'metrics_cert_file',
-        help='File with the certificate of the metrics server, in PEM form. '
-        'Without it the metrics are served over HTTP without TLS.',
-    ),
-    cfg.StrOpt(
-        'metrics_key_file',
-        help='File with the private key of metrics_cert_file.',
-    ),
-    cfg.StrOpt(
-        'metrics_client_ca_file',
-        help='File with the certificates of authorities. Only clients with a '
-        'certificate of one of them can read the metrics. Needs '
-        'metrics_cert_file.',
-    ),
+    *server.options('this collector'),
 ]
 
 

@@ -2,7 +2,7 @@
 
 """Metrics of the REST service itself."""
 
-from vsched_api.metric_families import family
+from vsched_lib.metrics import family
 
 _counter = family.counter
 _Family = family.Family

@@ -2,7 +2,7 @@
 
 """Metrics of a collector."""
 
-from vsched_api.metric_families import family
+from vsched_lib.metrics import family
 
 _gauge = family.gauge
 _counter = family.counter

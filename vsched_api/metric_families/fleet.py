@@ -2,7 +2,7 @@
 
 """Metrics of hosts and instances, which the REST service exposes."""
 
-from vsched_api.metric_families import family
+from vsched_lib.metrics import family
 
 _gauge = family.gauge
 _counter = family.counter

@@ -10,7 +10,6 @@ import flask
 import prometheus_client
 from prometheus_client import core
 
-from vsched_api.metric_families import family
 from vsched_api.metric_families import fleet
 from vsched_api.operations import hosts
 from vsched_api.operations import metrics
@@ -23,6 +22,7 @@ from vsched_api.rest import validation
 from vsched_api.schemas import fields
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.metrics import family
 
 BLUEPRINT = flask.Blueprint('metrics', __name__)
 

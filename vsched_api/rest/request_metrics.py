@@ -23,7 +23,7 @@ from prometheus_client import values
 from werkzeug import wsgi
 
 from vsched_api.metric_families import api
-from vsched_api.metric_families import family
+from vsched_lib.metrics import family
 
 #: The variable of prometheus_client with the folder of all processes' files.
 FOLDER_VARIABLE = 'PROMETHEUS_MULTIPROC_DIR'

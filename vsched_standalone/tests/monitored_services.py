@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A REST service and a collector with data, for a Prometheus to scrape."""
+"""Services and an agent with data, for a Prometheus to scrape."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ import typing as ty
 import fixtures
 from waitress import server as waitress
 
+from vsched_agent.metrics import recorder
 from vsched_api import app
 from vsched_api.collector import service
 from vsched_api.db import models
@@ -26,6 +27,7 @@ from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
+from vsched_lib.metrics import server
 from vsched_standalone.tests import documentation
 from vsched_standalone.tests import private_services
 from vsched_standalone.tests import tls_services
@@ -55,6 +57,8 @@ class MonitoredServices(fixtures.Fixture):
 
     :ivar port: of the REST service.
     :ivar collector_port: of the collector's metrics.
+    :ivar agent_port: of the metrics of an agent, of which only they run: they
+        count what is reported.
     :ivar one: an instance with a reservation; ``two`` has none.
     """
 
@@ -93,6 +97,14 @@ class MonitoredServices(fixtures.Fixture):
         self._client = collector_rpc.CollectorClient(
             transport, _REPORT_TIMEOUT_S
         )
+        self._recorder = recorder.Recorder(lambda: 1)
+        self.agent_port = private_services.free_port()
+        exporter = server.Server(
+            server.Settings('agent', '127.0.0.1', self.agent_port),
+            self._recorder.exposed(),
+        )
+        exporter.start()
+        self.addCleanup(exporter.stop)
         served = app.create_app(conf)
         self.addCleanup(served.extensions['vsched'].database.dispose)
         http = waitress.create_server(
@@ -107,7 +119,7 @@ class MonitoredServices(fixtures.Fixture):
     def seed(self) -> None:
         """Report two minutes of a host, and go on until the end."""
         now = time.time()
-        self._client.report(
+        self._deliver(
             self._report(
                 [now - second for second in reversed(range(_SEEDED_S))],
                 host_info=base.host_info(leaked_mcpu=250),
@@ -134,12 +146,17 @@ class MonitoredServices(fixtures.Fixture):
 
         def go_on() -> None:
             while not ended.wait(_REPORT_INTERVAL_S):
-                self._client.report(self._report([time.time()]))
+                self._deliver(self._report([time.time()]))
 
         reporting = threading.Thread(target=go_on)
         reporting.start()
         self.addCleanup(reporting.join)
         self.addCleanup(ended.set)
+
+    def _deliver(self, report: messages.Report) -> None:
+        self._recorder.passed(0.005)
+        self._recorder.reported(report, base.host_info(leaked_mcpu=250))
+        self._client.report(report)
 
     def _store(self, now: float) -> None:
         database = session.Database(self._conf)
@@ -198,6 +215,15 @@ class MonitoredServices(fixtures.Fixture):
                 ('/etc/prometheus/vsched-token', 'FOLDER/token'),
                 ('127.0.0.1:8790', '127.0.0.1:%d' % self.port),
                 ('127.0.0.1:8791', '127.0.0.1:%d' % self.collector_port),
+                # A comment there: most sites scrape no agents.
+                ('  # - job_name: vsched-agent', '  - job_name: vsched-agent'),
+                ('  #   scheme: http\n', '    scheme: http\n'),
+                ('  #   static_configs:', '    static_configs:'),
+                ('  #     - targets:', '      - targets:'),
+                (
+                    '  #         - compute1:8792',
+                    '          - 127.0.0.1:%d' % self.agent_port,
+                ),
             ),
             'rules.yaml': read('rules.yaml'),
             'rules-test.yaml': read('rules-test.yaml'),

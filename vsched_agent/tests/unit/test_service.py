@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
 from fractions import Fraction
+import socket
 import tempfile
 import threading
 from unittest import mock
+import urllib.request
 import uuid as uuids
 
 from oslo_config import cfg
@@ -93,6 +95,32 @@ class TestAgent(base.BaseTestCase):
         while not self.collector.reports:
             agent._stopped.wait(0.01)
         return agent
+
+    def test_metrics(self):
+        one = fakes.domain(1, cpu_runtime_us=4_000)
+        self.hypervisor.running[one.uuid] = one
+        with socket.create_server(('127.0.0.1', 0)) as free:
+            port = free.getsockname()[1]
+        self._set('metrics_bind_port', port)
+        agent = self._run_for_one_report()
+        try:
+            self.assertEqual(port, agent.metrics_port)
+            with urllib.request.urlopen(
+                'http://127.0.0.1:%d/metrics' % port, timeout=60
+            ) as reply:
+                text = reply.read().decode()
+        finally:
+            agent.stop()
+        self.assertIn('\nvsched_agent_capacity_cores 1.8\n', text)
+        self.assertIn('{state="applied"} 1.0\n', text)
+        self.assertEqual(0, agent.metrics_port)
+
+    def test_metrics_that_cannot_be_served(self):
+        with socket.create_server(('127.0.0.1', 0)) as taken:
+            self._set('metrics_bind_port', taken.getsockname()[1])
+            agent = self._run_for_one_report()
+        self.assertEqual(0, agent.metrics_port)
+        agent.stop()
 
     def test_holds_reports_and_leaves_all_in_force(self):
         one = fakes.domain(1, cpu_runtime_us=4_000)

@@ -10,8 +10,9 @@ from prometheus_client import registry as registries
 from vsched_api.metric_families import api
 from vsched_api.metric_families import catalogue
 from vsched_api.metric_families import collector
-from vsched_api.metric_families import family
 from vsched_api.metric_families import fleet
+from vsched_lib.metrics import agent
+from vsched_lib.metrics import family
 
 #: The labels that there are, each with a bounded set of values.
 LABELS = {
@@ -27,6 +28,7 @@ LABELS = {
     'route',
     'state',
     'status',
+    'step',
     'subject',
     'task',
     'use',
@@ -42,7 +44,7 @@ class TestFamilies(base.BaseTestCase):
         self.assertEqual(len(names), len(set(names)))
         declared = {
             one
-            for module in (api, collector, fleet)
+            for module in (agent, api, collector, fleet)
             for one in vars(module).values()
             if isinstance(one, family.Family)
         }

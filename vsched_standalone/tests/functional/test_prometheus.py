@@ -124,7 +124,11 @@ class TestPrometheus(base.BaseTestCase):
         self.check(prometheus, 'check', 'config', 'prometheus.yaml')
         self.check(prometheus, 'check', 'rules', 'rules.yaml')
         self.check(prometheus, 'test', 'rules', 'rules-test.yaml')
-        up = {'vsched-api': ('up', ''), 'vsched-collector': ('up', '')}
+        up = {
+            'vsched-agent': ('up', ''),
+            'vsched-api': ('up', ''),
+            'vsched-collector': ('up', ''),
+        }
         self.until(lambda: self.targets(prometheus) == up)
         self.assertEqual(up, self.targets(prometheus))
         # What was scraped follows the conventions.

@@ -17,13 +17,14 @@ from vsched_api.collector import metrics
 from vsched_api.collector import service
 from vsched_api.db import errors as db_errors
 from vsched_api.metric_families import collector as families
-from vsched_api.metric_families import family
 from vsched_api.operations import retention
 from vsched_api.tests import base
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.contract import wire
+from vsched_lib.metrics import family
+from vsched_lib.metrics import server
 from vsched_lib.tests import bus_keys
 
 PATIENCE_S = 60
@@ -330,12 +331,15 @@ class TestServer(base.TestCase):
         with socket.create_server(('127.0.0.1', 0)) as taken:
             self.configure(bind_port=taken.getsockname()[1])
             error = self.assertRaises(
-                metrics.UnusableEndpoint, self.server().start
+                server.UnusableEndpoint, self.server().start
             )
         self.assertIn('127.0.0.1', str(error))
 
     def server(self):
-        made = metrics.Server(self.conf, metrics.Metrics())
+        made = server.Server(
+            server.Settings.of(self.conf, 'collector'),
+            metrics.Metrics().exposed(),
+        )
         self.addCleanup(made.stop)
         return made
 
@@ -349,7 +353,7 @@ class TestServer(base.TestCase):
             {'cert_file': '/nowhere', 'key_file': '/nowhere'},
         ):
             self.configure(**options)
-            self.assertRaises(metrics.UnusableEndpoint, self.server().start)
+            self.assertRaises(server.UnusableEndpoint, self.server().start)
 
     def certificate(self, folder, name):
         """Make one that signs itself, and return its files."""

@@ -11,13 +11,13 @@ import sqlalchemy as sa
 
 from vsched_api.db import models
 from vsched_api.metric_families import api
-from vsched_api.metric_families import family
 from vsched_api.metric_families import fleet
 from vsched_api.operations import rollups
 from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.metrics import family
 from vsched_lib.tests import bus_keys
 
 TOKEN = 'b1946ac92492d2347c6235b4d2611184'
