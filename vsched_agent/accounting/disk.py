@@ -21,7 +21,7 @@ from oslo_log import log as logging
 
 from vsched_agent.accounting import counters
 from vsched_agent.hypervisor import base
-from vsched_agent import problem_log
+from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
 

@@ -22,9 +22,9 @@ from vsched_agent.accounting import host as host_meter
 from vsched_agent.accounting import network as packet_meter
 from vsched_agent.accounting import readers
 from vsched_agent.hypervisor import base
-from vsched_agent import problem_log
 from vsched_lib.contract import messages
 from vsched_lib.model import executions
+from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from oslo_log import log as logging
 
 from vsched_agent.ballooning import instance as instances
 from vsched_agent.ballooning import transaction
-from vsched_agent import problem_log
 from vsched_lib.model import balloon_trial
+from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from vsched_agent.ballooning import history as histories
 from vsched_agent.ballooning import instance as instances
 from vsched_agent.ballooning import transaction
 from vsched_agent.hypervisor import vcpu_channel as channels
-from vsched_agent import problem_log
 from vsched_lib.contract import balloons
 from vsched_lib.model import balloon_trial
+from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
 

@@ -28,9 +28,9 @@ from vsched_agent.ballooning import planner
 from vsched_agent.ballooning import progress_counter
 from vsched_agent.ballooning import transaction
 from vsched_agent.hypervisor import vcpu_channel as channels
-from vsched_agent import problem_log
 from vsched_lib.contract import balloons
 from vsched_lib.model import balloon_trial
+from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
 

@@ -19,7 +19,6 @@ from vsched_agent.ballooning import vcpu_set
 from vsched_agent.host import topology
 from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor import vcpu_channel as channels
-from vsched_agent import problem_log
 from vsched_agent.state import store as journals
 from vsched_lib.contract import balloons as contract
 from vsched_lib.contract import errors
@@ -27,6 +26,7 @@ from vsched_lib.contract import extra_specs
 from vsched_lib.model import balloon_trial
 from vsched_lib.model import contention
 from vsched_lib.model import reservation
+from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
 

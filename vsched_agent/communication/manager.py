@@ -23,12 +23,12 @@ from vsched_agent.communication import base
 from vsched_agent.communication import events
 from vsched_agent.communication import load as loads
 from vsched_agent.hypervisor import base as hypervisor
-from vsched_agent import problem_log
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import enforcer as enforcers
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import granularity
+from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
 

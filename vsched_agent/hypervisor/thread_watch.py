@@ -16,7 +16,8 @@ import typing as ty
 
 from oslo_log import log as logging
 
-from vsched_agent import problem_log
+from vsched_lib import problem_log
+
 
 LOG = logging.getLogger(__name__)
 

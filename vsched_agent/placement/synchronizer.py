@@ -13,12 +13,12 @@ from oslo_log import log as logging
 
 from vsched_agent.placement import inventory as desires
 from vsched_agent.placement import sync
-from vsched_agent import problem_log
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import placement as names
 from vsched_lib.openstack import placement
 from vsched_lib.openstack import session
+from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
 

@@ -19,7 +19,6 @@ import typing as ty
 from oslo_log import log as logging
 
 from vsched_agent.hypervisor import base
-from vsched_agent import problem_log
 from vsched_agent.reconciliation import instance as instance_reconciler
 from vsched_agent.reconciliation import interfaces
 from vsched_agent.reconciliation import observer
@@ -31,6 +30,7 @@ from vsched_agent.reservations import io_charging
 from vsched_agent.state import store as journals
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ from collections.abc import Collection
 from collections.abc import Iterable
 
 from vsched_agent.hypervisor import base
-from vsched_agent import problem_log
 from vsched_agent.reconciliation import interfaces
 from vsched_agent.reporting import report_builder
 from vsched_agent.reservations import desired as desires
@@ -18,6 +17,7 @@ from vsched_agent.reservations import enforcer as enforcers
 from vsched_agent.reservations import io_charging
 from vsched_agent.state import storage
 from vsched_agent.state import store as journals
+from vsched_lib import problem_log
 
 
 class Recovery:

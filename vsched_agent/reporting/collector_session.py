@@ -13,11 +13,11 @@ import typing as ty
 
 from oslo_log import log as logging
 
-from vsched_agent import problem_log
 from vsched_agent.state import store as journals
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import wire
+from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
 

@@ -20,7 +20,6 @@ from oslo_log import log as logging
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
-from vsched_agent import problem_log
 from vsched_agent.reservations import admission
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import capacity_ledger
@@ -34,6 +33,7 @@ from vsched_lib.model import admission as schedulability
 from vsched_lib.model import fit
 from vsched_lib.model import granularity
 from vsched_lib.model import reservation
+from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
 

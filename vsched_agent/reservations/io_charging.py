@@ -20,7 +20,6 @@ from oslo_log import log as logging
 
 from vsched_agent.accounting import base as readings
 from vsched_agent.hypervisor import base as hypervisor
-from vsched_agent import problem_log
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import enforcer as enforcers
 from vsched_agent.reservations import io_sizing
@@ -29,6 +28,7 @@ from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
 from vsched_lib.model import charging
 from vsched_lib.model import reservation
+from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
 

@@ -134,7 +134,7 @@ class TestFlavors(cloud.Cloud):
         ):
             found = self.openstack(*words, code=1)
             self.assertIn('os-flavor-extra-specs:index', found.err)
-        # Who may look but not write.
+        # Who may read and not write.
         self.roles = 'reader,member'
         self.openstack('show', name, code=6)
         for words in (('sync', name), ('set', name, '--weight', '7')):

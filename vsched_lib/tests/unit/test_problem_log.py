@@ -5,7 +5,7 @@ import logging
 
 from oslotest import base as test_base
 
-from vsched_agent import problem_log
+from vsched_lib import problem_log
 
 
 class _Log:
