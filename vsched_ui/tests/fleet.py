@@ -27,6 +27,8 @@ CAPACITY_MCPU = 15_200
 #: A server's name is data.
 HOSTILE = '<script>window.hostile=1</script><img src=x onerror=hostile=1>'
 ROLES = ('web', 'db', 'cache', 'batch', 'queue', 'api')
+#: Projects that own the instances.
+PROJECTS = ('7c1f0a52e9b34d6c', 'e03b96d14a7f4c28')
 #: Shares of a vCPU, in percent.
 SHARES_PCT = (10, 20, 25, 30, 40, 50, 60)
 PERIOD_US = 20_000
@@ -113,7 +115,14 @@ class Host(agent_rpc.AgentEndpoint):
                 ),
             ),
             instances=tuple(
-                messages.InstanceInfo(one, self._name(index), 2)
+                messages.InstanceInfo(
+                    one,
+                    'instance-%04x%04x' % (self._number, index + 1),
+                    2,
+                    server_name=self._name(index),
+                    project_id=PROJECTS[index % len(PROJECTS)],
+                    flavor_name='c2.share%d' % self._shares_pct[one],
+                )
                 for index, one in enumerate(self.instances)
             ),
             reservations=reservations,

@@ -28,7 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read the figures of all hosts, in the text form of Prometheus. */
+        /** Read the figures as they are now, in the text form of Prometheus. */
         get: operations["metrics_show"];
         put?: never;
         post?: never;
@@ -50,6 +50,23 @@ export interface paths {
          * @description 200 when the database answers; otherwise 503 and why.
          */
         get: operations["health_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ui/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show who the request is from, and what the policies allow it. */
+        get: operations["page_session"];
         put?: never;
         post?: never;
         delete?: never;
@@ -190,7 +207,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List hosts, in the order of their names. */
+        /** List hosts, in the order of their names or of another key. */
         get: operations["hosts_index"];
         put?: never;
         post?: never;
@@ -418,7 +435,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List reservations, in the order of their instances' UUIDs. */
+        /** List reservations, by their instances' UUIDs or by another key. */
         get: operations["reservations_index"];
         put?: never;
         /**
@@ -488,7 +505,9 @@ export interface paths {
         };
         /**
          * List how much CPU time instances got, or what the CPUs of hosts did.
-         * @description Interval by interval, or summed up by minute or by hour.
+         * @description Interval by interval, or summed up by minute or by hour. 404 only for
+         *     those who may see the instances of a project: when the instance is not
+         *     one of them.
          */
         get: operations["usage_index"];
         put?: never;
@@ -529,10 +548,16 @@ export interface components {
              * @description UUID of the instance.
              */
             instance_uuid: string;
-            /** @description Its name in libvirt. */
-            instance_name: string;
-            /** @description Its host. */
-            host: string;
+            /** @description Its name in libvirt. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
+            instance_name: string | null;
+            /** @description The name of the server, as its owner chose it. ``null``, as the project and the flavor, without Nova's metadata. */
+            server_name: string | null;
+            /** @description The project that it belongs to. */
+            project_id: string | null;
+            /** @description The name of its flavor. */
+            flavor_name: string | null;
+            /** @description Its host. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
+            host: string | null;
             /** @description Whether a host lists the instance now. */
             present: boolean;
             /**
@@ -556,11 +581,11 @@ export interface components {
             min_vcpus: number | null;
             /** @description The fewest vCPUs that can use all of its reservation. */
             floor_vcpus: number | null;
-            /** @description Why it has fewer vCPUs online. */
+            /** @description Why it has fewer vCPUs online. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
             cause: string | null;
             /** @description Balloons in a row that did not pay, or failed. */
             failures: number | null;
-            /** @description Host CPUs that its online vCPUs are bound to. */
+            /** @description Host CPUs that its online vCPUs are bound to; empty for those who do not see ``host``. */
             cpus: number[];
             /**
              * Format: date-time
@@ -652,7 +677,7 @@ export interface components {
             frozen: boolean;
             /** @description Why it is not applied. */
             code: string | null;
-            /** @description The same in one sentence for people. */
+            /** @description The same in one sentence for people. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
             detail: string | null;
             /** @description Who ordered it; ``null`` for those whom the policy ``vsched:balloons:show_author`` does not allow to see it. */
             set_by: components["schemas"]["Author"] | null;
@@ -677,7 +702,7 @@ export interface components {
              * @enum {string}
              */
             source: "benchmark" | "live";
-            /** @description Counts the host's profiles of one source, from 1; anew when its agent has lost its journal. */
+            /** @description Counts the host's profiles of one source, from 1, and from 1 again when its agent has lost its journal. */
             version: number;
             /**
              * Format: date-time
@@ -725,7 +750,7 @@ export interface components {
              * @enum {string}
              */
             source: "benchmark" | "live";
-            /** @description Counts the host's profiles of one source, from 1; anew when its agent has lost its journal. */
+            /** @description Counts the host's profiles of one source, from 1, and from 1 again when its agent has lost its journal. */
             version: number;
             /**
              * Format: date-time
@@ -863,7 +888,7 @@ export interface components {
              * @enum {string}
              */
             source: "benchmark" | "live";
-            /** @description Counts the host's profiles of one source, from 1; anew when its agent has lost its journal. */
+            /** @description Counts the host's profiles of one source, from 1, and from 1 again when its agent has lost its journal. */
             version: number;
             /**
              * Format: date-time
@@ -942,8 +967,8 @@ export interface components {
             demand_mcpu: number;
             /** @description The part of its vCPUs. */
             guest_mcpu: number;
-            /** @description The part of the host's work on its I/O. */
-            overhead_mcpu: number;
+            /** @description The part of the host's work on its I/O; ``null`` when the host was not measured. */
+            overhead_mcpu: number | null;
             /** @description The margin for measured errors. */
             margin_ppm: number;
             /** @description The measured bound that 99 of 100 errors are not below. */
@@ -1299,10 +1324,16 @@ export interface components {
              * @description UUID of the instance.
              */
             instance_uuid: string;
-            /** @description Its name in libvirt. */
-            name: string;
-            /** @description The host that began to list it last. While an instance migrates two hosts list it. */
-            host: string;
+            /** @description Its name in libvirt. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
+            name: string | null;
+            /** @description The name of the server, as its owner chose it. ``null``, as the project and the flavor, without Nova's metadata. */
+            server_name: string | null;
+            /** @description The project that it belongs to. */
+            project_id: string | null;
+            /** @description The name of its flavor. */
+            flavor_name: string | null;
+            /** @description The host that began to list it last. While an instance migrates two hosts list it. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
+            host: string | null;
             /** @description Number of its vCPUs. */
             vcpus: number;
             /** @description Whether a host lists it now. */
@@ -1342,11 +1373,18 @@ export interface components {
             progress_ppm: number;
             /** @description The current step, the result, or why it failed. */
             detail: string;
+            /** @description Estimated seconds until it is done, at the speed of its progress so far; ``null`` unless it runs and has progressed. */
+            eta_s: number | null;
             /**
              * Format: date-time
              * @description When it was first ordered.
              */
             created_at: string;
+            /**
+             * Format: date-time
+             * @description When the agent first reported that the attempt runs; ``null`` before.
+             */
+            started_at: string | null;
             /**
              * Format: date-time
              * @description When it was last ordered or reported on, by the clock of the service.
@@ -1419,7 +1457,7 @@ export interface components {
              * @enum {string}
              */
             source: "benchmark" | "live";
-            /** @description Counts the host's profiles of one source, from 1; anew when its agent has lost its journal. */
+            /** @description Counts the host's profiles of one source, from 1, and from 1 again when its agent has lost its journal. */
             version: number;
             /**
              * Format: date-time
@@ -1485,10 +1523,16 @@ export interface components {
              * @description UUID of the instance.
              */
             instance_uuid: string;
-            /** @description Its name in libvirt. */
-            instance_name: string;
-            /** @description Its host. */
-            host: string;
+            /** @description Its name in libvirt. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
+            instance_name: string | null;
+            /** @description The name of the server, as its owner chose it. ``null``, as the project and the flavor, without Nova's metadata. */
+            server_name: string | null;
+            /** @description The project that it belongs to. */
+            project_id: string | null;
+            /** @description The name of its flavor. */
+            flavor_name: string | null;
+            /** @description Its host. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
+            host: string | null;
             /** @description Whether a host lists the instance now. */
             present: boolean;
             /** @description Number of its vCPUs. */
@@ -1547,9 +1591,9 @@ export interface components {
             attested_at: string | null;
             /** @description Why it is not held as written. */
             code: string | null;
-            /** @description The same in one sentence for people. */
+            /** @description The same in one sentence for people. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
             detail: string | null;
-            /** @description The numbers behind it, by name. */
+            /** @description The numbers behind it, by name; empty for those who do not see ``detail``. */
             figures: Record<string, never>;
             /** @description Related addresses. */
             links: components["schemas"]["Link"][];
@@ -1564,7 +1608,7 @@ export interface components {
             period_ns: number | null;
             /** @description Why they cannot be divided. */
             code: string | null;
-            /** @description The same in one sentence for people. */
+            /** @description The same in one sentence for people. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
             detail: string | null;
         };
         /** ReservationCreate */
@@ -1625,7 +1669,7 @@ export interface components {
             debt_us: number | null;
             /** @description Why the threads do not hold their reservations. */
             code: string | null;
-            /** @description The same in one sentence for people. */
+            /** @description The same in one sentence for people. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
             detail: string | null;
         };
         /** ReservationUpdate */
@@ -1665,6 +1709,21 @@ export interface components {
             /** @description The generation that the change is based on, 0 for none; with another one nothing is changed. The header ``If-Match`` with an ``ETag`` means the same. */
             generation?: number;
         } | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown;
+        /** Session */
+        Session: {
+            /** @description ``keystone`` or ``noauth``, as in ``[api] auth_strategy``. */
+            auth_strategy: string;
+            /** @description Whether the token of the request is valid; always true with ``noauth``. */
+            authenticated: boolean;
+            /** @description Why the token could not be checked; null when it could. */
+            problem: string | null;
+            /** @description The user of the token; null without one. */
+            user_id: string | null;
+            /** @description The roles of the token. */
+            roles: string[];
+            /** @description The policies that allow their operation to this request. */
+            allowed: string[];
+        };
         /** Snapshot */
         Snapshot: {
             /** @description What to ask for changes since, next time. */
@@ -1738,8 +1797,8 @@ export interface components {
              * @description UUID of the instance; ``null`` for a host.
              */
             instance_uuid: string | null;
-            /** @description The host. */
-            host: string;
+            /** @description The host. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
+            host: string | null;
             /**
              * Format: date-time
              * @description The end of the minute or hour. What ended at this moment is in it.
@@ -1829,6 +1888,12 @@ export interface components {
             vhost_wakeups_per_s: number | null;
             /** @description ``vhost_wait_us`` / ``vhost_wakeups``. */
             vhost_wait_per_wakeup_us: number | null;
+            /** @description The name of the server, as its owner chose it. ``null``, as the project and the flavor, without Nova's metadata. */
+            server_name: string | null;
+            /** @description The project that it belongs to. */
+            project_id: string | null;
+            /** @description The name of its flavor. */
+            flavor_name: string | null;
         };
         /** UsageSample */
         UsageSample: {
@@ -1837,8 +1902,8 @@ export interface components {
              * @description UUID of the instance.
              */
             instance_uuid: string;
-            /** @description The host. */
-            host: string;
+            /** @description The host. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
+            host: string | null;
             /**
              * Format: date-time
              * @description The end of the interval.
@@ -1856,7 +1921,7 @@ export interface components {
             guest_mcpu: number | null;
             /** @description ``promised_us`` per time; ``null`` without one. */
             promised_mcpu: number | null;
-            /** @description (got − promised) / promised. Above 0 it got more than it was promised. An instance that was idle is far below 0, and no promise is broken. */
+            /** @description (``guest_us`` − ``promised_us``) / ``promised_us``. Above 0 it got more than is reserved. An instance that was idle is far below 0 without any error. */
             error_ppm: number | null;
             /** @description CPU time that the host's own threads for the instance used: emulator, I/O threads, vhost. */
             direct_us: number;
@@ -1912,6 +1977,12 @@ export interface components {
             vhost_wakeups_per_s: number | null;
             /** @description ``vhost_wait_us`` / ``vhost_wakeups``. */
             vhost_wait_per_wakeup_us: number | null;
+            /** @description The name of the server, as its owner chose it. ``null``, as the project and the flavor, without Nova's metadata. */
+            server_name: string | null;
+            /** @description The project that it belongs to. */
+            project_id: string | null;
+            /** @description The name of its flavor. */
+            flavor_name: string | null;
         };
         /** Version */
         Version: {
@@ -2183,6 +2254,46 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    page_session: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The microversion that the request is written for, or ``latest``; without it the oldest.
+                 * @example vsched 1.0
+                 */
+                "OpenStack-API-Version"?: components["parameters"]["version"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    "X-Openstack-Request-Id": components["headers"]["X-Openstack-Request-Id"];
+                    "OpenStack-API-Version": components["headers"]["OpenStack-API-Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        session: components["schemas"]["Session"];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            406: components["responses"]["406"];
+            408: components["responses"]["408"];
+            411: components["responses"]["411"];
+            413: components["responses"]["413"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
     versions_show: {
         parameters: {
             query?: never;
@@ -2232,6 +2343,8 @@ export interface operations {
                 marker?: string;
                 /** @description Only those of the host with this name. */
                 host?: string;
+                /** @description Only those of this project. An instance of which hosts report different projects, or one does not report any, is of none. */
+                project_id?: string;
                 /** @description Only those of this instance. */
                 instance_uuid?: string;
                 /** @description Only those with this state; may be given more than once. */
@@ -2801,6 +2914,16 @@ export interface operations {
                 limit?: number;
                 /** @description The name of the host that was the last of the page before. */
                 marker?: string;
+                /** @description Only those in this state. */
+                state?: "up" | "down";
+                /** @description Only those whose name begins with this. */
+                name_prefix?: string;
+                /** @description Only those that can use this backend. */
+                backend?: "deadline" | "cfs" | "rtds" | "credit2" | "credit";
+                /** @description What the list is sorted by; ``name`` without it. Items with the same value are in the order of their ``name``. */
+                sort_key?: "name" | "last_report_at" | "admitted_mcpu";
+                /** @description ``asc``, rising, also without it; or ``desc``. */
+                sort_dir?: "asc" | "desc";
             };
             header?: {
                 /**
@@ -3461,6 +3584,10 @@ export interface operations {
                 marker?: string;
                 /** @description Only those of the host with this name. */
                 host?: string;
+                /** @description Only those of this project. An instance of which hosts report different projects, or one does not report any, is of none. */
+                project_id?: string;
+                /** @description Only those of servers with this name, as the project's own. */
+                server_name?: string;
                 /** @description ``true`` for those that a host lists now, ``false`` for those that none lists any more. */
                 present?: boolean;
             };
@@ -3805,14 +3932,22 @@ export interface operations {
                 marker?: string;
                 /** @description Only those of the host with this name. */
                 host?: string;
-                /** @description Only those of this instance. */
-                instance_uuid?: string;
+                /** @description Only those of this project. An instance of which hosts report different projects, or one does not report any, is of none. */
+                project_id?: string;
+                /** @description Only those of servers with this name, as the project's own. */
+                server_name?: string;
+                /** @description Only those of this instance. May be given up to 100 times. */
+                instance_uuid?: string[];
                 /** @description Only those with this state; may be given more than once. */
                 state?: ("pending" | "applied" | "degraded" | "refused" | "released")[];
                 /** @description Only those with this source; may be given more than once. */
                 source?: ("metadata" | "override" | "none")[];
                 /** @description Only those that this backend enforces now. */
                 backend?: "deadline" | "cfs" | "rtds" | "credit2" | "credit";
+                /** @description What the list is sorted by; ``instance_uuid`` without it. Items with the same value are in the order of their ``instance_uuid``. */
+                sort_key?: "instance_uuid" | "host" | "state" | "bandwidth_mcpu";
+                /** @description ``asc``, rising, also without it; or ``desc``. */
+                sort_dir?: "asc" | "desc";
             };
             header?: {
                 /**
@@ -4303,6 +4438,17 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            /** @description Not Found: ``vsched.instance.not_found``. */
+            404: {
+                headers: {
+                    "X-Openstack-Request-Id": components["headers"]["X-Openstack-Request-Id"];
+                    "OpenStack-API-Version": components["headers"]["OpenStack-API-Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
             406: components["responses"]["406"];
             408: components["responses"]["408"];
             411: components["responses"]["411"];

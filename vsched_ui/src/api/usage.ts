@@ -112,7 +112,7 @@ export function useInstanceSeconds(
     ['instance', uuid],
     { instance_uuid: uuid },
     windowMs,
-    (row) => row.host,
+    (row) => row.host ?? '',
     enabled,
   );
 }

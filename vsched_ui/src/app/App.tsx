@@ -8,20 +8,33 @@ import { BrowserRouter, Route, Routes } from 'react-router';
 import { ApiError, Client, pollDelay } from '../api/client';
 import type { Session } from '../api/types';
 import { Failure, Loading } from '../components/states';
+import { firstView } from '../model/views';
 import { type Api, ApiProvider } from './api';
 import { Shell } from './Shell';
 import { SignIn } from './SignIn';
 
 // Each view is a file of its own: the first one does not wait for the others.
-const Overview = lazy(async () => ({ default: (await import('../pages/Overview')).Overview }));
-const Hosts = lazy(async () => ({ default: (await import('../pages/Hosts')).Hosts }));
-const HostView = lazy(async () => ({ default: (await import('../pages/HostView')).HostView }));
-const InstanceView = lazy(async () => ({ default: (await import('../pages/InstanceView')).InstanceView }));
-const Reservations = lazy(async () => ({ default: (await import('../pages/Reservations')).Reservations }));
-const WhatIf = lazy(async () => ({ default: (await import('../pages/WhatIf')).WhatIf }));
-const Balloons = lazy(async () => ({ default: (await import('../pages/Balloons')).Balloons }));
-const Events = lazy(async () => ({ default: (await import('../pages/Events')).Events }));
-const Jobs = lazy(async () => ({ default: (await import('../pages/Jobs')).Jobs }));
+const VIEWS = {
+  overview: () => import('../pages/Overview'),
+  hosts: () => import('../pages/Hosts'),
+  host: () => import('../pages/HostView'),
+  instance: () => import('../pages/InstanceView'),
+  reservations: () => import('../pages/Reservations'),
+  whatif: () => import('../pages/WhatIf'),
+  balloons: () => import('../pages/Balloons'),
+  events: () => import('../pages/Events'),
+  jobs: () => import('../pages/Jobs'),
+} as const;
+
+const Overview = lazy(async () => ({ default: (await VIEWS.overview()).Overview }));
+const Hosts = lazy(async () => ({ default: (await VIEWS.hosts()).Hosts }));
+const HostView = lazy(async () => ({ default: (await VIEWS.host()).HostView }));
+const InstanceView = lazy(async () => ({ default: (await VIEWS.instance()).InstanceView }));
+const Reservations = lazy(async () => ({ default: (await VIEWS.reservations()).Reservations }));
+const WhatIf = lazy(async () => ({ default: (await VIEWS.whatif()).WhatIf }));
+const Balloons = lazy(async () => ({ default: (await VIEWS.balloons()).Balloons }));
+const Events = lazy(async () => ({ default: (await VIEWS.events()).Events }));
+const Jobs = lazy(async () => ({ default: (await VIEWS.jobs()).Jobs }));
 
 const TOKEN = 'vsched.token';
 const SESSION_MS = 60_000;
@@ -30,6 +43,13 @@ const SESSION_MS = 60_000;
 const BASE = new URL(document.baseURI);
 const ROOT = new URL('..', BASE).href;
 const PATH = BASE.pathname.replace(/\/$/, '');
+
+// The file of the first view is loaded while the session is asked for.
+const FIRST = firstView(window.location.pathname.slice(PATH.length));
+if (FIRST !== null) {
+  // Its failure is shown where the view would be.
+  VIEWS[FIRST]().catch(() => undefined);
+}
 
 export function App() {
   const [token, setToken] = useState(() => window.sessionStorage.getItem(TOKEN));

@@ -8,6 +8,7 @@ import type { Query } from '../api/client';
 import { EVERY, segment, useGrowing } from '../api/hooks';
 import type { Balloon, BalloonChange } from '../api/types';
 import { RULES, useApi } from '../app/api';
+import { titleOf } from '../model/identity';
 import { duration, fixed } from '../model/units';
 import { type Column, DataTable, type Facet } from './DataTable';
 import { Ago, Figure, useNow } from './figures';
@@ -42,7 +43,7 @@ export function BalloonActions({ balloon }: { balloon: Balloon }) {
   const order = balloon.order;
   const least = Math.max(1, balloon.floor_vcpus ?? 1);
   const most = balloon.vcpus ?? least;
-  const name = balloon.instance_name;
+  const name = titleOf(balloon);
   if (
     !may(RULES.orderBalloon) &&
     !may(RULES.changeBalloon) &&

@@ -4,6 +4,7 @@ import { useMemo } from 'react';
 
 import { useHostSeconds, useInstancesSeconds } from '../api/usage';
 import type { Host, Instance } from '../api/types';
+import { identityOf, titleOf } from '../model/identity';
 import {
   HOST_OWN,
   HOST_WORK,
@@ -52,7 +53,9 @@ export function CpuStack({
     [seconds.data, samples.data],
   );
   const names = useMemo(
-    () => new Map(instances.map((one) => [one.instance_uuid, one.name])),
+    () => new Map(
+        instances.map((one) => [one.instance_uuid, titleOf(identityOf(one))]),
+      ),
     [instances],
   );
   const cpus = seconds.data?.at(-1)?.cpus ?? host.cpus ?? null;

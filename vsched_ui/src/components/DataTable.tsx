@@ -79,7 +79,10 @@ const PAUSE_MS = 250;
 
 /** A table that sorts, filters and pages rows that are all here. */
 export function DataTable<T>(props: Props<T>) {
-  const { id, rows, columns, facets = [], plain = false } = props;
+  const { id, columns, facets = [], plain = false } = props;
+  // A list is requested page by page: the next request does not wait until
+  // the table has sorted what is there.
+  const rows = useDeferredValue(props.rows);
   const [address, setAddress] = useSearchParams();
   const name = (key: string) => `${id}.${key}`;
   const set = (changes: Record<string, string | null>) => {

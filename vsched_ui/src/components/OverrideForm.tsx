@@ -3,20 +3,13 @@
 import {
   Button,
   Form,
-  FormGroup,
-  FormHelperText,
-  FormSelect,
-  FormSelectOption,
-  HelperText,
-  HelperTextItem,
   Modal,
   ModalBody,
   ModalFooter,
   ModalHeader,
-  TextInput,
 } from '@patternfly/react-core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { type ReactNode, useEffect, useState } from 'react';
+import { useEffect, useState } from 'react';
 
 import { ApiError } from '../api/client';
 import { segment } from '../api/hooks';
@@ -25,16 +18,17 @@ import type { Evaluation, Instance, Reservation, Wanted } from '../api/types';
 import { useApi } from '../app/api';
 import {
   type Draft,
-  type Faults,
   changesOf,
   draftOf,
   evaluatedOverride,
   faultsOf,
   number,
 } from '../model/changes';
+import { identityOf, titleOf } from '../model/identity';
 import { bandwidthMcpu, runtimeUs } from '../model/shares';
 import { cpus, microseconds, text } from '../model/units';
 import { Verdict } from './Evaluated';
+import { Choice, Field, ShareFields } from './fields';
 import { Loading, Problems } from './states';
 
 const CONFLICT = 'vsched.request.generation_conflict';
@@ -135,8 +129,8 @@ export function OverrideForm({
         labelId="override-title"
         title={
           base === null
-            ? `Reserve CPU time for ${instance.name}`
-            : `Change the reservation of ${instance.name}`
+            ? `Reserve CPU time for ${titleOf(identityOf(instance))}`
+            : `Change the reservation of ${titleOf(identityOf(instance))}`
         }
         description={
           base?.source === 'metadata'
@@ -155,22 +149,7 @@ export function OverrideForm({
           }}
         >
           <div className="vs-fields">
-            <Field
-              id="share"
-              title="Share of a CPU for each vCPU"
-              unit="%"
-              value={draft.share}
-              onChange={set('share')}
-              faults={faults}
-            />
-            <Field
-              id="period"
-              title="Period"
-              unit="ms"
-              value={draft.period}
-              onChange={set('period')}
-              faults={faults}
-            />
+            <ShareFields draft={draft} set={set} faults={faults} />
             <Choice
               id="mode"
               title="Mode"
@@ -307,77 +286,4 @@ function useDelayed(value: string): string {
     return () => window.clearTimeout(timer);
   }, [value]);
   return settled;
-}
-
-export function Field({
-  id,
-  title,
-  unit,
-  value,
-  onChange,
-  faults,
-  hint,
-}: {
-  id: string;
-  title: string;
-  unit: string;
-  value: string;
-  onChange: (value: string) => void;
-  faults: Faults & Record<string, string | undefined>;
-  hint?: ReactNode;
-}) {
-  const fault = faults[id];
-  return (
-    <FormGroup
-      label={unit === '' ? title : `${title} (${unit})`}
-      fieldId={`field-${id}`}
-    >
-      <TextInput
-        id={`field-${id}`}
-        inputMode="decimal"
-        value={value}
-        validated={fault === undefined ? 'default' : 'error'}
-        aria-invalid={fault !== undefined}
-        aria-describedby={`hint-${id}`}
-        onChange={(_, text) => onChange(text)}
-      />
-      <FormHelperText>
-        <HelperText id={`hint-${id}`}>
-          {(fault ?? hint) !== undefined && (
-            <HelperTextItem variant={fault === undefined ? 'default' : 'error'}>
-              {fault ?? hint}
-            </HelperTextItem>
-          )}
-        </HelperText>
-      </FormHelperText>
-    </FormGroup>
-  );
-}
-
-export function Choice({
-  id,
-  title,
-  value,
-  onChange,
-  options,
-}: {
-  id: string;
-  title: string;
-  value: string;
-  onChange: (value: string) => void;
-  options: readonly (readonly [string, string])[];
-}) {
-  return (
-    <FormGroup label={title} fieldId={`field-${id}`}>
-      <FormSelect
-        id={`field-${id}`}
-        value={value}
-        onChange={(_, text) => onChange(text)}
-      >
-        {options.map(([option, label]) => (
-          <FormSelectOption key={option} value={option} label={label} />
-        ))}
-      </FormSelect>
-    </FormGroup>
-  );
 }

@@ -4,8 +4,13 @@ import { Link } from 'react-router';
 
 import { segment } from '../api/hooks';
 import { short } from '../model/units';
+import { Unknown } from './figures';
 
-export function HostLink({ name }: { name: string }) {
+/** A host by its name, which some users do not see. */
+export function HostLink({ name }: { name: string | null }) {
+  if (name === null) {
+    return <Unknown why="not shown to this user" />;
+  }
   return <Link to={`/hosts/${segment(name)}`}>{name}</Link>;
 }
 

@@ -5,10 +5,30 @@
 import type { Reservation, Wanted } from '../api/types';
 import { runtimeUs, sharePpm } from './shares';
 
-/** What the form holds, as text. */
-export interface Draft {
+/** What is reserved for each vCPU, as text. */
+export interface ShareDraft {
   share: string;
   period: string;
+}
+
+export type ShareFaults = Partial<Record<keyof ShareDraft, string>>;
+
+/** Check the share, in percent, and the period, in ms. */
+export function shareFaults(draft: ShareDraft): ShareFaults {
+  const faults: ShareFaults = {};
+  const share = number(draft.share);
+  if (share === null || share <= 0 || share > 100) {
+    faults.share = 'more than 0 % and at most 100 % of a CPU';
+  }
+  const period = number(draft.period);
+  if (period === null || period < 1 || period > 1000) {
+    faults.period = '1 ms to 1000 ms';
+  }
+  return faults;
+}
+
+/** What the form holds, as text. */
+export interface Draft extends ShareDraft {
   mode: string;
   backend: string;
   weight: string;
@@ -40,15 +60,7 @@ export type Faults = Partial<Record<keyof Draft, string>>;
 
 /** Check a draft as far as a page can; the service checks all of it. */
 export function faultsOf(draft: Draft): Faults {
-  const faults: Faults = {};
-  const share = number(draft.share);
-  if (share === null || share <= 0 || share > 100) {
-    faults.share = 'more than 0 % and at most 100 % of a CPU';
-  }
-  const period = number(draft.period);
-  if (period === null || period < 1 || period > 1000) {
-    faults.period = '1 ms to 1000 ms';
-  }
+  const faults: Faults = shareFaults(draft);
   if (draft.weight !== '' && !/^\d+$/.test(draft.weight.trim())) {
     faults.weight = 'a whole number, or empty for the flavor’s';
   }

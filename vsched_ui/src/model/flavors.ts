@@ -3,12 +3,10 @@
 // The form of a flavor, and the evaluation that it asks for.
 
 import type { EvaluationCreate } from '../api/types';
-import { number } from './changes';
+import { type ShareDraft, number, shareFaults } from './changes';
 import { runtimeUs } from './shares';
 
-export interface FlavorDraft {
-  share: string;
-  period: string;
+export interface FlavorDraft extends ShareDraft {
   vcpus: string;
   instances: string;
   backend: string;
@@ -36,15 +34,7 @@ function whole(text: string, most: number): boolean {
 }
 
 export function flavorFaults(draft: FlavorDraft): FlavorFaults {
-  const faults: FlavorFaults = {};
-  const share = number(draft.share);
-  if (share === null || share <= 0 || share > 100) {
-    faults.share = 'more than 0 % and at most 100 % of a CPU';
-  }
-  const period = number(draft.period);
-  if (period === null || period < 1 || period > 1000) {
-    faults.period = '1 ms to 1000 ms';
-  }
+  const faults: FlavorFaults = shareFaults(draft);
   if (!whole(draft.vcpus, 1024)) {
     faults.vcpus = '1 to 1024';
   }

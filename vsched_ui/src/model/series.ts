@@ -185,6 +185,9 @@ export function stack(
 export function newestByHost(rows: readonly Bucket[]): Map<string, Bucket> {
   const found = new Map<string, Bucket>();
   for (const row of rows) {
+    if (row.host === null) {
+      continue;
+    }
     const known = found.get(row.host);
     if (known === undefined || Date.parse(row.at) > Date.parse(known.at)) {
       found.set(row.host, row);

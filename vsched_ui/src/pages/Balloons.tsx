@@ -12,7 +12,8 @@ import {
 } from '../components/BalloonPanel';
 import { type Column, DataTable, type Facet } from '../components/DataTable';
 import { Ago, Unknown, useNow } from '../components/figures';
-import { HostLink, InstanceLink } from '../components/links';
+import { identityColumns } from '../components/identity';
+import { HostLink } from '../components/links';
 import { Head, Section } from '../components/Section';
 import { Empty, State } from '../components/states';
 
@@ -36,15 +37,7 @@ export function Balloons() {
   const now = useNow(5_000);
   const columns = useMemo<readonly Column<Balloon>[]>(
     () => [
-      {
-        key: 'instance',
-        title: 'Instance',
-        value: (row) => row.instance_name,
-        render: (row) => (
-          <InstanceLink uuid={row.instance_uuid} name={row.instance_name} />
-        ),
-        text: (row) => row.instance_uuid,
-      },
+      ...identityColumns<Balloon>((row) => row),
       {
         key: 'host',
         title: 'Host',

@@ -16,10 +16,12 @@ import { type Column, DataTable } from '../components/DataTable';
 import { EventList } from '../components/EventList';
 import { Ago, Cpus, Figure, Micros, Moment, Percent, useNow } from '../components/figures';
 import { JobList } from '../components/JobList';
+import { identityColumns } from '../components/identity';
 import { InstanceLink } from '../components/links';
 import { ErrorProfiles, Measure, OverheadProfiles } from '../components/Profiles';
 import { Facts, Head, Section, Tile, Tiles } from '../components/Section';
 import { Empty, Loaded, Problems, State } from '../components/states';
+import { identityOf } from '../model/identity';
 import { sharePpm, usedPpm } from '../model/shares';
 import { count, fixed } from '../model/units';
 
@@ -146,15 +148,7 @@ interface Row {
 }
 
 const INSTANCES: readonly Column<Row>[] = [
-  {
-    key: 'name',
-    title: 'Instance',
-    value: (row) => row.instance.name,
-    render: (row) => (
-      <InstanceLink uuid={row.instance.instance_uuid} name={row.instance.name} />
-    ),
-    text: (row) => row.instance.instance_uuid,
-  },
+  ...identityColumns<Row>((row) => identityOf(row.instance)),
   {
     key: 'vcpus',
     title: 'vCPUs',

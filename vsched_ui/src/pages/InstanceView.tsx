@@ -52,6 +52,7 @@ import { HostLink } from '../components/links';
 import { OverrideForm } from '../components/OverrideForm';
 import { Facts, Head, Section, Tile, Tiles } from '../components/Section';
 import { Empty, Failure, Loaded, Loading, Problems, State } from '../components/states';
+import { identityOf, titleOf } from '../model/identity';
 import { withGaps } from '../model/series';
 import { errorPpm, rateMcpu, sharePpm, withheldPpm } from '../model/shares';
 import { fixed, nanoseconds } from '../model/units';
@@ -90,7 +91,7 @@ function Whole({ instance }: { instance: Instance }) {
   return (
     <>
       <Head
-        title={instance.name}
+        title={titleOf(identityOf(instance))}
         above={{ to: '/reservations', text: 'Reservations' }}
         state={held !== null && <State of={held.state} />}
         actions={
@@ -110,6 +111,8 @@ function Whole({ instance }: { instance: Instance }) {
       >
         <span className="vs-mono">{instance.instance_uuid}</span> on{' '}
         <HostLink name={instance.host} />, {instance.vcpus} vCPUs
+        {instance.flavor_name !== null && `, flavor ${instance.flavor_name}`}
+        {instance.project_id !== null && `, project ${instance.project_id}`}
         {!instance.present && '; no host lists it any more'}
       </Head>
       <Loaded result={reservation} lines={3}>
@@ -341,13 +344,13 @@ function Usage({
           />
           <Chart
             height={260}
-            label={`CPU time of ${instance.name} over ${range}: got ${fixed((total.gotMcpu ?? 0) / 1000, 2)} CPU on average, reserved ${fixed((total.reservedMcpu ?? 0) / 1000, 2)} CPU`}
+            label={`CPU time of ${titleOf(identityOf(instance))} over ${range}: got ${fixed((total.gotMcpu ?? 0) / 1000, 2)} CPU on average, reserved ${fixed((total.reservedMcpu ?? 0) / 1000, 2)} CPU`}
             option={drawGot}
           />
           <h3 className="vs-subtitle">CPU time that the host used for it</h3>
           <Chart
             height={180}
-            label={`CPU time that the host used for ${instance.name} over ${range}`}
+            label={`CPU time that the host used for ${titleOf(identityOf(instance))} over ${range}`}
             option={drawCharges}
           />
         </>
@@ -616,7 +619,7 @@ function RemoveOverride({
     >
       <ModalHeader
         labelId="remove-title"
-        title={`Remove the override of ${reservation.instance_name}?`}
+        title={`Remove the override of ${titleOf(reservation)}?`}
       />
       <ModalBody id="remove-text">
         What its flavor reserves holds again; nothing, if that reserves nothing.

@@ -28,6 +28,7 @@ import { HostLink, InstanceLink } from '../components/links';
 import { Head, Section, Tile, Tiles } from '../components/Section';
 import { Empty, Failure, Loading, State } from '../components/states';
 import type { Fleet } from '../model/fleet';
+import { nameOf } from '../model/identity';
 import { gotMcpu, withheldOf } from '../model/series';
 import { usedPpm } from '../model/shares';
 import { count, fixed } from '../model/units';
@@ -264,7 +265,7 @@ function Wrong({
       troubles.push({
         key: `reservation ${one.instance_uuid}`,
         severity: one.state === 'refused' ? 'error' : 'warning',
-        what: <InstanceLink uuid={one.instance_uuid} name={one.instance_name} />,
+        what: <InstanceLink uuid={one.instance_uuid} name={nameOf(one)} />,
         detail:
           one.state === 'pending'
             ? 'its agent has not answered for more than a minute'
@@ -434,7 +435,7 @@ function Withheld({ rows }: { rows: readonly Bucket[] }) {
       plain
       rows={worst}
       columns={WITHHELD}
-      rowKey={(row) => row.host}
+      rowKey={(row) => row.host ?? ''}
       sort={{ key: 'withheld', direction: 'desc' }}
       empty={
         <Empty title={rows.length === 0 ? 'No usage in the last minutes' : 'Nothing was withheld'} />

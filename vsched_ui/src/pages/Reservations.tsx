@@ -6,7 +6,8 @@ import { useReservations } from '../api/hooks';
 import type { Reservation } from '../api/types';
 import { type Column, DataTable, type Facet } from '../components/DataTable';
 import { Ago, Budget, Cpus, Percent, useNow } from '../components/figures';
-import { HostLink, InstanceLink } from '../components/links';
+import { identityColumns } from '../components/identity';
+import { HostLink } from '../components/links';
 import { Head } from '../components/Section';
 import { Empty, State } from '../components/states';
 import { sharePpm } from '../model/shares';
@@ -37,15 +38,7 @@ export function reservationColumns(
   withHost: boolean,
 ): readonly Column<Reservation>[] {
   return [
-    {
-      key: 'instance',
-      title: 'Instance',
-      value: (row) => row.instance_name,
-      render: (row) => (
-        <InstanceLink uuid={row.instance_uuid} name={row.instance_name} />
-      ),
-      text: (row) => row.instance_uuid,
-    },
+    ...identityColumns<Reservation>((row) => row),
     ...(withHost
       ? [
           {

@@ -8,9 +8,9 @@ import type { EvaluatedHost, Evaluation, EvaluationCreate } from '../api/types';
 import { useApi } from '../app/api';
 import { type Column, DataTable, type Facet } from '../components/DataTable';
 import { Reasons } from '../components/Evaluated';
+import { Choice, Field, ShareFields } from '../components/fields';
 import { Cpus, ErrorFigure, Figure, Percent } from '../components/figures';
 import { HostLink } from '../components/links';
-import { Choice, Field } from '../components/OverrideForm';
 import { Head, Section, Tile, Tiles } from '../components/Section';
 import { Empty, Problems, State } from '../components/states';
 import { type FlavorDraft, NEW_FLAVOR, flavorFaults, flavorRequest } from '../model/flavors';
@@ -153,22 +153,7 @@ export function WhatIf() {
           }}
         >
           <div className="vs-fields vs-fields--wide">
-            <Field
-              id="share"
-              title="Share of a CPU for each vCPU"
-              unit="%"
-              value={draft.share}
-              onChange={set('share')}
-              faults={faults}
-            />
-            <Field
-              id="period"
-              title="Period"
-              unit="ms"
-              value={draft.period}
-              onChange={set('period')}
-              faults={faults}
-            />
+            <ShareFields draft={draft} set={set} faults={faults} />
             <Field
               id="vcpus"
               title="vCPUs"

@@ -2,39 +2,18 @@
 
 """The page over a fleet, as its users see it."""
 
+import re
 import time
 
 from vsched_ui.tests import fleet
 from vsched_ui.tests import page_case
+from vsched_ui.tests import views
 
 FIRST = fleet.host_name(1)
-WEB = fleet.instance_uuid(1, 1)
 HOSTILE = fleet.instance_uuid(1, 2)
 CHANGED = fleet.instance_uuid(2, 3)
 FORMED = fleet.instance_uuid(1, 4)
 CONTESTED = fleet.instance_uuid(1, 5)
-
-#: Of each view its path, and a text that is there once its data is.
-VIEWS = (
-    ('', 'What is wrong', fleet.host_name(37)),
-    ('/hosts', 'Hosts', FIRST),
-    ('/hosts/%s' % FIRST, 'Instances', fleet.HOSTILE),
-    (
-        '/hosts/%s?tab=error' % FIRST,
-        'Error of CPU allocation',
-        'p99 of |error|',
-    ),
-    ('/hosts/%s?tab=overhead' % FIRST, 'Cost of I/O', 'packet received'),
-    ('/hosts/%s?tab=doctor' % FIRST, 'Doctor', 'can be used.'),
-    ('/hosts/%s?tab=jobs' % FIRST, FIRST, 'No jobs'),
-    ('/hosts/%s?tab=events' % FIRST, FIRST, 'vsched.drift.repaired'),
-    ('/instances/%s' % WEB, 'Reserved and got', 'kept'),
-    ('/reservations', 'Reservations', fleet.host_name(3)),
-    ('/whatif', 'What if', 'Evaluate'),
-    ('/balloons', 'Balloons', 'reverted'),
-    ('/events', 'Events', 'vsched.reservation.does_not_fit'),
-    ('/jobs', 'Jobs', 'No jobs'),
-)
 
 
 class TestViews(page_case.PageCase):
@@ -47,7 +26,7 @@ class TestViews(page_case.PageCase):
         return tab
 
     def test_each_is_whole_and_accessible_in_both_themes(self):
-        for path, heading, text in VIEWS:
+        for path, heading, text in views.VIEWS:
             with self.subTest(path):
                 tab = self.open(path, heading, text)
                 self.check(tab)
@@ -132,6 +111,38 @@ class TestTables(page_case.PageCase):
         tab.page.get_by_role('button', name='Go to next page').click()
         self.see(tab, fleet.host_name(40))
         self.assertEqual(15, len(self.names(tab)))
+
+    def test_instances_by_server_project_and_flavor(self):
+        tab = self.tab('/reservations')
+        uuid = fleet.instance_uuid(3, 2)
+        # Neither of them has a column.
+        for words in (uuid, 'instance-00030002'):
+            tab.page.get_by_label('Filter Reservations').fill(words)
+            self.chromium.expect(tab.page.locator('tbody tr')).to_have_count(1)
+            link = tab.page.locator('tbody tr td:first-child a')
+            self.chromium.expect(link).to_have_attribute('title', uuid)
+            self.chromium.expect(link).to_have_text(re.compile('-0003-02$'))
+        project = fleet.PROJECTS[1]
+        tab.page.get_by_label('Filter Reservations').fill(
+            project + ' c2.share'
+        )
+        cells = tab.page.locator('tbody tr td[data-label=Project]')
+        self.chromium.expect(cells.first).to_have_text(project)
+        self.assertEqual({project}, set(cells.all_inner_texts()))
+        self.button(tab, '^Flavor$').click()
+        self.chromium.expect(
+            tab.page.locator('th', has_text='Flavor')
+        ).to_have_attribute('aria-sort', 'ascending')
+        flavors = tab.page.locator(
+            'tbody tr td[data-label=Flavor]'
+        ).all_inner_texts()
+        self.assertEqual(sorted(flavors), flavors)
+        self.go(tab, '/hosts/%s' % fleet.host_name(3))
+        self.see(tab, project)
+        self.check(tab)
+        self.go(tab, '/instances/' + uuid)
+        self.see(tab, 'project ' + project, exact=False)
+        self.check(tab)
 
     def test_skip_to_the_content(self):
         tab = self.tab('/hosts')

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { expect, it } from 'vitest';
+
+import { type Identity, identityOf, nameOf, searchedOf, titleOf } from './identity';
+
+const UUID = '9e4c1a70-53d2-4d0b-8a46-7f0c2b1d6e35';
+
+const one: Identity = {
+  instance_uuid: UUID,
+  instance_name: 'instance-0000001f',
+  server_name: 'web-1',
+  project_id: 'a1b2',
+  flavor_name: 'c2.half',
+};
+
+it('prefers the name that the owner chose', () => {
+  expect(nameOf(one)).toBe('web-1');
+  expect(nameOf({ ...one, server_name: null })).toBe('instance-0000001f');
+});
+
+it('has the beginning of the UUID for users who see no other name', () => {
+  const nameless = { ...one, server_name: null, instance_name: null };
+  expect(nameOf(nameless)).toBeNull();
+  expect(UUID.startsWith(titleOf(nameless).replace('…', ''))).toBe(true);
+});
+
+it('is found by what the columns do not show', () => {
+  expect(searchedOf(one)).toBe(`${UUID} instance-0000001f`);
+  expect(searchedOf({ ...one, instance_name: null })).toBe(`${UUID} `);
+});
+
+it('takes the name of an instance for the hypervisor’s', () => {
+  const found = identityOf({ ...one, name: 'instance-00000020', vcpus: 2 });
+  expect(found.instance_name).toBe('instance-00000020');
+  expect(found.vcpus).toBe(2);
+});
