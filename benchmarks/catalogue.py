@@ -33,6 +33,7 @@ NAMES = (
     'outage_filters',
     'outages',
     'overhead',
+    'page',
     'quickstart',
     'shaping',
     'snapshot',

@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How soon the operators' page is of use, over a fleet of 1 000 hosts."""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import re
+import statistics
+import time
+import typing as ty
+import unittest
+
+from benchmarks import frame
+from vsched_api.operations import rollups
+from vsched_api.tests import databases
+from vsched_ui.tests import browser
+from vsched_ui.tests import fleet
+from vsched_ui.tests import serving
+from vsched_ui.tests import views
+
+HOSTS = 1_000
+INSTANCES = 5
+REPEATS = 10
+CHANGES = 20
+_QUICK_HOSTS = 100
+_QUICK = 2
+
+ABOUT = frame.About(
+    "The operators' page over a large fleet",
+    'A service with a database in PostgreSQL has 1 000 hosts with five '
+    'instances each, all with a reservation and with a minute of usage. '
+    'Chromium, which Playwright drives, opens the page from it on the same '
+    'machine. Each repeat has a profile of its own: nothing is cached.\n\n'
+    'The time of a view begins with its navigation. *Hosts* and '
+    '*reservations* are interactive when a filter is applied that is typed '
+    'once the first rows are there: the table shows the one row of the last '
+    'host of the list, or of its last instance. The filter searches the '
+    'whole list, so it has been read. The *overview* is interactive when its '
+    'figures count all hosts and none of its parts is loading. The slowest '
+    'repeat of the slowest view counts.\n\n'
+    'A change is a ``PATCH`` of a reservation that another client sends. It '
+    'is timed until the new share is visible in the list of reservations and '
+    'in the view of its instance, both open; the slower one counts, of all '
+    'changes the slowest.\n\n'
+    'Every view is checked in both themes: *violations* are those that axe '
+    'calls serious or critical, *errors* those of the console, of scripts '
+    'and of the Content Security Policy, in every part of this benchmark.',
+    units={
+        'first_view_s_1000_hosts': 'seconds until the slowest view is '
+        'interactive, the slowest repeat',
+        'patch_to_screen_s': 'seconds until a change is on the screen, the '
+        'slowest',
+        'bundle_kb': 'kilobytes of scripts, styles, fonts and images that '
+        'the first view transfers',
+        'axe_serious': 'serious violations of accessibility',
+        'console_errors': 'errors in the console',
+    },
+    targets=(
+        frame.at_most('first_view_s_1000_hosts', 2, 's', 'issue 20'),
+        frame.at_most('patch_to_screen_s', 3, 's', 'issue 20'),
+        frame.at_most('axe_serious', 0, '', 'issue 20'),
+        frame.at_most('console_errors', 0, '', 'issue 20'),
+    ),
+    exercises=('vsched_ui/src', 'vsched_ui/static'),
+)
+
+#: The newest minute of a fleet that was seeded longer ago is shown no more.
+_FRESH_S = 60
+_PERIOD_US = 20_000
+_ROWS = 'tbody tr'
+_LOADING = '.vs-loading'
+
+#: Files of the page, and requests to the API: since the navigation.
+_TRANSFERRED = """() => {
+  const found = performance.getEntriesByType('resource');
+  const sum = (rows) => rows.reduce((all, one) => all + one.transferSize, 0);
+  const ours = (one) => new URL(one.name).pathname.startsWith('/ui/assets/');
+  return {
+    assets: sum(found.filter(ours)),
+    requests: found.filter((one) => !ours(one)).length,
+    answers: sum(found.filter((one) => !ours(one))),
+  };
+}"""
+
+
+class Seen(ty.NamedTuple):
+    """One view that was opened.
+
+    :param shown_s: until it had rows, or figures.
+    :param interactive_s: until it answered its user.
+    :param assets_kb: transferred of the page's own files.
+    :param requests: sent to the API until then.
+    :param answers_kb: transferred of their answers.
+    """
+
+    shown_s: float
+    interactive_s: float
+    assets_kb: float
+    requests: int
+    answers_kb: float
+
+
+class Bench:
+    """A fleet, its service and a browser.
+
+    :param conf: of the service, with a database that has its tables.
+    :param hosts: how many hosts the fleet has.
+    """
+
+    def __init__(self, conf: ty.Any, hosts: int) -> None:
+        self._conf = conf
+        self._hosts = hosts
+        # Hosts report when their usage is refreshed.
+        conf.set_override('host_down_after_s', 5 * _FRESH_S, 'api')
+        self._refreshed = time.monotonic()
+        self.errors: list[str] = []
+        with contextlib.ExitStack() as stack:
+            self.browser = browser.Browser()
+            stack.callback(self.browser.close)
+            self.service = serving.Service(
+                conf, hosts, INSTANCES, hostile=False
+            )
+            stack.callback(self.service.close)
+            self._stack = stack.pop_all()
+
+    def close(self) -> None:
+        """End the browser and the service."""
+        self._stack.close()
+
+    def refresh(self) -> None:
+        """Report usage of the present, if the newest becomes old."""
+        if time.monotonic() - self._refreshed < _FRESH_S:
+            return
+        now = time.time()
+        for host in self.service.hosts:
+            host.usage(now - 70, now - 65)
+        rollups.fold(
+            self.service.collector.database,
+            self._conf.collector.usage_fold_chunk_rows,
+        )
+        self._refreshed = time.monotonic()
+
+    @contextlib.contextmanager
+    def tab(self, path: str, **options: ty.Any) -> Iterator[browser.Tab]:
+        """Open a view in a profile of its own; keep the errors it reports."""
+        tab = self.browser.tab(**options)
+        try:
+            tab.page.goto(self.service.url + '/ui' + path, wait_until='commit')
+            yield tab
+        finally:
+            self.errors += ['%s: %s' % (path, one) for one in tab.errors]
+            tab.close()
+
+    def overview(self) -> Seen:
+        """Open the overview."""
+        with self.tab('') as tab:
+            tile = tab.page.locator('.vs-tile__value').first
+            tile.wait_for()
+            shown_s = _clock_s(tab)
+            expect = self.browser.expect
+            expect(tile).to_have_text(
+                re.compile('^%s$' % _grouped(self._hosts))
+            )
+            expect(tab.page.locator(_LOADING)).to_have_count(0)
+            return _seen(tab, shown_s)
+
+    def hosts(self) -> Seen:
+        """Open the hosts, and find the last of them."""
+        return self._filter('/hosts', 'Hosts', fleet.host_name(self._hosts))
+
+    def reservations(self) -> Seen:
+        """Open the reservations, and find the last: they come by UUID."""
+        return self._filter(
+            '/reservations',
+            'Reservations',
+            max(
+                fleet.instance_uuid(host, number)
+                for host in range(1, self._hosts + 1)
+                for number in range(1, INSTANCES + 1)
+            ),
+        )
+
+    def _filter(self, path: str, label: str, words: str) -> Seen:
+        with self.tab(path) as tab:
+            rows = tab.page.locator(_ROWS)
+            rows.first.wait_for()
+            shown_s = _clock_s(tab)
+            tab.page.get_by_label('Filter ' + label).fill(words)
+            self.browser.expect(rows).to_have_count(1)
+            found = _seen(tab, shown_s)
+            # The filter of a list that is not all there finds another row.
+            if rows.first.locator('[title="%s"]' % words).count() == 0:
+                self.browser.expect(rows.first).to_contain_text(words)
+            return found
+
+    def changes(self, count: int) -> Iterator[dict[str, float]]:
+        """Change reservations; return how long each took to be seen."""
+        for number in range(count):
+            self.refresh()
+            # All but the first host are silent: a change is desired, and
+            # not in force.
+            uuid = fleet.instance_uuid(2 + number % 20, 1 + number // 20)
+            share_pct = 31 + number
+            with (
+                self.tab('/reservations?reservations.q=' + uuid) as table,
+                self.tab('/instances/' + uuid) as view,
+            ):
+                shown = table.page.locator(_ROWS).get_by_text(
+                    '%d.0 %%' % share_pct
+                )
+                tile = view.page.get_by_text('%d.0 %%' % share_pct).filter(
+                    visible=True
+                )
+                self.browser.expect(table.page.locator(_ROWS)).to_have_count(1)
+                for one in (table, view):
+                    self.browser.expect(
+                        one.page.locator(_LOADING)
+                    ).to_have_count(0)
+                # At any moment between two polls.
+                table.page.wait_for_timeout(137 * number % 1_500)
+                began = time.monotonic()
+                self.service.patch(
+                    uuid, runtime_us=share_pct * _PERIOD_US // 100
+                )
+                answered_s = time.monotonic() - began
+                table_s, view_s = _first_seen(
+                    began, ((table, shown), (view, tile))
+                )
+            yield {
+                'answered_s': round(answered_s, 3),
+                'table_s': round(table_s, 3),
+                'view_s': round(view_s, 3),
+            }
+
+    def accessibility(self) -> Iterator[tuple[str, list[str]]]:
+        """Check each view in each theme."""
+        for path, _, text in views.VIEWS:
+            found = []
+            for theme in ('light', 'dark'):
+                self.refresh()
+                with self.tab(path, color_scheme=theme) as tab:
+                    tab.page.get_by_text(text).filter(
+                        visible=True
+                    ).first.wait_for()
+                    self.browser.expect(
+                        tab.page.locator(_LOADING)
+                    ).to_have_count(0)
+                    found += ['%s: %s' % (theme, one) for one in tab.axe()]
+            yield path, found
+
+
+def _first_seen(
+    began: float, sought: Sequence[tuple[browser.Tab, ty.Any]]
+) -> list[float]:
+    """Return when each was visible, in seconds; of whichever comes first."""
+    found: dict[int, float] = {}
+    deadline = began + browser.PATIENCE_S
+    while len(found) < len(sought):
+        for number, (tab, locator) in enumerate(sought):
+            if number not in found and locator.count() > 0:
+                found[number] = time.monotonic() - began
+            # Lets Playwright handle what its browser reports.
+            tab.page.wait_for_timeout(10)
+        if time.monotonic() > deadline:
+            raise AssertionError('a change was not seen')
+    return [found[number] for number in range(len(sought))]
+
+
+def _grouped(number: int) -> str:
+    """Return a pattern of a number as the page writes it."""
+    return r'\D?'.join('{:,}'.format(number).split(','))
+
+
+def _clock_s(tab: browser.Tab) -> float:
+    """Return how long ago the navigation began."""
+    return float(tab.page.evaluate('performance.now()')) / 1000
+
+
+def _seen(tab: browser.Tab, shown_s: float) -> Seen:
+    interactive_s = _clock_s(tab)
+    transferred = tab.page.evaluate(_TRANSFERRED)
+    return Seen(
+        shown_s,
+        interactive_s,
+        transferred['assets'] / 1000,
+        transferred['requests'],
+        transferred['answers'] / 1000,
+    )
+
+
+def figures(found: Sequence[Seen]) -> dict[str, ty.Any]:
+    """Return the figures of a view, of all its repeats."""
+    return {
+        'shown_s': _spread([one.shown_s for one in found]),
+        'interactive_s': _spread([one.interactive_s for one in found]),
+        'assets_kb': round(max(one.assets_kb for one in found), 1),
+        'requests': max(one.requests for one in found),
+        'answers_kb': round(max(one.answers_kb for one in found), 1),
+    }
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    """Return the least, the median and the most."""
+    return {
+        'min': round(min(values), 3),
+        'median': round(statistics.median(values), 3),
+        'max': round(max(values), 3),
+    }
+
+
+def run(quick: bool) -> frame.Run:
+    """The views, changes, and accessibility."""
+    test = unittest.TestCase()
+    try:
+        try:
+            browser.executable()
+            url = databases.PostgreSQL.make(test)
+        except (browser.Missing, unittest.SkipTest) as problem:
+            raise frame.Unavailable(str(problem)) from problem
+        with contextlib.closing(
+            Bench(
+                databases.configuration(url), _QUICK_HOSTS if quick else HOSTS
+            )
+        ) as bench:
+            return (yield from _measure(bench, quick))
+    finally:
+        test.doCleanups()
+
+
+def _measure(bench: Bench, quick: bool) -> frame.Run:
+    opened: dict[str, list[Seen]] = {}
+    # A first one of each, for what the service reads once.
+    for repeat in range(1 + (_QUICK if quick else REPEATS)):
+        for name in ('overview', 'hosts', 'reservations'):
+            bench.refresh()
+            found = getattr(bench, name)()
+            if repeat > 0:
+                opened.setdefault(name, []).append(found)
+    for name, seen in opened.items():
+        yield frame.Variant(name, figures(seen))
+    changes = list(bench.changes(_QUICK if quick else CHANGES))
+    slowest = [max(one['table_s'], one['view_s']) for one in changes]
+    yield frame.Variant(
+        'patch',
+        {
+            'changes': len(changes),
+            **{
+                name: _spread([one[name] for one in changes])
+                for name in ('answered_s', 'table_s', 'view_s')
+            },
+        },
+    )
+    violations = 0
+    for path, texts in bench.accessibility():
+        violations += len(texts)
+        yield frame.Variant(
+            'axe /ui' + path, {'serious': len(texts), 'violations': texts}
+        )
+    yield frame.Variant(
+        'console', {'errors': len(bench.errors), 'texts': bench.errors}
+    )
+    return {
+        'first_view_s_1000_hosts': round(
+            max(one.interactive_s for seen in opened.values() for one in seen),
+            3,
+        ),
+        'patch_to_screen_s': round(max(slowest), 3),
+        'bundle_kb': round(
+            max(one.assets_kb for one in opened['overview']), 1
+        ),
+        'axe_serious': violations,
+        'console_errors': len(bench.errors),
+    }
