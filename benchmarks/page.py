@@ -133,8 +133,9 @@ class Bench:
         if time.monotonic() - self._refreshed < _FRESH_S:
             return
         now = time.time()
-        for host in self.service.hosts:
-            host.usage(now - 70, now - 65)
+        for number, host in enumerate(self.service.hosts, start=1):
+            if not fleet.is_down(number):
+                host.usage(now - 70, now - 65)
         rollups.fold(
             self.service.collector.database,
             self._conf.collector.usage_fold_chunk_rows,

@@ -48,6 +48,11 @@ def instance_uuid(host: int, number: int) -> str:
     return str(uuid.uuid5(_NAMESPACE, '%d %d' % (host, number)))
 
 
+def is_down(host: int) -> bool:
+    """Return whether a host, from 1, has not reported for ten minutes."""
+    return host % 37 == 0
+
+
 class Host(agent_rpc.AgentEndpoint):
     """Reports what an agent would, and applies what it is notified of.
 
@@ -418,7 +423,7 @@ def seed(
     late = endpoint.Collector(conf, now=lambda: earlier)
     try:
         for number in range(1, hosts + 1):
-            down = number % 37 == 0
+            down = is_down(number)
             host = (
                 Host(late, number, instances, earlier)
                 if down
