@@ -36,7 +36,7 @@ installed() {
 update_lists() {
     local said tries=60
     while ! said=$(LC_ALL=C apt-get update -qq 2>&1); do
-        ((tries -= 1))
+        tries=$((tries - 1))
         if [[ $said != *'Could not get lock'* || $tries == 0 ]]; then
             echo "$said" >&2
             return 1

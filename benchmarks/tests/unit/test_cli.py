@@ -39,4 +39,4 @@ class PairsTestCase(base.BaseTestCase):
         (target,) = (
             one for one in cli.ABOUT.targets if one.metric == 'commands'
         )
-        self.assertEqual(26, target.bound)
+        self.assertEqual(29, target.bound)

@@ -4,8 +4,8 @@ import dataclasses
 import uuid
 
 from oslotest import base
-from prometheus_client import parser
 import prometheus_client
+from prometheus_client import parser
 
 from vsched_agent.metrics import recorder
 from vsched_lib.contract import errors

@@ -80,9 +80,11 @@ class RunningDomainTest(test_base.BaseTestCase):
 
     def test_too_late(self):
         self.boots('booting')
+        # State, two sizes of memory, vCPUs, CPU time.
+        self.handle.info.return_value = [1, 0, 0, 1, 12_300_000_000]
         running = vm.RunningDomain(self.spec, ready_timeout_s=0.01)
         error = self.assertRaises(vm.GuestNotReady, running.start)
-        self.assertIn('booting', str(error))
+        self.assertIn('12.3 s of CPU time: booting', str(error))
         self.handle.destroy.assert_called_once_with()
 
     def test_cancelled(self):
