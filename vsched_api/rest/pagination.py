@@ -74,6 +74,9 @@ def split(
     return page, links
 
 
+_KEY = 'vsched_link_start'
+
+
 def href(path: str, query: str = '') -> str:
     """A link into this API: a URL, or a path where the host is unknown."""
     return (
@@ -84,6 +87,13 @@ def href(path: str, query: str = '') -> str:
 
 
 def _start() -> str:
+    # A list has a link for each row.
+    if _KEY not in flask.g:
+        setattr(flask.g, _KEY, _find_start())
+    return ty.cast(str, getattr(flask.g, _KEY))
+
+
+def _find_start() -> str:
     own = services.current()
     if own.conf.api.public_endpoint is not None:
         return ty.cast(str, own.conf.api.public_endpoint)
