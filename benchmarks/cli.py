@@ -16,6 +16,7 @@ import unittest
 
 from benchmarks import frame
 from vsched_client.tests import entry_points
+from vsched_client.tests import fake_nova
 from vsched_client.tests.functional import api
 from vsched_client.tests import scenario
 from vsched_lib.tests import openstack_services
@@ -26,7 +27,8 @@ ABOUT = frame.About(
     'Commands of ``openstack cpu``, and the time that the plugin adds',
     'Each command runs once, as a process of its own, against a REST service '
     'with collector, SQLite and a bus in memory, whose agent is simulated; '
-    'the audit asks a real placement. A command counts when its exit code is '
+    'the audit asks a real placement, and flavors are those of a simulated '
+    'Nova. A command counts when its exit code is '
     'the one that its answer has to have, and its output is valid JSON, or '
     'CSV, and not empty.\n\n'
     '``openstack --help`` imports every module of commands and makes every '
@@ -129,7 +131,10 @@ def _answered(environment: Mapping[str, str], folder: str) -> list[str]:
             os.path.join(folder, 'vsched.conf'),
             {'placement': placement.options},
         )
-        with api.Api(options) as served:
+        nova = fake_nova.FakeNova(
+            **{scenario.FLAVOR: dict(scenario.FLAVOR_SPECS)}
+        )
+        with api.Api(options, compute=nova) as served:
 
             def execute(words: Sequence[str]) -> scenario.Result:
                 done = subprocess.run(
