@@ -26,10 +26,12 @@ LAB_PACKAGES=(
     util-linux git
 )
 
+LAB_SCHEDULERS=(rtds credit2 credit)
+
 usage() {
     cat <<USAGE
-usage: tools/lab.sh [--kernel RELEASE] [--cold] [--results DIR] NODE
-           [-- COMMAND...]
+usage: tools/lab.sh [--kernel RELEASE] [--scheduler NAME] [--steady] [--cold]
+           [--results DIR] NODE [-- COMMAND...]
 
 Boots the node, or restores it as it was after its first boot, puts the
 working tree into /opt/vsched, runs COMMAND there as root and ends the node.
@@ -40,6 +42,9 @@ to DIR.
 NODE: $(nodes)
   --kernel RELEASE  the beginning of a release of one of the node's kernels;
                     its first one by default
+  --scheduler NAME  of a hypervisor: ${LAB_SCHEDULERS[*]}
+  --steady          of a hypervisor: time goes by emulated instructions, so
+                    that shares of CPU time are exact; slower
   --cold            boot, even where a booted node could be restored
   --results DIR     where results go
 
@@ -60,6 +65,30 @@ nodes() {
     done | paste -s -d ' '
 }
 
+# hypervisor_options NODE SCHEDULER STEADY: checks and sets what only a node
+# with a hypervisor has.
+hypervisor_options() {
+    if [[ ! -e $VSCHED_TOOLS/lab/$1/hypervisor ]]; then
+        if [[ -n $2$3 ]]; then
+            complain "lab: node $1 has no hypervisor, which --scheduler and" \
+                '--steady are for'
+            return 2
+        fi
+        return 0
+    fi
+    LAB_SCHEDULER=${2:-${LAB_SCHEDULERS[0]}}
+    if [[ " ${LAB_SCHEDULERS[*]} " != *" $LAB_SCHEDULER "* ]]; then
+        complain "lab: no scheduler $LAB_SCHEDULER: ${LAB_SCHEDULERS[*]}"
+        return 2
+    fi
+    LAB_STEADY=${3:+-steady}
+    # QEMU divides the names of files that the hypervisor gets there.
+    if [[ $VSCHED_LAB_DIR == *[\ ,]* ]]; then
+        complain "lab: no space and no comma may be in $VSCHED_LAB_DIR"
+        return 2
+    fi
+}
+
 # results SCRATCH DIR: copies the results out.
 results() {
     mkdir -p "$2"
@@ -67,10 +96,11 @@ results() {
 }
 
 lab_main() {
-    local kernel='' cold='' results='' node='' status=0
+    local kernel='' scheduler='' steady='' cold='' results='' node=''
+    local status=0
     while [[ $# -gt 0 ]]; do
         case $1 in
-            --kernel | --results)
+            --kernel | --scheduler | --results)
                 if [[ $# -lt 2 ]]; then
                     complain "$1 needs a value"
                     return 2
@@ -78,8 +108,8 @@ lab_main() {
                 declare "${1#--}=$2"
                 shift 2
                 ;;
-            --cold)
-                cold=yes
+            --cold | --steady)
+                declare "${1#--}=yes"
                 shift
                 ;;
             -h | --help)
@@ -104,6 +134,7 @@ lab_main() {
         usage >&2
         return 2
     fi
+    hypervisor_options "$node" "$scheduler" "$steady" || return
     ensure_packages "${LAB_PACKAGES[@]}"
     local image release
     image=$(image_path "$node")
@@ -116,7 +147,7 @@ lab_main() {
     trap 'machine_end "$SCRATCH"; rm -rf "$SCRATCH"' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
-    if [[ -n $cold || ! -e $image/ready-$release.qcow2 ]]; then
+    if [[ -n $cold || ! -e $(machine_kept "$image" "$release") ]]; then
         machine_boot "$SCRATCH" "$image" "$release"
         [[ -n $cold ]] || machine_keep "$SCRATCH" "$image" "$release"
     else

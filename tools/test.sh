@@ -16,10 +16,14 @@ EXTRAS=standalone,test,openstack
 RUNS=(unit functional)
 # Which tests may share the CPUs, and how processes divide them.
 WORKERS=$VSCHED_TOOLS/shared-workers.yaml
-# Tests that run in the lab node, and nowhere else. There, to import all
-# others only to find these takes minutes.
-NODE_TESTS=vsched_agent/tests/functional/node
-NODE='^vsched_agent\.tests\.functional\.node\.'
+# Tests that run in a lab node, and nowhere else, by its kind. There, to
+# import all others only to find these takes minutes.
+declare -A NODE_TESTS=(
+    [kvm]=vsched_agent/tests/functional/node
+    [xen]=vsched_agent/tests/functional/xen
+)
+NODE='^vsched_agent\.tests\.functional\.(node|xen)\.'
+NODE_KIND=kvm
 # The beginning of the release of the node's kernel; the default one's if empty.
 NODE_KERNEL=''
 # All tests of the node take a quarter of an hour on two free CPUs.
@@ -51,17 +55,18 @@ BUILDING=''
 
 usage() {
     cat <<USAGE
-usage: tools/test.sh [--unit | --functional | --node [RELEASE]]
+usage: tools/test.sh [--unit | --functional | --node [RELEASE] | --xen]
                      [--beside COMMAND]
 
 Runs the unit tests in parallel, then the functional tests: those that wait
 for services in parallel, those that measure one after the other. The options
 choose one of the two. --node boots a compute node with systemd, cgroup v2 and
 KVM in emulation (tools/lab.sh) and runs the tests that need one in it, with
-the kernel whose release begins so. The last line counts the results, also of a
-run that is interrupted, hangs or is killed: a test that began and did not end
-has failed. The exit code is 0 when nothing failed. Run as root: the
-functional tests need libvirt and the kernel's scheduler.
+the kernel whose release begins so; --xen does the same with a host of Xen. The
+last line counts the results, also of a run that is interrupted, hangs or is
+killed: a test that began and did not end has failed. The exit code is 0 when
+nothing failed. Run as root: the functional tests need libvirt and the kernel's
+scheduler.
 
 COMMAND runs at low priority beside the tests, for $BESIDE_LIMIT_S s at most, and has
 ended before those begin that measure. Its output and exit code are in the
@@ -149,7 +154,7 @@ run_node() {
     [[ -z $NODE_KERNEL ]] || lab+=(--kernel "$NODE_KERNEL")
     # The image is built first: for as long there is no event.
     setsid setpriv --pdeathsig TERM \
-        timeout -k 60 "$NODE_BUILD_LIMIT_S" "${lab[@]}" kvm &
+        timeout -k 60 "$NODE_BUILD_LIMIT_S" "${lab[@]}" "$NODE_KIND" &
     BUILDING=$!
     wait "$BUILDING" || status=$?
     BUILDING=''
@@ -158,11 +163,12 @@ run_node() {
         return 0
     fi
     LIMIT_S=$((SECONDS + ${VSCHED_TEST_LIMIT_S:-$NODE_LIMIT_S}))
-    record node "${lab[@]}" kvm -- env VSCHED_REQUIRE=libvirt \
+    record node "${lab[@]}" "$NODE_KIND" -- env VSCHED_REQUIRE=libvirt \
         VSCHED_TEST_PATIENCE_S=240 \
         OS_TEST_TIMEOUT=600 OS_STDOUT_CAPTURE=1 OS_STDERR_CAPTURE=1 \
         PYTHONDONTWRITEBYTECODE=1 PYTHONFAULTHANDLER=1 PYTHONWARNINGS=ignore \
-        python -m stestr.subunit_runner.run discover -t . "$NODE_TESTS"
+        python -m stestr.subunit_runner.run discover -t . \
+        "${NODE_TESTS[$NODE_KIND]}"
 }
 
 # record NAME COMMAND...: one run of a command that writes a stream. The
@@ -311,6 +317,11 @@ main() {
                     NODE_KERNEL=$1
                     shift
                 fi
+                ;;
+            --xen)
+                RUNS=(node)
+                NODE_KIND=xen
+                shift
                 ;;
             -h | --help)
                 usage

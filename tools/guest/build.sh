@@ -36,6 +36,11 @@ MODULES=(
     drivers/net/virtio_net
     drivers/block/virtio_blk
 )
+# Instead of these, in a guest of Xen.
+XEN_MODULES=(
+    drivers/net/xen-netfront
+    drivers/block/xen-blkfront
+)
 
 usage() {
     cat <<USAGE
@@ -150,10 +155,12 @@ initramfs() {
     cp -L "$WORK/root/lib64/ld-linux-x86-64.so.2" "$root/lib/"
     add_libraries "$root" "$root/bin/qemu-ga"
     modules=$(echo "$WORK"/root/lib/modules/*)
-    for module in "${MODULES[@]}"; do
+    for module in "${MODULES[@]}" "${XEN_MODULES[@]}"; do
         cp "$modules/kernel/$module.ko" "$root/modules/"
-        echo "/modules/${module##*/}.ko" >>"$root/modules/order"
     done
+    printf '/modules/%s.ko\n' "${MODULES[@]##*/}" >"$root/modules/order"
+    printf '/modules/%s.ko\n' "${XEN_MODULES[@]##*/}" \
+        >"$root/modules/order.xen"
     local applet
     while read -r applet; do
         [[ -e $root/bin/$applet ]] || ln -s busybox "$root/bin/$applet"

@@ -7,6 +7,8 @@
 #   packages  other packages, one a line
 #   modules   modules of the initial RAM disk
 #   root/     files that are laid over the root file system
+#   hypervisor  where the node runs on one: a program that builds it, in the
+#               root file system
 
 # What is mounted in the root file system while packages are installed.
 CHROOT='mount --make-rprivate /
@@ -31,8 +33,8 @@ image_path() {
     print=$(
         cd "$VSCHED_ROOT"
         {
-            git ls-files -co --exclude-standard tools/lab tools/services \
-                tools/guest
+            git ls-files -co --exclude-standard ':(glob)tools/lab/*' \
+                "tools/lab/$1" tools/services tools/guest
             ls setup.cfg setup.py pyproject.toml upper-constraints.txt
         } | LC_ALL=C sort | while read -r file; do
             [[ ! -e $file ]] || sha256sum "$file"
@@ -123,6 +125,29 @@ image_wheels() {
     rm -rf "$1/venv" "$1/tree"
 }
 
+# hypervisor_path DIR: prints the file of the hypervisor that this kind of
+# node's program builds.
+hypervisor_path() {
+    local print
+    print=$(sha256sum <"$1/hypervisor" | cut -c 1-16)
+    echo "$VSCHED_LAB_DIR/hypervisor-${1##*/}-$print"
+}
+
+# hypervisor_ensure DIR ROOT: builds a node's hypervisor in a root file system,
+# unless it is there: that takes longer than all else.
+hypervisor_ensure() {
+    local built other
+    built=$(hypervisor_path "$1")
+    [[ ! -e $built ]] || return 0
+    install -m 0755 "$1/hypervisor" "$2/var/tmp/build-hypervisor"
+    in_root "$2" /var/tmp/build-hypervisor /var/tmp/hypervisor
+    mv "$2/var/tmp/hypervisor" "$built"
+    rm "$2/var/tmp/build-hypervisor"
+    for other in "${built%-*}"-*; do
+        [[ $other == "$built" ]] || rm -f "$other"
+    done
+}
+
 # image_build NODE IMAGE: in a subshell with errexit.
 image_build() {
     local node=$VSCHED_TOOLS/lab/$1 image=$2 root=$2/root release folder
@@ -152,6 +177,10 @@ image_build() {
         "${packages[@]}" "${PYTHON_PACKAGES[@]}" "${GUEST_PACKAGES[@]}" \
         "${LIBVIRT_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
     rm "$root/usr/sbin/policy-rc.d"
+    if [[ -e $node/hypervisor ]]; then
+        hypervisor_ensure "$node" "$root"
+        cp "$(hypervisor_path "$node")" "$image/hypervisor"
+    fi
 
     for folder in "${UNUSED_MODULES[@]}"; do
         rm -rf "$root"/lib/modules/*/kernel/"$folder"

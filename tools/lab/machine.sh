@@ -6,32 +6,67 @@
 
 LAB_CPUS=${VSCHED_LAB_CPUS:-2}
 LAB_MEMORY_MIB=${VSCHED_LAB_MEMORY_MIB:-3072}
+# Of a node with Xen: its scheduler, the memory of its first domain, and
+# whether its time goes by the instructions that were emulated.
+LAB_SCHEDULER=''
+LAB_DOM0_MIB=1536
+LAB_STEADY=''
 # On the console when systemd has started all.
 LAB_READY=LAB-READY
 LAB_BOOT_S=300
 
+# machine_kept IMAGE RELEASE: prints the file of a node that was saved when it
+# had booted like this.
+machine_kept() {
+    echo "$1/ready-$2${LAB_SCHEDULER:+-$LAB_SCHEDULER}$LAB_STEADY.qcow2"
+}
+
+# machine_boots IMAGE RELEASE: sets MACHINE to the options of QEMU by which
+# the node differs from those of the other kind.
+machine_boots() {
+    local clock=tcg,thread=multi,tb-size=512
+    local root='root=/dev/vda rw quiet mitigations=off systemd.show_status=0'
+    MACHINE=()
+    if [[ -n $LAB_STEADY ]]; then
+        clock=tcg,thread=single,tb-size=512
+        MACHINE+=(-icount 'shift=2,sleep=on')
+    fi
+    MACHINE+=(-accel "$clock")
+    # Without smap: the emulation of nested guests fails with it.
+    if [[ ! -e $1/hypervisor ]]; then
+        MACHINE+=(-cpu max,-smap,-la57 -kernel "$1/vmlinuz-$2"
+            -initrd "$1/initrd.img-$2"
+            -append "$root console=ttyS0 tsc=reliable")
+        return 0
+    fi
+    # Without smap: the first domain reboots without an end. Without rdtscp:
+    # PVH guests crash.
+    MACHINE+=(-cpu max,-smap,-rdtscp -kernel "$1/hypervisor"
+        -append "console=com1 com1=115200,8n1 spec-ctrl=no xpti=no \
+no-real-mode vga=none dom0_mem=${LAB_DOM0_MIB}M,max:${LAB_DOM0_MIB}M \
+dom0_max_vcpus=1 sched=$LAB_SCHEDULER"
+        -initrd "$1/vmlinuz-$2 $root console=hvc0,$1/initrd.img-$2")
+}
+
 # machine_start SCRATCH IMAGE RELEASE OPTION...: starts QEMU.
 machine_start() {
-    local scratch=$1 image=$2 release=$3
+    local scratch=$1 image=$2 release=$3 MACHINE
     shift 3
     ln -s "$image/id_ed25519" "$scratch/key"
-    # Without smap: the emulation of nested guests fails with it.
-    qemu-system-x86_64 -name vsched-lab -machine q35 \
-        -accel tcg,thread=multi,tb-size=512 -cpu max,-smap,-la57 \
+    machine_boots "$image" "$release"
+    qemu-system-x86_64 -name vsched-lab -machine q35 "${MACHINE[@]}" \
         -smp "$LAB_CPUS" -m "$LAB_MEMORY_MIB" -nodefaults -display none \
         -no-reboot -serial "file:$scratch/console" \
         -qmp "unix:$scratch/qmp,server=on,wait=off" \
-        -kernel "$image/vmlinuz-$release" \
-        -initrd "$image/initrd.img-$release" \
-        -append "root=/dev/vda rw console=ttyS0 quiet mitigations=off \
-tsc=reliable systemd.show_status=0" \
         -drive "file=$scratch/disk.qcow2,if=none,id=disk,cache=unsafe" \
         -device virtio-blk-pci,drive=disk \
         -netdev "user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:0-:22" \
         -device virtio-net-pci,netdev=net,romfile= \
         -device virtio-rng-pci "$@" >"$scratch/qemu.log" 2>&1 </dev/null &
     echo $! >"$scratch/pid"
-    wait_for 30 test -S "$scratch/qmp" || machine_lost "$scratch"
+    # The socket is there before anybody listens.
+    wait_for 30 machine_monitor "$scratch" 'info status' ||
+        machine_lost "$scratch"
     machine_monitor "$scratch" 'info usernet' |
         awk '/HOST_FORWARD/ { print $4 }' >"$scratch/port"
 }
@@ -63,15 +98,17 @@ machine_keep() {
     machine_run "$1" 'sync; fstrim / || true'
     machine_monitor "$1" 'savevm ready'
     machine_monitor "$1" stop
-    cp "$1/disk.qcow2" "$2/ready-$3.new"
-    mv "$2/ready-$3.new" "$2/ready-$3.qcow2"
+    local kept
+    kept=$(machine_kept "$2" "$3")
+    cp "$1/disk.qcow2" "$kept.new"
+    mv "$kept.new" "$kept"
     machine_monitor "$1" cont
 }
 
 # machine_restore SCRATCH IMAGE RELEASE: continues a kept node.
 machine_restore() {
     local began=$SECONDS
-    cp "$2/ready-$3.qcow2" "$1/disk.qcow2"
+    cp "$(machine_kept "$2" "$3")" "$1/disk.qcow2"
     machine_start "$1" "$2" "$3" -loadvm ready
     machine_connect "$1"
     say "lab: restored $3 in $((SECONDS - began)) s"

@@ -375,6 +375,18 @@ class FunctionalRunTestCase(ProjectTestCase):
         )
         self.assertEqual((1, '3 passed, 1 failed'), (code, lines[-1]))
 
+    def test_node_of_another_kind_runs_its_own_tests(self):
+        self.add_tests('vsched_agent.tests.functional.node', PASS)
+        self.add_tests('vsched_agent.tests.functional.xen', 'self.fail()')
+        self.script(
+            'tools/lab.sh',
+            '[ "$1" = xen ] || exit 1\n'
+            '[ $# -eq 1 ] || { shift 2; exec "$@"; }',
+        )
+        code, lines = self.ended(self.start('tools/test.sh', '--xen'))
+        # The one that always fails, and that.
+        self.assertEqual((1, '2 passed, 2 failed'), (code, lines[-1]))
+
     def test_node_that_is_not_built(self):
         self.script('tools/lab.sh', 'exit 1')
         code, lines = self.ended(self.start('tools/test.sh', '--node'))
