@@ -3,6 +3,7 @@
 """What functional tests stand on."""
 
 import contextlib
+import logging
 import os
 import pathlib
 import socket
@@ -17,11 +18,17 @@ from vsched_agent.profiling.guest import domain_xml
 from vsched_agent.profiling.guest import vm
 from vsched_lib.tests import requirements
 
+LOG = logging.getLogger(__name__)
+
 #: libvirt's URI and the socket that it stands for.
 URI = os.environ.get('VSCHED_TEST_LIBVIRT_URI', 'qemu:///system')
 SOCKET = '/run/libvirt/libvirt-sock'
 #: Only a guest that hangs takes as long: tests beside it compute as well.
-BOOT_S = 180.0
+BOOT_S = 120.0
+#: How often a guest is started. Seldom all emulated CPUs spin before the
+#: kernel prints anything, for minutes of CPU time, where a boot takes seconds.
+#: The cause is not known, and says nothing of what is tested.
+_BOOTS = 2
 #: Where tools/guest/build.sh puts the guest.
 GUEST_DIR = pathlib.Path(
     os.environ.get('VSCHED_GUEST_DIR', '/var/cache/vsched/guest')
@@ -77,11 +84,18 @@ class Guest(fixtures.Fixture):
             serial_file=os.path.join(folder, 'serial.log'),
             **self._fields,
         )
-        self.running = vm.RunningDomain(
-            spec, URI, ready_timeout_s=BOOT_S if self._wait else 0
-        )
-        self.addCleanup(self.running.stop)
-        self.running.start()
+        for boot in range(_BOOTS):
+            self.running = vm.RunningDomain(
+                spec, URI, ready_timeout_s=BOOT_S if self._wait else 0
+            )
+            self.addCleanup(self.running.stop)
+            try:
+                self.running.start()
+                return
+            except vm.GuestNotReady as problem:
+                if boot == _BOOTS - 1:
+                    raise
+                LOG.warning('%s; it is started again', problem)
 
     @property
     def uuid(self) -> str:
