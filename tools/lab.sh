@@ -43,8 +43,8 @@ NODE: $(nodes)
   --kernel RELEASE  the beginning of a release of one of the node's kernels;
                     its first one by default
   --scheduler NAME  of a hypervisor: ${LAB_SCHEDULERS[*]}
-  --steady          of a hypervisor: time goes by emulated instructions, so
-                    that shares of CPU time are exact; slower
+  --steady          of a hypervisor: time goes by emulated instructions;
+                    slower
   --cold            boot, even where a booted node could be restored
   --results DIR     where results go
 
