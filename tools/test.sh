@@ -392,6 +392,7 @@ main() {
         shared=$(shared_tests)
         run shared "$shared" --concurrency 2 --worker-file "$WORKERS"
         await_beside
+        say 'not run here: tests of lab nodes, see --node and --xen'
         run host '\.tests\.functional\.' --serial \
             --exclude-regex "$shared|$NODE"
         repeat_alone host

@@ -159,7 +159,7 @@ class Agent(service_base.ServiceBase):
                 self._enforcer,
                 lambda: self._capacity.current().cpus,
             ),
-            self._recorder,
+            self._recorder if conf.metrics_bind_port else None,
         )
         self._synchronizer = placement_factory.make_synchronizer(
             self._conf, self._reconciler.event

@@ -20,10 +20,14 @@ import dataclasses
 import threading
 import typing as ty
 
+from oslo_log import log as logging
+
 from vsched_api.db import errors as db_errors
 from vsched_api.db import session as db
 from vsched_api.operations import inspection
 from vsched_lib.contract import messages
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -126,9 +130,14 @@ class Gathering:
                 for entry in entries:
                     entry.problem = problem
             # Otherwise one batch that waits for a lock must not fail the rest.
-        except db_errors.UnstorableValue:
-            # Each is stored by itself then, which isolates the bad one.
-            pass
+        except Exception as problem:
+            # Each is stored by itself then, which isolates the bad one. A
+            # defect that one meets must not be the answer to another host.
+            if not isinstance(problem, db_errors.UnstorableValue):
+                LOG.exception(
+                    'Batches of %s are stored one by one',
+                    ', '.join(sorted(one.batch.host for one in entries)),
+                )
         finally:
             for entry in entries:
                 entry.done = True

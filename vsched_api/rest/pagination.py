@@ -74,9 +74,6 @@ def split(
     return page, links
 
 
-_KEY = 'vsched_link_start'
-
-
 def href(path: str, query: str = '') -> str:
     """A link into this API: a URL, or a path where the host is unknown."""
     return (
@@ -88,9 +85,9 @@ def href(path: str, query: str = '') -> str:
 
 def _start() -> str:
     # A list has a link for each row.
-    if _KEY not in flask.g:
-        setattr(flask.g, _KEY, _find_start())
-    return ty.cast(str, getattr(flask.g, _KEY))
+    if 'vsched_link_start' not in flask.g:
+        flask.g.vsched_link_start = _find_start()
+    return ty.cast(str, flask.g.vsched_link_start)
 
 
 def _find_start() -> str:

@@ -89,7 +89,11 @@ class Groups:
         self.assertEqual([messages.ReportReply(False, 0)] * 6, replies)
         self.assertEqual([1, 3, 2], sizes)
 
-    def test_one_that_cannot_be_stored(self):
+    def _send(self, problem):
+        """Send a report of eight hosts, the last of which has a problem.
+
+        :returns: replies, or what was raised instead.
+        """
         collector = self.collector()
         (one,) = base.uuids(1)
         real = usage_queries.add
@@ -100,30 +104,42 @@ class Groups:
                 for samples in batches.values()
                 for sample in samples
             ):
-                raise db_errors.UnstorableValue('x')
+                raise problem
             real(session, batches)
 
-        patch = mock.patch.object(
-            usage_queries, 'add', autospec=True, side_effect=add
-        )
-        patch.start()
-        self.addCleanup(patch.stop)
-        with futures.ThreadPoolExecutor(8) as pool:
-            replies = list(
-                pool.map(
-                    lambda number: base.Agent(
-                        collector, 'node%d' % number
-                    ).first(one, usage=[base.sample(one, guest_us=number)]),
-                    range(8),
+        def send(number):
+            agent = base.Agent(collector, 'node%d' % number)
+            try:
+                return agent.first(
+                    one, usage=[base.sample(one, guest_us=number)]
                 )
-            )
+            except KeyError as raised:
+                return raised
+
+        with (
+            mock.patch.object(
+                usage_queries, 'add', autospec=True, side_effect=add
+            ),
+            futures.ThreadPoolExecutor(8) as pool,
+        ):
+            found = list(pool.map(send, range(8)))
+        self.assertEqual(
+            ['node%d' % number for number in range(7)],
+            [row.name for row in self.rows()],
+        )
+        return found
+
+    def test_one_that_cannot_be_stored(self):
+        replies = self._send(db_errors.UnstorableValue('x'))
         self.assertEqual(
             [number == 7 for number in range(8)],
             [reply.resync for reply in replies],
         )
+
+    def test_a_defect_that_one_meets(self):
+        defect = KeyError('x')
         self.assertEqual(
-            ['node%d' % number for number in range(7)],
-            [row.name for row in self.rows()],
+            [messages.ReportReply(False, 0)] * 7 + [defect], self._send(defect)
         )
 
 

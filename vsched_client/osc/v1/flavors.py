@@ -37,7 +37,7 @@ def _text(change: ty.Any) -> str:
         change[key] for key in ('extra_spec', 'before', 'after')
     )
     if after is None:
-        return '%s is %s, must go' % (name, before)
+        return '%s is %s, must be removed' % (name, before)
     return '%s is %s, must be %s' % (
         name,
         'missing' if before is None else before,

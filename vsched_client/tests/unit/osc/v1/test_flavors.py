@@ -97,7 +97,7 @@ class FlavorTestCase(command_case.CommandTestCase):
         for text in (
             CLAIM + ' is 7, must be 500',
             'group_policy is missing, must be none',
-            'trait_VSCHED:X is y, must go',
+            'trait_VSCHED:X is y, must be removed',
         ):
             self.assertIn(text, found.out)
         self.assertIn('cpu flavor sync', found.err)
