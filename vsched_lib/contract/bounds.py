@@ -138,7 +138,6 @@ Sentence = ty.Annotated[str, Text(4000, clip=True)]
 #: A time: 9999-12-31T23:00:00Z is the last full hour with an ISO 8601 form.
 Seconds = ty.Annotated[float, Range(0.0, 253_402_297_200.0)]
 Count = ty.Annotated[int, Range(0, MAX_COUNT)]
-Integer = ty.Annotated[int, Range(-MAX_COUNT, MAX_COUNT)]
 #: Numbers that are handed out upwards, such as generations.
 Number = ty.Annotated[int, Range(0, MAX_INTEGER)]
 #: What an agent numbers its batches with.

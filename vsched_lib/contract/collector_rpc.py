@@ -20,6 +20,7 @@ import abc
 import time
 import typing as ty
 
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import request_context
@@ -116,7 +117,7 @@ class CollectorEndpoint(abc.ABC):
             reply = self.on_malformed_report(report, problem)
         else:
             reply = self.on_report(batch)
-        if reply.epoch_state is messages.EpochState.CURRENT:
+        if reply.epoch_state is collector_replies.EpochState.CURRENT:
             caller.confirm()
         return caller.seal('report', reply.to_dict())
 
@@ -149,12 +150,14 @@ class CollectorEndpoint(abc.ABC):
         return caller.seal(method, find(host).to_dict())
 
     @abc.abstractmethod
-    def on_report(self, report: messages.Report) -> messages.ReportReply:
+    def on_report(
+        self, report: messages.Report
+    ) -> collector_replies.ReportReply:
         """Store a batch and return the reply."""
 
     def on_malformed_report(
         self, report: object, problem: wire.MalformedMessage
-    ) -> messages.ReportReply:
+    ) -> collector_replies.ReportReply:
         """Handle a batch that cannot be parsed.
 
         An agent sends a batch until it is answered, so raising, as this
@@ -163,7 +166,7 @@ class CollectorEndpoint(abc.ABC):
         raise problem
 
     @abc.abstractmethod
-    def on_overrides(self, host: str) -> messages.Overrides:
+    def on_overrides(self, host: str) -> collector_replies.Overrides:
         """Return a host's overrides."""
 
     @abc.abstractmethod
@@ -200,23 +203,25 @@ class CollectorClient:
         # The call's own timeout has the better message: it should come first.
         self._bounded = rpc.Bounded('collector', timeout_s + 1)
 
-    def report(self, report: messages.Report) -> messages.ReportReply:
+    def report(self, report: messages.Report) -> collector_replies.ReportReply:
         """Deliver one batch.
 
         :raises errors.Unreachable: when it is not known to be stored.
         :raises wire.MalformedMessage: when the answer is invalid.
         """
-        return messages.ReportReply.from_dict(
+        return collector_replies.ReportReply.from_dict(
             self._call('report', report=report.to_dict())
         )
 
-    def overrides(self, host: str) -> messages.Overrides:
+    def overrides(self, host: str) -> collector_replies.Overrides:
         """Fetch a host's overrides.
 
         :raises errors.Unreachable: without an answer.
         :raises wire.MalformedMessage: when the answer is invalid.
         """
-        return messages.Overrides.from_dict(self._call('overrides', host=host))
+        return collector_replies.Overrides.from_dict(
+            self._call('overrides', host=host)
+        )
 
     def jobs(self, host: str) -> messages.Jobs:
         """Fetch a host's unfinished jobs.

@@ -7,16 +7,11 @@ method, host, serial of the key, the sender's clock, nonce, epoch and sequence
 number of the request, and the SHA-256 of the payload as canonical JSON. A
 reply is signed with the request's nonce, so that it is valid for it only.
 
-Each host has a key of its own, derived from a master key, the host's name
-and a serial number. All keys can be derived from the master key, so nothing
-secret is stored anywhere else.
-
 Clocks are transmitted, but no decision depends on them.
 """
 
 from collections.abc import Callable
 from collections.abc import Mapping
-from collections.abc import Sequence
 import dataclasses
 import enum
 import hashlib
@@ -31,21 +26,17 @@ import time
 import typing as ty
 
 from vsched_lib.contract import errors
+from vsched_lib.contract import signing_keys
 
 VERSION = 1
 #: Where a request's signature is in the context of an RPC, and a reply's
 #: among its keys. Releases that do not sign ignore both.
 FIELD = 'vsched_signature'
-KEY_BYTES = 32
-MAX_SERIAL = 2**31 - 1
 MAX_SEQUENCE = 2**53
-#: How many master keys may be in use at a time.
-MAX_MASTERS = 8
 
 _HEX = re.compile('[0-9a-f]+', re.ASCII)
 _MAX_FILE_BYTES = 4096
 _MAX_HOST_CHARS = 255
-_HOST_KEY_LABEL = b'vsched host key'
 
 
 class Mode(enum.StrEnum):
@@ -67,31 +58,6 @@ class KeyFileError(errors.VschedError):
     """A file of keys that cannot be used; the detail has the reason."""
 
     code = errors.Code.BUS_UNAUTHENTICATED
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class HostKey:
-    """The key of one host.
-
-    :param serial: which of the host's keys it is, from 1.
-    """
-
-    host: str
-    serial: int
-    secret: bytes = dataclasses.field(repr=False)
-
-    def render(self) -> str:
-        """Return the content of an agent's key file."""
-        return (
-            json.dumps(
-                {
-                    'host': self.host,
-                    'serial': self.serial,
-                    'key': self.secret.hex(),
-                }
-            )
-            + '\n'
-        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,7 +92,7 @@ class Envelope:
             raise errors.Unauthenticated('the signature is not an object')
         for name, highest in (
             ('version', VERSION),
-            ('serial', MAX_SERIAL),
+            ('serial', signing_keys.MAX_SERIAL),
             ('at_us', 2**63 - 1),
             ('sequence', MAX_SEQUENCE),
         ):
@@ -164,25 +130,8 @@ class Envelope:
         )
 
 
-def derive(master: bytes, host: str, serial: int) -> HostKey:
-    """Return the key of a host.
-
-    :param master: the secret that all keys are derived from.
-    """
-    text = host.encode('utf-8', 'surrogatepass')
-    return HostKey(
-        host,
-        serial,
-        hmac.digest(
-            master,
-            b'%s|%d|%s|%d' % (_HOST_KEY_LABEL, len(text), text, serial),
-            'sha256',
-        ),
-    )
-
-
 def mac(
-    key: HostKey,
+    key: signing_keys.HostKey,
     direction: Direction,
     method: str,
     at_us: int,
@@ -236,7 +185,10 @@ def matches(found: str, expected: str) -> bool:
 
 
 def sign_reply(
-    key: HostKey, request: Envelope, method: str, payload: Mapping[str, ty.Any]
+    key: signing_keys.HostKey,
+    request: Envelope,
+    method: str,
+    payload: Mapping[str, ty.Any],
 ) -> dict[str, ty.Any]:
     """Return the reply with its signature.
 
@@ -276,7 +228,7 @@ class Signer:
         self,
         mode: Mode,
         host: str,
-        load_key: Callable[[], HostKey | None],
+        load_key: Callable[[], signing_keys.HostKey | None],
         epoch: Callable[[], str],
     ) -> None:
         self._mode = mode
@@ -288,7 +240,7 @@ class Signer:
 
     def sign(
         self, method: str, arguments: Mapping[str, ty.Any]
-    ) -> tuple[HostKey, Envelope] | None:
+    ) -> tuple[signing_keys.HostKey, Envelope] | None:
         """Sign a request.
 
         :returns: None when there is no key and none is required.
@@ -340,7 +292,7 @@ class Signer:
     def check(
         self,
         method: str,
-        signed: tuple[HostKey, Envelope] | None,
+        signed: tuple[signing_keys.HostKey, Envelope] | None,
         reply: object,
     ) -> object:
         """Verify that a reply is the collector's, to this request.
@@ -436,52 +388,3 @@ class KeyFile:
                     'chmod 0600 it' % stat.S_IMODE(mode)
                 )
             return file.read(_MAX_FILE_BYTES).decode('ascii')
-
-
-def parse_host_key(text: str) -> HostKey:
-    """Read what :meth:`HostKey.render` wrote.
-
-    :raises ValueError: when it is invalid.
-    """
-    try:
-        raw = json.loads(text)
-        key = HostKey(raw['host'], raw['serial'], bytes.fromhex(raw['key']))
-    except (ValueError, TypeError, LookupError, RecursionError):
-        raise ValueError(
-            'not the content that "vsched-manage host-key issue" prints'
-        ) from None
-    if (
-        not isinstance(key.host, str)
-        or not isinstance(key.serial, int)
-        or (not 0 < key.serial <= MAX_SERIAL)
-        or (len(key.secret) != KEY_BYTES)
-    ):
-        raise ValueError(
-            'not the content that "vsched-manage host-key issue" prints'
-        )
-    return key
-
-
-def new_master() -> str:
-    """Return a line for the file of master keys."""
-    return secrets.token_hex(KEY_BYTES)
-
-
-def parse_masters(text: str) -> Sequence[bytes]:
-    """Read the master keys, the newest first.
-
-    :raises ValueError: when there is none, or one is invalid.
-    """
-    lines = [line.strip() for line in text.splitlines()]
-    found = [line for line in lines if line and not line.startswith('#')]
-    if not 0 < len(found) <= MAX_MASTERS:
-        raise ValueError(
-            '%d master keys are not 1 to %d' % (len(found), MAX_MASTERS)
-        )
-    for line in found:
-        if len(line) != 2 * KEY_BYTES or not _HEX.fullmatch(line):
-            raise ValueError(
-                'a master key is a line of %d hexadecimal digits, as '
-                '"vsched-manage master-key create" makes it' % (2 * KEY_BYTES)
-            )
-    return [bytes.fromhex(line) for line in found]

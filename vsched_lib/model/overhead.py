@@ -14,7 +14,6 @@ Costs are in nanoseconds of CPU time per event.
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-from fractions import Fraction
 import math
 import typing as ty
 
@@ -396,21 +395,14 @@ class Rates:
     disk_write_iops: int = 0
 
 
-def overhead_mcpu(
-    rates: Rates, prices: Fit, wakeups_per_event: float = 1.0
-) -> int:
+def cost_mcpu(rates: tuple[int, int, int, int], tariff: Tariff) -> int:
     """Return what the host spends on a flavor's I/O.
 
-    :param wakeups_per_event: 1 when nothing is batched, the worst case.
+    :param rates: the fields of :class:`Rates`.
+    :param tariff: :meth:`Fit.tariff`; of one wake-up for each event when
+        nothing is batched, the worst case.
     :returns: milli-CPU, rounded up.
     """
-    return cost_mcpu(
-        dataclasses.astuple(rates), prices.tariff(wakeups_per_event)
-    )
-
-
-def cost_mcpu(rates: tuple[int, int, int, int], tariff: Tariff) -> int:
-    """Return the same for the fields of :class:`Rates`, quickly."""
     net_rx, net_tx, disk_read, disk_write = rates
     net_rx_ns, net_tx_ns, disk_read_ns, disk_write_ns, idle_ns = tariff
     cost_ns = (
@@ -428,22 +420,14 @@ _MCPU_PER_NS = reservation.MCPU_PER_CPU / 1e9
 _SLACK_MCPU = 1e-6
 
 
-def demand_mcpu(guest: Fraction, overhead: int, charged: bool) -> int:
-    """Return the bandwidth that an instance needs of a host.
+def total_mcpu(own_mcpu: int, overhead: int, charged: bool) -> int:
+    """Return the bandwidth that an instance needs of a host, in milli-CPU.
 
-    :param guest: ΣQ/P over its vCPUs, margins included, in CPUs.
-    :param overhead: see :func:`overhead_mcpu`.
+    :param own_mcpu: ΣQ/P over its vCPUs, margins included.
+    :param overhead: see :func:`cost_mcpu`.
     :param charged: the overhead comes out of the guest's own reservation
         (``io_charging = charge``) and not on top of it.
-    :returns: milli-CPU, rounded up.
     """
-    return total_mcpu(
-        math.ceil(guest * reservation.MCPU_PER_CPU), overhead, charged
-    )
-
-
-def total_mcpu(own_mcpu: int, overhead: int, charged: bool) -> int:
-    """Return the same from the bandwidth of its vCPUs in milli-CPU."""
     if not charged:
         return own_mcpu + overhead
     return own_mcpu if own_mcpu > overhead else overhead

@@ -53,6 +53,10 @@ class Backend(enum.StrEnum):
 #: weigh; what they provide depends on the neighbours.
 GUARANTEES = frozenset({Backend.DEADLINE, Backend.RTDS})
 
+#: The backends that schedule threads of Linux. The others schedule what runs
+#: beside the first domain's Linux.
+OF_LINUX = frozenset({Backend.DEADLINE, Backend.CFS})
+
 
 class InvalidReservation(ValueError):
     """A reservation that no host could hold.
@@ -80,10 +84,13 @@ class Limits:
 #: deadline: kernel/sched/deadline.c accepts runtimes from 1024 ns and
 #: periods between the sched_deadline_period_{min,max}_us sysctls, whose
 #: defaults these are. cfs: the ranges libvirt and the cpu controller accept.
+#: rtds: RTDS_MIN_BUDGET of xen/common/sched/rt.c. Xen takes periods from 10 us
+#: to 10 s, extra specs do not.
 LIMITS: Mapping[Backend, Limits] = types.MappingProxyType(
     {
         Backend.DEADLINE: Limits(2, 4_194_304, 100, 4_194_304),
         Backend.CFS: Limits(1_000, 1_000_000, 1_000, 1_000_000),
+        Backend.RTDS: Limits(10, 4_194_304, 100, 4_194_304),
     }
 )
 

@@ -8,8 +8,9 @@ import typing as ty
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import signing
+from vsched_lib.contract import signing_keys
 
-MASTER = '5a' * signing.KEY_BYTES
+MASTER = '5a' * signing_keys.KEY_BYTES
 
 
 def write(folder: str, name: str, text: str, mode: int = 0o600) -> str:
@@ -24,9 +25,11 @@ def write(folder: str, name: str, text: str, mode: int = 0o600) -> str:
     return path
 
 
-def key(host: str, serial: int = 1, master: str = MASTER) -> signing.HostKey:
+def key(
+    host: str, serial: int = 1, master: str = MASTER
+) -> signing_keys.HostKey:
     """The key of a host."""
-    return signing.derive(bytes.fromhex(master), host, serial)
+    return signing_keys.derive(bytes.fromhex(master), host, serial)
 
 
 def signer(
@@ -44,7 +47,7 @@ def signer(
 
 class _Known(collector_rpc.Caller):
     def __init__(
-        self, found: signing.HostKey, request: signing.Envelope
+        self, found: signing_keys.HostKey, request: signing.Envelope
     ) -> None:
         self.host = found.host
         self._key = found

@@ -24,7 +24,8 @@ def address() -> tuple[str, int]:
     return host, int(port)
 
 
-def _control(*arguments: str) -> None:
+def control(*arguments: str) -> None:
+    """Run a command of the broker's operator."""
     subprocess.run(
         ('rabbitmqctl', '--quiet', *arguments),
         check=True,
@@ -44,9 +45,9 @@ def make_vhost(test: unittest.TestCase) -> str:
     try:
         with socket.create_connection(address(), 5):
             pass
-        _control('add_vhost', name)
-        test.addCleanup(_control, 'delete_vhost', name)
-        _control('set_permissions', '-p', name, user, '.*', '.*', '.*')
+        control('add_vhost', name)
+        test.addCleanup(control, 'delete_vhost', name)
+        control('set_permissions', '-p', name, user, '.*', '.*', '.*')
     except (OSError, subprocess.CalledProcessError) as error:
         requirements.require(
             test,

@@ -15,6 +15,7 @@ from oslo_context import fixture as context_fixture
 import oslo_messaging as messaging
 
 from vsched_lib.contract import agent_rpc
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -92,18 +93,18 @@ class Collector(collector_rpc.CollectorEndpoint):
         self.reports = []
         self.requests = []
         self.hosts = []
-        self.reply = messages.ReportReply(False, 3)
-        self.known = messages.Overrides(
+        self.reply = collector_replies.ReportReply(False, 3)
+        self.known = collector_replies.Overrides(
             3,
             (
-                messages.Override(
+                collector_replies.Override(
                     '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b4f',
                     2,
                     5_000,
                     20_000,
                     'capped',
                 ),
-                messages.Override(
+                collector_replies.Override(
                     '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b50',
                     3,
                     5_000,
@@ -225,9 +226,9 @@ class RpcSuite(OnBus):
 
     def test_report_arrives_as_sent(self):
         collector = self.collector()
-        collector.reply = messages.ReportReply(True, 9, True)
+        collector.reply = collector_replies.ReportReply(True, 9, True)
         reply = self.client().report(full_report())
-        self.assertEqual(messages.ReportReply(True, 9, True), reply)
+        self.assertEqual(collector_replies.ReportReply(True, 9, True), reply)
         self.assertEqual([full_report()], collector.reports)
 
     def test_overrides_arrive_as_sent(self):
@@ -329,7 +330,7 @@ class RpcSuite(OnBus):
     def test_malformed_answer_is_not_handed_on(self):
         class Odd(Collector):
             def on_overrides(self, host):
-                return messages.ReportReply(False, 1)
+                return collector_replies.ReportReply(False, 1)
 
         self.serve(collector_rpc.TOPIC, 'odd', Odd())
         # Its keys are known ones of another message.

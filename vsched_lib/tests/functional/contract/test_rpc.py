@@ -7,8 +7,8 @@ import threading
 from oslotest import base
 
 from vsched_lib.contract import agent_rpc
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
-from vsched_lib.contract import messages
 from vsched_lib.tests import rabbitmq
 from vsched_lib.tests import rpc_suite
 
@@ -95,6 +95,6 @@ class OutageTestCase(rpc_suite.OnBus, base.BaseTestCase):
         # All of them, in order; one may have come more than once.
         self.assertEqual([1, 2, 3, 4, 5], sorted(set(batches)))
         self.assertEqual(
-            messages.Overrides(3, collector.known.overrides),
+            collector_replies.Overrides(3, collector.known.overrides),
             client.overrides('node1'),
         )

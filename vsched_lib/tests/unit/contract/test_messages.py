@@ -7,6 +7,7 @@ import json
 
 from oslotest import base
 
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import messages
 from vsched_lib.contract import wire
 
@@ -41,10 +42,10 @@ class ReaderTestCase(base.BaseTestCase):
             self.assertIn(word, str(error))
 
     def test_unknown_keys_are_ignored(self):
-        found = messages.Overrides.from_dict(
+        found = collector_replies.Overrides.from_dict(
             {'generation': 3, 'overrides': [], 'colour': 'red'}
         )
-        self.assertEqual(messages.Overrides(3), found)
+        self.assertEqual(collector_replies.Overrides(3), found)
 
     def test_defaults_fill_in(self):
         self.assertEqual(
@@ -62,18 +63,18 @@ class ReaderTestCase(base.BaseTestCase):
         self.assertIsInstance(found.at, float)
 
     def test_missing(self):
-        for field in dataclasses.fields(messages.Override):
-            whole = messages.Override(U1, 1, 2, 3, 'capped').to_dict()
+        for field in dataclasses.fields(collector_replies.Override):
+            whole = collector_replies.Override(U1, 1, 2, 3, 'capped').to_dict()
             del whole[field.name]
             if (
                 field.default is dataclasses.MISSING
                 and field.default_factory is dataclasses.MISSING
             ):
                 self.malformed(
-                    messages.Override, whole, 'Override.' + field.name
+                    collector_replies.Override, whole, 'Override.' + field.name
                 )
             else:
-                messages.Override.from_dict(whole)
+                collector_replies.Override.from_dict(whole)
 
     def test_not_an_object(self):
         for raw in (None, [], 'x', 3):

@@ -14,6 +14,7 @@ from oslotest import base
 
 from vsched_lib.contract import errors
 from vsched_lib.contract import signing
+from vsched_lib.contract import signing_keys
 from vsched_lib.tests import bus_keys
 
 ARGUMENTS = {'report': {'host': 'node1', 'at': 1.25, 'batch': 1}}
@@ -235,7 +236,7 @@ class TestKeyFile(base.BaseTestCase):
         super().setUp()
         self.folder = self.useFixture(fixtures.TempDir()).path
 
-    def file(self, text, mode=0o600, parse=signing.parse_host_key):
+    def file(self, text, mode=0o600, parse=signing_keys.parse_host_key):
         return signing.KeyFile(
             bus_keys.write(self.folder, 'key', text, mode), parse
         )
@@ -277,13 +278,13 @@ class TestKeyFile(base.BaseTestCase):
             json.dumps({**good, 'serial': 0}),
             json.dumps({**good, 'host': 1}),
         ):
-            self.assertRaises(ValueError, signing.parse_host_key, text)
+            self.assertRaises(ValueError, signing_keys.parse_host_key, text)
 
     def test_master_keys(self):
-        one, two = signing.new_master(), signing.new_master()
+        one, two = signing_keys.new_master(), signing_keys.new_master()
         self.assertEqual(
             [bytes.fromhex(one), bytes.fromhex(two)],
-            signing.parse_masters('# comment\n%s\n\n %s\n' % (one, two)),
+            signing_keys.parse_masters('# comment\n%s\n\n %s\n' % (one, two)),
         )
         for text in (
             '',
@@ -292,7 +293,7 @@ class TestKeyFile(base.BaseTestCase):
             one.upper() + 'x',
             '\n'.join([one] * 9),
         ):
-            self.assertRaises(ValueError, signing.parse_masters, text)
+            self.assertRaises(ValueError, signing_keys.parse_masters, text)
 
     def test_a_key_is_a_value(self):
         self.assertRaises(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-from fractions import Fraction
+import dataclasses
 import math
 import random
 
@@ -244,18 +244,19 @@ class TestDemand(base.BaseTestCase):
         ]
     )
 
-    def test_unbatched_is_the_worst_case(self):
-        rates = overhead.Rates(net_tx_pps=1000)
-        self.assertEqual(120, overhead.overhead_mcpu(rates, self.PRICES))
-        self.assertEqual(57, overhead.overhead_mcpu(rates, self.PRICES, 0.1))
-        self.assertEqual(
-            0, overhead.overhead_mcpu(overhead.Rates(), self.PRICES)
+    def cost_mcpu(self, rates, wakeups_per_event=1.0):
+        return overhead.cost_mcpu(
+            dataclasses.astuple(rates), self.PRICES.tariff(wakeups_per_event)
         )
 
+    def test_unbatched_is_the_worst_case(self):
+        rates = overhead.Rates(net_tx_pps=1000)
+        self.assertEqual(120, self.cost_mcpu(rates))
+        self.assertEqual(57, self.cost_mcpu(rates, 0.1))
+        self.assertEqual(0, self.cost_mcpu(overhead.Rates()))
+
     def test_charged_it_comes_out_of_the_reservation(self):
-        guest = Fraction(3, 10)
-        self.assertEqual(300, overhead.demand_mcpu(guest, 120, True))
-        self.assertEqual(420, overhead.demand_mcpu(guest, 120, False))
+        self.assertEqual(300, overhead.total_mcpu(300, 120, True))
+        self.assertEqual(420, overhead.total_mcpu(300, 120, False))
         # More than the reservation has is not to be had from it.
-        self.assertEqual(900, overhead.demand_mcpu(guest, 900, True))
-        self.assertEqual(334, overhead.demand_mcpu(Fraction(1, 3), 0, False))
+        self.assertEqual(900, overhead.total_mcpu(300, 900, True))

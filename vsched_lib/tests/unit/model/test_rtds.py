@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Parameters of RTDS, and the sum that a pool of CPUs can keep."""
+
+from fractions import Fraction
+
+import hypothesis
+from hypothesis import strategies as st
+from oslotest import base
+
+from vsched_lib.model import reservation
+from vsched_lib.model import rtds
+from vsched_lib.tests import strategies
+
+R = reservation.Reservation
+WORK_CONSERVING = reservation.Mode.WORK_CONSERVING
+
+
+class ParametersTestCase(base.BaseTestCase):
+    def test_of_a_reservation(self):
+        self.assertEqual(
+            rtds.Parameters(20_000, 12_000, False),
+            rtds.Parameters.of(R(12_000, 20_000)),
+        )
+        self.assertEqual(
+            rtds.Parameters(5_000, 3_000, True),
+            rtds.Parameters.of(
+                R(12_000, 20_000, WORK_CONSERVING, granularity=4)
+            ),
+        )
+
+    def test_parts_are_whole_microseconds(self):
+        problem = self.assertRaises(
+            ValueError, rtds.Parameters.of, R(12_001, 20_000, granularity=2)
+        )
+        self.assertIn('12001 us', str(problem))
+
+    def test_what_xen_refuses(self):
+        for period_us, budget_us in (
+            (20_000, 9),
+            (20_000, 20_001),
+            (10_000_001, 20_000),
+            (0, 0),
+        ):
+            problem = self.assertRaises(
+                ValueError, rtds.Parameters, period_us, budget_us, False
+            )
+            self.assertIn(str(period_us), str(problem))
+        rtds.Parameters(10, 10, False)
+        rtds.Parameters(10_000_000, 10, False)
+
+    @hypothesis.given(
+        strategies.reservations(period_us_min=100, runtime_us_min=10)
+    )
+    def test_nothing_is_rounded(self, one):
+        if one.problems(reservation.Backend.RTDS):
+            return
+        try:
+            found = rtds.Parameters.of(one)
+        except ValueError:
+            self.assertGreater(one.granularity, 1)
+            return
+        self.assertEqual(one.utilisation, found.utilisation)
+        self.assertEqual(one.mode, found.mode)
+
+
+class AdmissibleTestCase(base.BaseTestCase):
+    def test_others_have_their_budgets(self):
+        self.assertEqual(2, rtds.admissible(2, ()))
+        self.assertEqual(
+            Fraction(6, 5), rtds.admissible(2, (rtds.DEFAULT,) * 2)
+        )
+
+    def test_never_negative(self):
+        self.assertEqual(0, rtds.admissible(1, (rtds.DEFAULT,) * 3))
+
+    @hypothesis.given(
+        st.integers(1, 512),
+        st.lists(
+            st.integers(10, 100_000).flatmap(
+                lambda period_us: st.builds(
+                    rtds.Parameters,
+                    st.just(period_us),
+                    st.integers(10, period_us),
+                    st.booleans(),
+                )
+            )
+        ),
+    )
+    def test_the_sum_is_exact(self, cpus, others):
+        left = rtds.admissible(cpus, others)
+        taken = sum((one.utilisation for one in others), Fraction(0))
+        self.assertEqual(max(cpus, taken), left + taken)
+
+
+class CautionsTestCase(base.BaseTestCase):
+    def test_none(self):
+        for one in (
+            R(12_000, 20_000),
+            R(1_000, 10_000),
+            # A guest that gets idle time does not stall on an idle host.
+            R(500, 10_000, WORK_CONSERVING),
+        ):
+            self.assertEqual([], rtds.cautions(one), one)
+
+    def test_each_floor_is_named(self):
+        for one, words in (
+            (R(500, 10_000), ('500 us in 10000 us', '1000 us', '10 %')),
+            (R(900, 1_800), ('900 us in 1800 us', '1000 us')),
+            (R(9_000, 100_000), ('9000 us in 100000 us', '10 %')),
+            (R(500, 900, WORK_CONSERVING), ('a period of 900 us', '1000')),
+        ):
+            (found,) = rtds.cautions(one)
+            for word in words:
+                self.assertIn(word, found)
+        self.assertEqual(2, len(rtds.cautions(R(100, 900))))
