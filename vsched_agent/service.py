@@ -20,7 +20,6 @@ from vsched_agent.conf import bus as bus_conf
 from vsched_agent.conf import placement as placement_conf
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import backends
-from vsched_agent.enforcement import capacity
 from vsched_agent.host import kernel
 from vsched_agent.hypervisor import base as hypervisor_base
 from vsched_agent.hypervisor import factory
@@ -39,6 +38,7 @@ from vsched_agent.reservations import enforcer
 from vsched_agent.reservations import io_charging
 from vsched_agent.state import directory
 from vsched_lib.contract import agent_rpc
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import messages
 from vsched_lib.contract import placement as names
 from vsched_lib.contract import rpc
@@ -90,8 +90,10 @@ class Agent(service_base.ServiceBase):
         transport = self._transport or rpc.get_transport(self._conf)
         self._kernel = kernel.KernelFacts.read()
         self._ladder = backends.Ladder(self._conf)
-        self._capacity = capacity.KernelCapacity(
-            reserve_mcpu=conf.reserve_mcpu + backends.reserve_mcpu(self._conf)
+        self._capacity, replacing = backends.capacity_of(
+            self._conf,
+            self._ladder.backends,
+            conf.reserve_mcpu + backends.reserve_mcpu(self._conf),
         )
         self._driver = self._hypervisor or factory.from_conf(self._conf)
         self._profiles = profiles.HostProfiles(
@@ -110,6 +112,7 @@ class Agent(service_base.ServiceBase):
             self._profiles.measurements,
             affinity.Affinity(),
             communication.limits(self._conf, self._kernel.tick_us),
+            replacing,
         )
         charged = self._conf.charging
         self._charging = io_charging.Charging(
@@ -264,7 +267,7 @@ class Agent(service_base.ServiceBase):
             lambda uuid: self._reconciler.changed(uuid),
         )
 
-    def _set_overrides(self, overrides: messages.Overrides) -> None:
+    def _set_overrides(self, overrides: collector_replies.Overrides) -> None:
         self._reconciler.set_overrides(overrides)
         if self._balloons is not None:
             self._balloons.order(overrides.balloons)

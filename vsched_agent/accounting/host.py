@@ -16,6 +16,7 @@ import typing as ty
 from oslo_log import log as logging
 
 from vsched_agent.accounting import shared
+from vsched_agent.accounting import wall_clock
 from vsched_lib.contract import messages
 
 LOG = logging.getLogger(__name__)
@@ -90,7 +91,7 @@ class HostMeter:
         ]
         idle_us = grown[_IDLE] + grown[_IOWAIT]
         return CpuTime(
-            at=time.time(),
+            at=wall_clock.seconds(now_ns, wall_clock.offset_ns()),
             interval_us=interval_us,
             cpus=len(both),
             idle_us=idle_us,

@@ -6,9 +6,13 @@ from collections.abc import Callable
 
 from vsched_agent.accounting import base
 from vsched_agent.accounting import qemu
+from vsched_agent.accounting import unread
 
 #: By kind of hypervisor, what makes a reader.
-READERS: dict[str, Callable[[], base.Reader]] = {'qemu': qemu.ProcessReader}
+READERS: dict[str, Callable[[], base.Reader]] = {
+    'qemu': qemu.ProcessReader,
+    'xen': unread.NoReader,
+}
 
 
 def of_kind(kind: str) -> base.Reader:

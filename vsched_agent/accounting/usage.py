@@ -21,6 +21,8 @@ from vsched_agent.accounting import disk as request_meter
 from vsched_agent.accounting import host as host_meter
 from vsched_agent.accounting import network as packet_meter
 from vsched_agent.accounting import readers
+from vsched_agent.accounting import unread
+from vsched_agent.accounting import wall_clock
 from vsched_agent.hypervisor import base
 from vsched_lib.contract import messages
 from vsched_lib.model import executions
@@ -101,8 +103,9 @@ class UsageMeter:
         # As soon after the instances as possible: what runs in between
         # counts as the host's own.
         total = None if self._host is None else self._host.read()
+        ahead_ns = wall_clock.offset_ns()
         samples = [
-            _sample(one, reserved.get(one.instance_uuid))
+            _sample(one, reserved.get(one.instance_uuid), ahead_ns)
             for one in found.values()
         ]
         self._count_events(domains, samples)
@@ -211,8 +214,12 @@ def meter_of(
     :param blocking: poll all disks in each pass, and wait for the result.
     """
     ask = hypervisor.disk_counters
+    reader = readers.of_kind(hypervisor.kind)
+    if isinstance(reader, unread.NoReader):
+        # This Linux does not see the host's CPUs either.
+        return UsageMeter(reader)
     return UsageMeter(
-        readers.of_kind(hypervisor.kind),
+        reader,
         host_meter.HostMeter(irq_time=irq_time),
         packet_meter.PacketMeter(),
         request_meter.RequestMeter(request_meter.BlockingPoller(ask), 0)
@@ -223,7 +230,7 @@ def meter_of(
 
 
 def _sample(
-    reading: readings.Reading, reserved: Fraction | None
+    reading: readings.Reading, reserved: Fraction | None, ahead_ns: int
 ) -> messages.UsageSample:
     interval_us = round(reading.interval_ns / 1000)
     guest_ns = 0
@@ -236,7 +243,7 @@ def _sample(
             guest_ns += run_ns
     return messages.UsageSample(
         instance_uuid=reading.instance_uuid,
-        at=time.time(),
+        at=wall_clock.seconds(reading.at_ns, ahead_ns),
         interval_us=interval_us,
         guest_us=round(guest_ns / 1000),
         wait_us=round(wait_ns[Role.VCPU] / 1000),

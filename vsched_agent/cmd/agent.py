@@ -25,6 +25,7 @@ from vsched_agent.cmd import placement  # noqa: E402
 from vsched_agent.cmd import profile  # noqa: E402
 from vsched_agent.cmd import usage  # noqa: E402
 from vsched_agent import conf as agent_conf  # noqa: E402
+from vsched_agent.conf import hypervisor as hypervisor_conf  # noqa: E402
 from vsched_agent.enforcement import affinity  # noqa: E402
 from vsched_agent.enforcement import backends  # noqa: E402
 from vsched_agent.enforcement import doctor as examination  # noqa: E402
@@ -57,8 +58,17 @@ def _run(conf: cfg.ConfigOpts) -> int:
     return 0
 
 
+def _examine(conf: cfg.ConfigOpts) -> list[examination.Finding]:
+    if hypervisor_conf.is_xen(conf):
+        # Imported on hosts of Xen only.
+        from vsched_agent.enforcement.xen import doctor
+
+        return doctor.examine(backends.enabled(conf))
+    return examination.examine(repair=conf.command.repair)
+
+
 def _doctor(conf: cfg.ConfigOpts) -> int:
-    findings = examination.examine(repair=conf.command.repair)
+    findings = _examine(conf)
     try:
         with factory.once(conf) as driver:
             count = len(driver.domains())
@@ -103,6 +113,7 @@ def _restore(conf: cfg.ConfigOpts) -> int:
     try:
         with factory.once(conf) as driver:
             damaged = held.journal.loss() is storage.Loss.DAMAGED
+            channel = factory.channel_from_conf(conf)
             restored = directory.restore_all(
                 enforcer.Enforcer(
                     rungs.backends,
@@ -114,15 +125,14 @@ def _restore(conf: cfg.ConfigOpts) -> int:
                 driver,
                 held.journal,
             )
-            problems = [
-                *restored.problems,
-                *manager.give_back(
+            problems = list(restored.problems)
+            if channel is not None:
+                problems += manager.give_back(
                     conf,
-                    factory.channel_from_conf(conf),
+                    channel,
                     held.journal,
                     driver.domains() if damaged else (),
-                ),
-            ]
+                )
     except hypervisor.HypervisorUnavailable as error:
         print(
             'vsched-agent restore: %s does not answer, nothing was '

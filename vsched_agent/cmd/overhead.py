@@ -20,6 +20,7 @@ from vsched_agent.profiling import jobs
 from vsched_agent.profiling import manager
 from vsched_agent.profiling.overhead import loads
 from vsched_agent.profiling import session
+from vsched_agent.profiling import store
 from vsched_lib.contract import errors
 from vsched_lib.contract import profiles as contract
 from vsched_lib.model import overhead
@@ -104,7 +105,7 @@ def _run(conf: cfg.ConfigOpts) -> int:
 
 def show(conf: cfg.ConfigOpts) -> int:
     """Print a profile."""
-    profile = _chosen(conf)
+    profile = chosen(manager.overhead_profiles(conf), conf, 'overhead')
     if profile is None:
         return 1
     if conf.command.format == 'json':
@@ -122,7 +123,7 @@ def plot(conf: cfg.ConfigOpts) -> int:
     """Draw a profile."""
     from vsched_lib.presentation import error_plots
 
-    profile = _chosen(conf)
+    profile = chosen(manager.overhead_profiles(conf), conf, 'overhead')
     if profile is None:
         return 1
     form = conf.command.format
@@ -140,12 +141,18 @@ def plot(conf: cfg.ConfigOpts) -> int:
     return 0
 
 
-def _chosen(conf: cfg.ConfigOpts) -> contract.OverheadProfile | None:
-    found = manager.chosen(manager.overhead_profiles(conf), conf.command)
+def chosen(
+    stored: store.Profiles[store.Kind], conf: cfg.ConfigOpts, kind: str
+) -> store.Kind | None:
+    """Return the profile that the command asks for, or say how to make one.
+
+    :param kind: ``error`` or ``overhead``.
+    """
+    found = manager.chosen(stored, conf.command)
     if found is None:
         print(
-            'there is no such profile in %s; "vsched-agent profile '
-            'overhead" makes one' % manager.folder(conf),
+            'there is no such profile in %s; "vsched-agent profile %s" makes '
+            'one' % (manager.folder(conf), kind),
             file=sys.stderr,
         )
     return found

@@ -244,21 +244,10 @@ def _dry_run(scene: session.ErrorMeasurement, order: plan.Order) -> int:
     return 0
 
 
-def _chosen(conf: cfg.ConfigOpts) -> contract.ErrorProfile | None:
-    found = manager.chosen(manager.error_profiles(conf), conf.command)
-    if found is None:
-        print(
-            'there is no such profile in %s; "vsched-agent profile error" '
-            'makes one' % manager.folder(conf),
-            file=sys.stderr,
-        )
-    return found
-
-
 def _show(conf: cfg.ConfigOpts) -> int:
     if conf.command.kind == 'overhead':
         return overhead.show(conf)
-    profile = _chosen(conf)
+    profile = overhead.chosen(manager.error_profiles(conf), conf, 'error')
     if profile is None:
         return 1
     if conf.command.format == 'json':
@@ -278,7 +267,7 @@ def _plot(conf: cfg.ConfigOpts) -> int:
     # Compute nodes may lack matplotlib.
     from vsched_lib.presentation import error_plots
 
-    profile = _chosen(conf)
+    profile = overhead.chosen(manager.error_profiles(conf), conf, 'error')
     if profile is None:
         return 1
     figures = (

@@ -193,7 +193,10 @@ class CommunicationManager:
     ) -> granularity.Demand:
         io = self._enforcer.io.holding(uuid)
         finest = instance.load.finest(
-            held, io, self._enforcer.limits, self._settings.policy.headroom
+            held,
+            io,
+            self._enforcer.periods.limits,
+            self._settings.policy.headroom,
         )
         now_s = self._clock()
         if instance.retry_s > now_s:
@@ -225,7 +228,10 @@ class CommunicationManager:
         now_s: float,
     ) -> list[base.Change]:
         instance, event = self._instances[uuid], None
-        io, limits = self._enforcer.io.holding(uuid), self._enforcer.limits
+        io, limits = (
+            self._enforcer.io.holding(uuid),
+            self._enforcer.periods.limits,
+        )
         policy = self._settings.policy
         if desired is None and (
             held.granularity > 1
@@ -279,7 +285,10 @@ class CommunicationManager:
         self, instance: _Instance, io: applied.IoHolding | None, most: int
     ) -> bool:
         parts = instance.load.io_parts(
-            io, most, self._enforcer.limits, self._settings.policy.headroom
+            io,
+            most,
+            self._enforcer.periods.limits,
+            self._settings.policy.headroom,
         )
         return any(
             parts[target.tid] > reserved.granularity
@@ -312,7 +321,7 @@ class CommunicationManager:
         self, uuid: str, parts: int, io_parts: Mapping[int, int]
     ) -> errors.Refused | None:
         try:
-            self._enforcer.divide(uuid, parts, io_parts)
+            self._enforcer.periods.divide(uuid, parts, io_parts)
         except errors.Refused as refusal:
             return refusal
         return None

@@ -11,6 +11,7 @@ from vsched_lib.contract import bus
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
+from vsched_lib.contract import signing_keys
 
 bus_opts: list[cfg.Opt] = [
     cfg.StrOpt(
@@ -55,7 +56,7 @@ def signer(
     :raises bus.UnsafeBus: when nothing would be signed, on a broker.
     """
     path = conf.bus.key_file
-    file = signing.KeyFile(path, signing.parse_host_key) if path else None
+    file = signing.KeyFile(path, signing_keys.parse_host_key) if path else None
     return signing.Signer(
         bus.mode(conf, in_memory),
         conf.agent.host,

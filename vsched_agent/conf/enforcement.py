@@ -61,6 +61,7 @@ enforcement_opts: list[cfg.Opt] = [
         default=[
             str(reservation.Backend.DEADLINE),
             str(reservation.Backend.CFS),
+            str(reservation.Backend.RTDS),
         ],
         item_type=types.String(
             choices=[
@@ -73,10 +74,16 @@ enforcement_opts: list[cfg.Opt] = [
                     str(reservation.Backend.CFS),
                     'cgroup CPU bandwidth: a cap, no guarantee',
                 ),
+                (
+                    str(reservation.Backend.RTDS),
+                    "Xen's scheduler RTDS: a guarantee, and a cap unless the "
+                    'mode is work_conserving',
+                ),
             ]
         ),
         help='Backends that this compute node may use, in the order of '
-        'preference. A reservation that names no backend gets the first.',
+        'preference. A reservation that names no backend gets the first. '
+        'Hosts of Xen use rtds only, and all others do not use it.',
     ),
     cfg.Opt(
         'budget_check_us',

@@ -3,8 +3,10 @@
 """The backends of this host, in order of preference."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+import contextlib
 import threading
 import time
 import types
@@ -12,8 +14,10 @@ import typing as ty
 
 from oslo_config import cfg
 
+from vsched_agent.conf import hypervisor as hypervisor_conf
 from vsched_agent.enforcement import base
 from vsched_agent.enforcement import budget_expiry
+from vsched_agent.enforcement import capacity
 from vsched_agent.enforcement import cfs
 from vsched_agent.enforcement import deadline
 from vsched_agent.enforcement import partitions
@@ -22,15 +26,29 @@ from vsched_agent.host import cpu_list
 from vsched_lib.model import reservation
 
 
+def enabled(conf: cfg.ConfigOpts | None) -> list[reservation.Backend]:
+    """Return the backends of this host's kind of hypervisor, in order.
+
+    :param conf: options with the group ``enforcement``; None for all that
+        hosts of KVM have.
+    """
+    if conf is None:
+        return [name for name in _MADE_BY if name not in _OF_XEN]
+    xen = hypervisor_conf.is_xen(conf)
+    return [
+        reservation.Backend(name)
+        for name in conf.enforcement.backends
+        if (name in _OF_XEN) is xen
+    ]
+
+
 def budget_check_us(conf: cfg.ConfigOpts | None) -> int:
     """Return the longest delay of a budget expiry check; 0 disables them.
 
     :param conf: options with the group ``enforcement``; None for the
         defaults.
     """
-    if conf is None or reservation.Backend.DEADLINE not in (
-        conf.enforcement.backends
-    ):
+    if conf is None or reservation.Backend.DEADLINE not in enabled(conf):
         return 0
     return int(conf.enforcement.budget_check_us)
 
@@ -44,7 +62,7 @@ def use_idle_time(conf: cfg.ConfigOpts | None) -> bool:
     return (
         conf is not None
         and bool(conf.enforcement.use_idle_time)
-        and (reservation.Backend.DEADLINE in conf.enforcement.backends)
+        and (reservation.Backend.DEADLINE in enabled(conf))
     )
 
 
@@ -78,15 +96,58 @@ def _deadline(conf: cfg.ConfigOpts | None) -> base.Backend:
     )
 
 
+def _rtds(conf: cfg.ConfigOpts | None) -> base.Backend:
+    # Imported on hosts of Xen only.
+    from vsched_agent.enforcement.xen import rtds
+
+    return rtds.RtdsBackend()
+
+
 _MADE_BY: Mapping[
     reservation.Backend, Callable[[cfg.ConfigOpts | None], base.Backend]
 ] = {
     reservation.Backend.DEADLINE: _deadline,
     reservation.Backend.CFS: lambda conf: cfs.CfsBackend(),
+    reservation.Backend.RTDS: _rtds,
 }
+_OF_XEN = frozenset((reservation.Backend.RTDS,))
 
 #: Only an operator changes what a host supports.
 _SUPPORT_AGE_S = 60.0
+
+
+class HostCapacity(ty.NamedTuple):
+    """The capacity of a host.
+
+    :param source: returns it.
+    :param replacing: see :class:`vsched_agent.reservations.enforcer.Enforcer`.
+    """
+
+    source: capacity.HostCapacity
+    replacing: (
+        Callable[[Collection[int]], contextlib.AbstractContextManager[None]]
+        | None
+    ) = None
+
+
+def capacity_of(
+    conf: cfg.ConfigOpts,
+    backends: Mapping[reservation.Backend, base.Backend],
+    reserve_mcpu: int,
+) -> HostCapacity:
+    """Return the capacity of this host.
+
+    :param backends: those of the host.
+    :param reserve_mcpu: milli-CPU kept for the host.
+    """
+    if hypervisor_conf.is_xen(conf):
+        from vsched_agent.enforcement.xen import capacity as xen_capacity
+
+        found = xen_capacity.of(
+            backends.get(reservation.Backend.RTDS), reserve_mcpu
+        )
+        return HostCapacity(found, found.replacing)
+    return HostCapacity(capacity.KernelCapacity(reserve_mcpu=reserve_mcpu))
 
 
 class Ladder:
@@ -105,12 +166,7 @@ class Ladder:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if backends is None:
-            names: ty.Iterable[str] = (
-                _MADE_BY if conf is None else conf.enforcement.backends
-            )
-            backends = [
-                _MADE_BY[reservation.Backend(name)](conf) for name in names
-            ]
+            backends = [_MADE_BY[name](conf) for name in enabled(conf)]
         self.backends: Mapping[reservation.Backend, base.Backend] = (
             types.MappingProxyType(
                 {backend.name: backend for backend in backends}

@@ -105,6 +105,9 @@ class Backend(abc.ABC):
     """A mechanism that enforces reservations. Safe from any thread."""
 
     name: reservation.Backend
+    #: Whether what is in force under this backend must be an agent's. Else
+    #: operators and other programs may have set it.
+    only_agents_set = False
 
     @abc.abstractmethod
     def supports(self) -> Support:

@@ -30,6 +30,27 @@ _UNITS_PER_CPU = 1 << reservation.KERNEL_BW_SHIFT
 _SEEN_UNITS = probing.LEAST_UNITS
 
 
+class Leaks(ty.Protocol):
+    """What is known of bandwidth that nothing holds."""
+
+    @property
+    def leaked_mcpu(self) -> int:
+        """Return it in milli-CPU."""
+
+
+class HostCapacity(ty.Protocol):
+    """Source of a host's capacity, whatever schedules there."""
+
+    def current(self) -> host.Capacity:
+        """Return what the host can reserve."""
+
+    def invalidate(self) -> None:
+        """Measure again at the next call."""
+
+    def measured(self) -> Leaks:
+        """Return what is known besides."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeadlineThread:
     """One thread under SCHED_DEADLINE.

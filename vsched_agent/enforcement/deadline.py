@@ -49,6 +49,7 @@ class DeadlineBackend(base.Backend):
     """
 
     name = reservation.Backend.DEADLINE
+    only_agents_set = True
 
     def __init__(
         self,

@@ -101,6 +101,7 @@ def examine(host: Host | None = None, repair: bool = False) -> list[Finding]:
         *_kernel(host.facts),
         *_control_groups(host.cgroups),
         *_tick(host.facts),
+        *_perf_events(host.facts),
         *_reclaiming(host.threads()),
         *_books(host, repair),
     ]
@@ -311,6 +312,43 @@ def _finer(facts: kernel.KernelFacts) -> str:
             'expire, for at most a tenth of a CPU' % CHECK_US
         )
     return '; or '.join(ways)
+
+
+#: The strictest kernel.perf_event_paranoid of the upstream kernel, in which
+#: CAP_PERFMON suffices. Debian's and Ubuntu's kernels know higher ones, which
+#: require CAP_SYS_ADMIN, and Debian's default is 3.
+PERFMON_PARANOID = 2
+
+
+def _perf_events(facts: kernel.KernelFacts) -> Iterator[Finding]:
+    """Report whether the helper with CAP_PERFMON can open perf events."""
+    level = facts.perf_event_paranoid
+    without = (
+        'error profiles are measured by clocks that are as coarse as a tick, '
+        'running instances give no samples, and budgets are checked by '
+        'polling'
+    )
+    if level is None:
+        yield Finding(
+            Level.NOTE, 'perf events', 'this kernel has none: %s' % without
+        )
+    elif level > PERFMON_PARANOID:
+        yield Finding(
+            Level.NOTE,
+            'perf events',
+            'kernel.perf_event_paranoid is %d: the kernel requires '
+            'CAP_SYS_ADMIN for them, which the helper does not have; %s'
+            % (level, without),
+            'sysctl kernel.perf_event_paranoid=%d, and the same line in a '
+            'file in /etc/sysctl.d' % PERFMON_PARANOID,
+        )
+    else:
+        yield Finding(
+            Level.OK,
+            'perf events',
+            'kernel.perf_event_paranoid is %d: the helper with CAP_PERFMON '
+            'can open them' % level,
+        )
 
 
 def _reclaiming(

@@ -48,6 +48,8 @@ class KernelFacts:
         tick; None when unknown.
     :param irq_time: whether interrupt time is accounted separately from the
         interrupted threads.
+    :param perf_event_paranoid: sysctl kernel.perf_event_paranoid; None when
+        the kernel has no perf events.
     """
 
     release: str
@@ -62,6 +64,7 @@ class KernelFacts:
     online: frozenset[int]
     hrtick_dl: bool | None = None
     irq_time: bool = False
+    perf_event_paranoid: int | None = None
 
     @classmethod
     def read(cls, root: str = '/') -> 'KernelFacts':
@@ -97,6 +100,9 @@ class KernelFacts:
             # The kernel command line may disable it (tsc=noirqtime).
             irq_time=options.get('IRQ_TIME_ACCOUNTING') == 'y'
             and 'noirqtime' not in _text(root, 'proc/cmdline', ''),
+            perf_event_paranoid=_optional(
+                root, 'proc/sys/kernel/perf_event_paranoid'
+            ),
         )
 
     @property
@@ -151,6 +157,11 @@ def _text(root: str, path: str, default: str) -> str:
 
 def _number(root: str, path: str, default: int) -> int:
     return int(_text(root, path, str(default)))
+
+
+def _optional(root: str, path: str) -> int | None:
+    text = _text(root, path, '')
+    return int(text) if text else None
 
 
 def _hrtick_dl(root: str) -> bool | None:

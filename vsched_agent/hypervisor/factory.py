@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Create the configured driver."""
+"""Create the configured driver.
+
+Modules for one kind of hypervisor only are imported where it is in use.
+"""
 
 from collections.abc import Iterator
 import contextlib
@@ -8,6 +11,7 @@ import threading
 
 from oslo_config import cfg
 
+from vsched_agent.conf import hypervisor as options_of
 from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor.libvirt import driver as libvirt_driver
 from vsched_agent.hypervisor.libvirt import guest_agent
@@ -20,6 +24,16 @@ def from_conf(conf: cfg.ConfigOpts) -> base.Hypervisor:
     :param conf: with the group ``hypervisor`` registered.
     """
     options = conf.hypervisor
+    if options_of.is_xen(conf):
+        from vsched_agent.hypervisor.xen import driver as xen_driver
+
+        return xen_driver.XenHypervisor(
+            options.uri,
+            reconnect_max_s=options.reconnect_max,
+            keepalive_s=options.keepalive_interval,
+            call_timeout_s=options.call_timeout,
+            watch_interval_s=options.watch_interval,
+        )
     return libvirt_driver.LibvirtHypervisor(
         options.uri,
         run_dir=options.run_dir,
@@ -31,11 +45,14 @@ def from_conf(conf: cfg.ConfigOpts) -> base.Hypervisor:
     )
 
 
-def channel_from_conf(conf: cfg.ConfigOpts) -> vcpu_channel.VcpuChannel:
+def channel_from_conf(conf: cfg.ConfigOpts) -> vcpu_channel.VcpuChannel | None:
     """Return the channel to the guests, not started yet.
 
     :param conf: with the group ``hypervisor`` registered.
+    :returns: None for a hypervisor whose guests have none.
     """
+    if options_of.is_xen(conf):
+        return None
     options = conf.hypervisor
     return guest_agent.GuestAgentChannel(
         options.uri, options.keepalive_interval

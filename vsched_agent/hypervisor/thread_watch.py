@@ -11,15 +11,9 @@ detects a change.
 from collections.abc import Callable
 from collections.abc import Iterable
 import os
-import threading
 import typing as ty
 
-from oslo_log import log as logging
-
-from vsched_lib import problem_log
-
-
-LOG = logging.getLogger(__name__)
+from vsched_agent.hypervisor import watch
 
 
 class Watched(ty.NamedTuple):
@@ -30,7 +24,7 @@ class Watched(ty.NamedTuple):
     threads: int
 
 
-class ThreadWatch:
+class ThreadWatch(watch.Watch):
     """Compares numbers of threads, in a thread of its own.
 
     :param interval_s: seconds between two checks.
@@ -45,27 +39,11 @@ class ThreadWatch:
         watched: Callable[[], Iterable[Watched]],
         changed: Callable[[str], ty.Any],
     ) -> None:
-        self._interval_s = interval_s
+        super().__init__('vsched-thread-watch', interval_s, self._compare)
         self._watched = watched
         self._changed = changed
-        self._problems = problem_log.ProblemLog(LOG)
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, name='vsched-thread-watch', daemon=True
-        )
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread."""
-        self._stopping.set()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
-
-    def check(self) -> None:
-        """Check all processes once."""
+    def _compare(self) -> None:
         for one in self._watched():
             if count(one.pid) != one.threads:
                 try:
@@ -77,15 +55,6 @@ class ThreadWatch:
                         'the threads of %s could not be checked',
                         one.uuid,
                     )
-
-    def _run(self) -> None:
-        while not self._stopping.wait(self._interval_s):
-            try:
-                self.check()
-            except Exception as error:
-                self._problems.failed(
-                    'all', error, 'the threads could not be checked'
-                )
 
 
 def count(pid: int, proc: str = '/proc') -> int:

@@ -13,6 +13,7 @@ from vsched_agent.privileged import network
 from vsched_agent.privileged import partitions
 from vsched_agent.privileged import preemption
 from vsched_agent.privileged import sched
+from vsched_agent.privileged import xen
 
 #: The helpers by their names on the command line.
 CONTEXTS = types.MappingProxyType(
@@ -26,13 +27,14 @@ CONTEXTS = types.MappingProxyType(
             partitions.partitions_pctxt,
             sched.sched_pctxt,
             preemption.turns_pctxt,
+            xen.xen_pctxt,
         )
     }
 )
 
 #: Those that are not started unless an option asks for them, by operators who
-#: have enabled their units.
-OPTIONAL = frozenset(('partitions',))
+#: have enabled their units: partitions of CPUs, and hosts of Xen.
+OPTIONAL = frozenset(('partitions', 'xen'))
 
 #: The helpers' configuration sections.
 SECTIONS = tuple(context.cfg_section for context in CONTEXTS.values())

@@ -20,9 +20,13 @@ QUIET_S = 0.3
 BRIEF_S = 0.04
 BRIEF_QUIET_S = 0.04
 STABLE_FACTOR = 10
+#: Samples take at most this part of a CPU over time; CPU time that is saved up
+#: for quick successions of samples, in seconds.
+COST_PART = 0.02
+COST_SAVED_S = 0.002
 #: Part of the time in which ordinary threads may be found waiting, and the
 #: largest credit and debt of that time, in seconds.
-ALLOWED_PART = 0.01
+ALLOWED_PART = 0.012
 CREDIT_S = 0.02
 DEBT_S = 0.007
 
@@ -35,12 +39,15 @@ class Sample(ty.NamedTuple):
         sampling thread and throttled ones.
     :param wanting: watched threads that are runnable, throttled ones included.
     :param running: those of them that are in ``runnable``.
+    :param own: threads in ``runnable`` that belong to the processes of watched
+        ones.
     """
 
     cpus: int
     runnable: int
     wanting: int
     running: int
+    own: int = 0
 
     @property
     def saturated(self) -> bool:
@@ -49,7 +56,44 @@ class Sample(ty.NamedTuple):
         False while there are no others.
         """
         others = self.runnable - self.running
-        return others > 0 and others + max(1, self.wanting) > self.cpus
+        return others > self.own and others + max(1, self.wanting) > self.cpus
+
+    @property
+    def others_part(self) -> float:
+        """The part of a wait that threads of other processes have.
+
+        Ordinary threads that wait share the CPUs that are left, so the loss
+        of a guest's own threads is not a loss of others.
+        """
+        others = self.runnable - self.running
+        return (others - self.own) / others if others > self.own else 0.0
+
+
+class CostLimit:
+    """Bounds the CPU time that samples take, over time.
+
+    Each sample may cost more than its part, so that a few samples can follow
+    each other quickly.
+
+    :param now_s: the steady clock.
+    """
+
+    def __init__(self, now_s: float) -> None:
+        self._last_s = now_s
+        self._left_s = COST_SAVED_S
+
+    def pause_s(self, wanted_s: float, cost_s: float, now_s: float) -> float:
+        """Return the time until the next sample, in seconds.
+
+        :param wanted_s: the shortest pause.
+        :param cost_s: CPU time of the last sample.
+        """
+        self._left_s = min(
+            COST_SAVED_S,
+            self._left_s + COST_PART * (now_s - self._last_s) - cost_s,
+        )
+        self._last_s = now_s
+        return max(wanted_s, -self._left_s / COST_PART)
 
 
 class Policy:
@@ -110,14 +154,13 @@ class Policy:
         # Most waits are short. A first sample counts as a short one, and as
         # all the time since the last sample if it is confirmed.
         self._found += 1
+        part = sample.others_part if sample.wanting else 0.0
         paid_s = min(passed_s, CONFIRM_S)
         if self._found == 1:
             self._unpaid_s = passed_s - paid_s
-        if sample.wanting:
-            self._credit_s -= paid_s
+        self._credit_s -= part * paid_s
         if self._found >= CONFIRMATIONS:
-            if sample.wanting:
-                self._credit_s -= self._unpaid_s
+            self._credit_s -= part * self._unpaid_s
             self._back_off()
         elif self._credit_s <= 0:
             self._back_off()

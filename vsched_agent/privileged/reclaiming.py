@@ -37,9 +37,10 @@ RESERVE_MCPU = 1000 * RUNTIME_NS // PERIOD_NS
 #: Name of the sampling thread, as in /proc/PID/task/TID/comm.
 COMM = 'vsched-reclaim'
 
-#: Samples take at most this part of a CPU.
-_COST_PART = 0.02
+#: How long the number of CPUs is kept, and a thread that ended may stay
+#: unnoticed, in seconds.
 _CPUS_AGE_S = 1.0
+_THREADS_AGE_S = 1.0
 #: How long a sampler without threads stays, in seconds.
 _LINGER_S = 0.2
 
@@ -58,6 +59,7 @@ class Setter(ty.Protocol):
 class _Watched(ty.NamedTuple):
     request: entering.Request
     view: threads.View
+    leader: int
 
 
 class Governor:
@@ -75,10 +77,14 @@ class Governor:
         #: Held while threads are sampled or changed.
         self._lock = threading.Lock()
         self._watched: dict[int, _Watched] = {}
+        #: Main threads of the processes of watched ones.
+        self._leaders: dict[int, threads.View] = {}
         self._refused: dict[int, int] = {}
         self._policy = idle_policy.Policy(time.monotonic())
         self._renewed_s = 0.0
         self._switches = 0
+        #: When the states of threads were read.
+        self._states_s = 0.0
         self._thread: threading.Thread | None = None
         self._sampling = False
         self._end = threading.Event()
@@ -97,10 +103,9 @@ class Governor:
                     self._drop(request.tid)
                     self._refused.pop(request.tid, None)
                     try:
-                        view = threads.View(request.tid)
+                        self._watched[request.tid] = self._opened(request)
                     except ProcessLookupError:
                         continue
-                    self._watched[request.tid] = _Watched(request, view)
                     self._set(request.tid, self._policy.on)
                 wanted = bool(self._watched) and not self._sampling
             if wanted:
@@ -153,10 +158,24 @@ class Governor:
                 'refused': dict(self._refused),
             }
 
+    def _opened(self, request: entering.Request) -> _Watched:
+        view = threads.View(request.tid)
+        try:
+            leader = threads.leader(request.tid)
+            if leader not in self._leaders:
+                self._leaders[leader] = threads.View(leader)
+        except BaseException:
+            view.close()
+            raise
+        return _Watched(request, view, leader)
+
     def _drop(self, tid: int) -> None:
         one = self._watched.pop(tid, None)
         if one is not None:
             one.view.close()
+        used = {other.leader for other in self._watched.values()}
+        for leader in self._leaders.keys() - used:
+            self._leaders.pop(leader).close()
 
     def _set(self, tid: int, on: bool) -> None:
         request = self._watched[tid].request
@@ -221,6 +240,7 @@ class Governor:
         counter = _Runnable()
         with contextlib.closing(counter):
             pause_s, idle_since_s = idle_policy.INTERVAL_S, time.monotonic()
+            limit = idle_policy.CostLimit(idle_since_s)
             # Random, to avoid synchronizing with other periodic threads.
             while not self._end.wait(pause_s * random.uniform(0.8, 1.2)):
                 began_s = time.thread_time()
@@ -233,8 +253,8 @@ class Governor:
                     elif now_s - idle_since_s > _LINGER_S:
                         self._sampling = False
                         return
-                pause_s = max(
-                    pause_s, (time.thread_time() - began_s) / _COST_PART
+                pause_s = limit.pause_s(
+                    pause_s, time.thread_time() - began_s, now_s
                 )
 
     def _decide(self, counter: '_Runnable', now_s: float) -> None:
@@ -244,25 +264,51 @@ class Governor:
         else:
             # Count first: threads that become runnable later are new.
             cpus, runnable = counter.read(now_s)
-            self._policy.take(
-                idle_policy.Sample(
-                    cpus, runnable, *self._states(exact=not before)
-                ),
-                now_s,
-            )
+            self._policy.take(self._sampled(cpus, runnable, now_s), now_s)
         if self._policy.on != before:
             self._set_all(self._policy.on)
+
+    def _sampled(
+        self, cpus: int, runnable: int, now_s: float
+    ) -> idle_policy.Sample:
+        # Threads that leave a CPU idle do not wait, whatever they are.
+        if (
+            self._policy.on
+            and runnable < cpus
+            and now_s - self._states_s < _THREADS_AGE_S
+        ):
+            return idle_policy.Sample(cpus, runnable, 0, 0)
+        self._states_s = now_s
+        sample = idle_policy.Sample(
+            cpus, runnable, *self._states(exact=not self._policy.on)
+        )
+        if sample.saturated:
+            sample = sample._replace(own=self._own(sample))
+        return sample
+
+    def _own(self, sample: idle_policy.Sample) -> int:
+        # Main threads of QEMU: those of emulated guests wake up at each tick
+        # of the guest.
+        own = 0
+        for tid, view in self._leaders.items():
+            with contextlib.suppress(OSError):
+                own += (
+                    tid not in self._watched
+                    and view.state() == threads.RUNNABLE
+                )
+        # Some may have become runnable after the count.
+        return min(own, sample.runnable - sample.running)
 
     def _states(self, exact: bool) -> tuple[int, int]:
         # Count runnable threads, and those that are not throttled. With the
         # flag set hardly any is throttled, and checking costs as much again.
         wanting = running = 0
-        for tid, (_, view) in list(self._watched.items()):
+        for tid, one in list(self._watched.items()):
             try:
-                if view.state() != threads.RUNNABLE:
+                if one.view.state() != threads.RUNNABLE:
                     continue
                 wanting += 1
-                left_ns = view.left_ns() if exact else 1
+                left_ns = one.view.left_ns() if exact else 1
             except OSError:
                 self._drop(tid)
                 continue

@@ -35,6 +35,22 @@ def state(tid: int) -> str:
         return view.state()
 
 
+def leader(tid: int) -> int:
+    """Return the main thread of a thread's process.
+
+    :param tid: the thread.
+    :raises ProcessLookupError: when it has ended.
+    """
+    try:
+        with open('/proc/%d/status' % tid, 'rb') as status:
+            for line in status:
+                if line.startswith(b'Tgid:'):
+                    return int(line.split()[1])
+    except FileNotFoundError:
+        pass
+    raise ProcessLookupError(errno.ESRCH, 'thread %d is dead' % tid)
+
+
 class View:
     """One thread's files, opened once for fast reads.
 

@@ -33,6 +33,7 @@ from vsched_lib.contract import placement
 from vsched_lib.contract import policy as policies
 from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error_change
+from vsched_lib.model import reservation
 
 LOG = logging.getLogger(__name__)
 
@@ -152,6 +153,8 @@ class HostProfiles:
             errors.Held(target.tid, str(held.backend), held.asked)
             for held in holdings
             if held.asked is not None
+            # Linux has no counters of others.
+            and held.backend in reservation.OF_LINUX
             # With a margin more is given than asked for, on purpose.
             and held.asked.runtime_us == held.now.runtime_us
             # The error of a divided period is that of another period.

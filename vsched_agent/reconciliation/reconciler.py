@@ -28,6 +28,7 @@ from vsched_agent.reservations import desired as desires
 from vsched_agent.reservations import enforcer as enforcers
 from vsched_agent.reservations import io_charging
 from vsched_agent.state import store as journals
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib import problem_log
@@ -199,7 +200,7 @@ class Reconciler:
         )
         self._wake.set()
 
-    def set_overrides(self, overrides: messages.Overrides) -> None:
+    def set_overrides(self, overrides: collector_replies.Overrides) -> None:
         """Store the host's overrides and schedule what changed."""
         self._journal.replace_overrides(overrides)
         newer = {one.instance_uuid: one for one in overrides.overrides}

@@ -14,6 +14,7 @@ import typing as ty
 from oslo_log import log as logging
 
 from vsched_agent.state import store as journals
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import wire
@@ -39,10 +40,10 @@ _MAX_EPOCH_CHANGES = 4
 class Collector(ty.Protocol):
     """What :class:`collector_rpc.CollectorClient` implements."""
 
-    def report(self, report: messages.Report) -> messages.ReportReply:
+    def report(self, report: messages.Report) -> collector_replies.ReportReply:
         """Deliver one batch."""
 
-    def overrides(self, host: str) -> messages.Overrides:
+    def overrides(self, host: str) -> collector_replies.Overrides:
         """Ask for the overrides of a host."""
 
     def jobs(self, host: str) -> messages.Jobs:
@@ -67,7 +68,7 @@ class Reporter:
         host: str,
         journal: journals.Journal,
         collector: Collector,
-        on_overrides: ty.Callable[[messages.Overrides], None],
+        on_overrides: ty.Callable[[collector_replies.Overrides], None],
         on_resync: ty.Callable[[], None],
         on_jobs: ty.Callable[[messages.Jobs], None],
         clock: ty.Callable[[], float] = time.monotonic,
@@ -227,7 +228,9 @@ class Reporter:
             if reply.jobs_generation != self._jobs_generation:
                 self._refresh_jobs()
 
-    def _send(self, report: messages.Report) -> messages.ReportReply | None:
+    def _send(
+        self, report: messages.Report
+    ) -> collector_replies.ReportReply | None:
         """Send one batch, and begin its epoch if the collector asks for it.
 
         :returns: None when the journal has changed, and with it perhaps
@@ -241,9 +244,9 @@ class Reporter:
                 )
             )
             self._last_batch = reply.last_batch
-            if reply.epoch_state is messages.EpochState.CURRENT:
+            if reply.epoch_state is collector_replies.EpochState.CURRENT:
                 return reply
-            if reply.epoch_state is messages.EpochState.REPLACED:
+            if reply.epoch_state is collector_replies.EpochState.REPLACED:
                 dropped = self._outbox.replace_epoch(
                     str(report.epoch), reply.epoch_batch
                 )

@@ -5,6 +5,7 @@
 import dataclasses
 
 from vsched_agent.hypervisor import base
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
@@ -45,7 +46,7 @@ _COMM_AWARE = bool(extra_specs.TABLE['comm_aware'].default)
 NOTHING = Desired(None, messages.Source.NONE)
 
 
-def by_override(override: messages.Override) -> Desired:
+def by_override(override: collector_replies.Override) -> Desired:
     """Return the reservation that an override asks for."""
     try:
         reserved = reservation.Reservation(
@@ -96,7 +97,9 @@ def by_metadata(domain: base.Domain) -> Desired:
     )
 
 
-def of(domain: base.Domain, override: messages.Override | None) -> Desired:
+def of(
+    domain: base.Domain, override: collector_replies.Override | None
+) -> Desired:
     """Return what the override asks for, without one the metadata."""
     if override is not None:
         desired = by_override(override)
@@ -120,7 +123,7 @@ def of(domain: base.Domain, override: messages.Override | None) -> Desired:
 
 
 def effective(
-    domain: base.Domain, override: messages.Override | None
+    domain: base.Domain, override: collector_replies.Override | None
 ) -> base.Domain:
     """Return the instance with the extra specs that are in effect.
 
@@ -136,7 +139,7 @@ def effective(
 
 def _merged(
     domain: base.Domain,
-    override: messages.Override,
+    override: collector_replies.Override,
     reserved: reservation.Reservation,
 ) -> base.Domain:
     if not override.specs:

@@ -7,9 +7,11 @@ Threads are enforced by :mod:`vsched_agent.reservations.vcpu_threads` and
 get, as the capacity of the host allows.
 """
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 from fractions import Fraction
 import math
@@ -23,6 +25,7 @@ from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent.reservations import admission
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import capacity_ledger
+from vsched_agent.reservations import divided_periods
 from vsched_agent.reservations import granularities
 from vsched_agent.reservations import io_threads
 from vsched_agent.reservations import unclaimed_io
@@ -38,6 +41,11 @@ from vsched_lib import problem_log
 LOG = logging.getLogger(__name__)
 
 _NO_MORE = fit.Ask(0)
+
+#: See :class:`Enforcer`; called with threads.
+Replacing = ty.Callable[
+    [Collection[int]], contextlib.AbstractContextManager[None]
+]
 
 
 class Enforcer:
@@ -58,6 +66,8 @@ class Enforcer:
         them confined.
     :param limits: of divided periods; None for those of the kernel and of
         the tick.
+    :param replacing: leaves out of the capacity, for the time of a context,
+        what threads have without a reservation; None where they have nothing.
     """
 
     def __init__(
@@ -72,8 +82,10 @@ class Enforcer:
         measurements: admission.Measurements | None = None,
         pinning: affinity.Affinity | None = None,
         limits: granularity.Limits | None = None,
+        replacing: Replacing | None = None,
     ) -> None:
         self._backends = backends
+        self._replacing = replacing or _nothing_replaced
         self._journal = journal
         self._problems = problem_log.ProblemLog(LOG)
         self._degrade = degrade
@@ -89,12 +101,16 @@ class Enforcer:
         self.io = io_threads.IoThreads(
             backends.get(reservation.Backend.DEADLINE), journal
         )
+        #: Divides the periods of instances.
+        self.periods = divided_periods.DividedPeriods(
+            self._granularities, backends, self._vcpus, self.io
+        )
         self._ledger = capacity_ledger.CapacityLedger(
             capacity, self._vcpus.holdings, self.io
         )
         #: Divides what is unclaimed among I/O threads.
         self.unclaimed_io = unclaimed_io.UnclaimedIo(
-            self.io, self._ledger, self._divided
+            self.io, self._ledger, self.periods.divided_io
         )
         self._admission = admission.AdmissionChecker(
             backends,
@@ -109,10 +125,6 @@ class Enforcer:
     def holding(self, uuid: str) -> applied.Holding | None:
         """Return what is in force for an instance."""
         return self._vcpus.holdings.get(uuid)
-
-    def claims(self, without: str | None = None) -> list[schedulability.Claim]:
-        """Return every claim on the host's real-time capacity."""
-        return self._ledger.claims(without)
 
     def admitted_mcpu(self) -> int:
         """Return the sum of all claims, rounded up."""
@@ -194,6 +206,16 @@ class Enforcer:
         :raises errors.Refused: when it is not in force; the instance keeps
             what it had.
         """
+        with self._replacing([vcpu.tid for vcpu in domain.vcpus]):
+            return self._hold(domain, reserved, ask, charged)
+
+    def _hold(
+        self,
+        domain: hypervisor.Domain,
+        reserved: reservation.Reservation,
+        ask: fit.Ask,
+        charged: bool,
+    ) -> errors.Refused | None:
         targets = applied.targets_of(domain)
         current = self._current(domain)
         cause: errors.Refused | None = None
@@ -255,7 +277,7 @@ class Enforcer:
         """
         self.unclaimed_io.forget(uuid)
         held = self._vcpus.holdings[uuid]
-        io = self._divided(uuid, io)
+        io = self.periods.divided_io(uuid, io)
         after = held.lowered(runtime_us)
         if after.now == held.now and self.io.holding(uuid) == io:
             return
@@ -296,52 +318,6 @@ class Enforcer:
                 self._lower(uuid, after)
         finally:
             self._ledger.update(uuid)
-
-    @property
-    def limits(self) -> granularity.Limits:
-        """Return the limits of divided periods."""
-        return self._granularities.limits
-
-    def divide(
-        self, uuid: str, parts: int, io_parts: Mapping[int, int]
-    ) -> None:
-        """Divide the periods of an instance's vCPU and I/O threads.
-
-        All threads change in one step; bandwidths stay the same.
-
-        :param parts: the granularity of its vCPUs.
-        :param io_parts: those of its I/O threads; ``parts`` for others.
-        :raises errors.Refused: every thread then keeps what it had.
-        """
-        held, io = self._vcpus.holdings[uuid], self.io.holding(uuid)
-        if not held.guaranteed and parts > 1:
-            raise errors.Refused(
-                'backend %s has no periods that can be divided' % held.backend,
-                errors.Code.COMMUNICATION_UNSUPPORTED,
-            )
-        before = self._granularities.of(uuid)
-        after = dataclasses.replace(held, granularity=parts)
-        self._granularities.record(
-            uuid, granularities.Division(parts, dict(io_parts))
-        )
-        assignments = [(target, after.now) for target in held.targets]
-        if io is not None:
-            io = self._granularities.divide_io(uuid, io, parts)
-            assignments += io.reservations
-        try:
-            self._backends[held.backend].apply_each(assignments)
-        except errors.Refused:
-            self._granularities.record(uuid, before)
-            raise
-        self._vcpus.set_holding(uuid, after)
-        if io is not None:
-            self.io.set_holding(uuid, io)
-
-    def _divided(self, uuid: str, io: applied.IoHolding) -> applied.IoHolding:
-        held = self._vcpus.holdings.get(uuid)
-        return self._granularities.divide_io(
-            uuid, io, held.granularity if held else 1
-        )
 
     def release(self, domain: hypervisor.Domain) -> bool:
         """Restore what the instance had before vsched changed it.
@@ -470,3 +446,9 @@ class Enforcer:
     def _lower(self, uuid: str, after: applied.Holding) -> None:
         self._vcpus.lower(uuid, after)
         self._ledger.update(uuid)
+
+
+def _nothing_replaced(
+    threads: Collection[int],
+) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext()

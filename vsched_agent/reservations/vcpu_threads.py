@@ -67,7 +67,7 @@ class VcpuThreads:
             unpinned = [one for one in targets if one.pinned_cpus is None]
             found = bool(self._pinning.release(unpinned))
         for name, backend in self._backends.items():
-            if name not in reservation.GUARANTEES and not damaged:
+            if not backend.only_agents_set and not damaged:
                 continue
             known = self._journal.priors(domain.uuid, name)
             unknown = [

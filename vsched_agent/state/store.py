@@ -19,6 +19,7 @@ from vsched_agent.state import outbox
 from vsched_agent.state import records
 from vsched_agent.state import storage
 from vsched_lib.contract import balloons
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import messages
 
 
@@ -232,7 +233,7 @@ class Journal:
 
     # Overrides
 
-    def overrides(self) -> messages.Overrides:
+    def overrides(self) -> collector_replies.Overrides:
         """Return the operators' overrides as last received.
 
         When one of them cannot be read the generation is invalid, so that
@@ -241,7 +242,9 @@ class Journal:
         with self._storage.lock:
             overrides = self._records.bodies(
                 'override',
-                lambda text: messages.Override.from_dict(records.parse(text)),
+                lambda text: collector_replies.Override.from_dict(
+                    records.parse(text)
+                ),
                 _FORGET_OVERRIDES,
             )
             orders = self._records.bodies(
@@ -251,7 +254,7 @@ class Journal:
                 ),
                 _FORGET_OVERRIDES,
             )
-            return messages.Overrides(
+            return collector_replies.Overrides(
                 self.overrides_generation(), tuple(overrides), tuple(orders)
             )
 
@@ -259,7 +262,9 @@ class Journal:
         """Return the generation of the overrides as last received."""
         return self._records.number('overrides_generation')
 
-    def replace_overrides(self, overrides: messages.Overrides) -> None:
+    def replace_overrides(
+        self, overrides: collector_replies.Overrides
+    ) -> None:
         """Replace all overrides."""
 
         def replace(db: sqlite3.Connection) -> None:

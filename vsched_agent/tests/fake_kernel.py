@@ -31,6 +31,7 @@ class Thread:
     :param cpus: where it may run.
     :param cpuset: what its control group allows; None for all.
     :param domain: CPUs of its root domain; None for all.
+    :param leader: main thread of its process; 0 for itself.
     """
 
     attr: syscalls.Attr = syscalls.Attr(syscalls.SCHED_OTHER)
@@ -41,6 +42,7 @@ class Thread:
     cpus: frozenset[int] = frozenset((0, 1))
     cpuset: frozenset[int] | None = None
     domain: frozenset[int] | None = None
+    leader: int = 0
 
 
 class FakeKernel(fixtures.Fixture):
@@ -77,6 +79,7 @@ class FakeKernel(fixtures.Fixture):
             ('vsched_agent.privileged.syscalls.get_attr', self.get_attr),
             ('vsched_agent.privileged.syscalls.set_attr', self.set_attr),
             ('vsched_agent.privileged.threads.View', self._view),
+            ('vsched_agent.privileged.threads.leader', self._leader),
             ('vsched_agent.privileged.ownership.refusals', lambda tids: {}),
             ('vsched_agent.privileged.entering.time.sleep', self.slept.append),
             ('os.sched_getaffinity', self._get_cpus),
@@ -144,6 +147,9 @@ class FakeKernel(fixtures.Fixture):
 
     def _view(self, tid: int) -> '_View':
         return _View(self._thread(tid))
+
+    def _leader(self, tid: int) -> int:
+        return self._thread(tid).leader or tid
 
     def _get_cpus(self, tid: int) -> frozenset[int]:
         return (

@@ -12,6 +12,7 @@ from vsched_agent.accounting import base as readings
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent.reservations import admission
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import certificates
@@ -31,6 +32,7 @@ class FakeBackend(base.Backend):
         self, name: reservation.Backend, bound: Fraction | None = None
     ) -> None:
         self.name = name
+        self.only_agents_set = name is reservation.Backend.DEADLINE
         self.bound = bound
         self.held: dict[int, base.Enforced] = {}
         self.dead: set[int] = set()
@@ -194,14 +196,14 @@ class FakeCollector:
     def __init__(self) -> None:
         self.reports: list[messages.Report] = []
         self.away = False
-        self.overridden = messages.Overrides(0)
+        self.overridden = collector_replies.Overrides(0)
         self.resync = False
         self.ordered = messages.Jobs(0)
         #: Given before all others, for each of :attr:`asked`.
-        self.answers: list[messages.ReportReply] = []
+        self.answers: list[collector_replies.ReportReply] = []
         self.asked: list[messages.Report] = []
 
-    def report(self, report: messages.Report) -> messages.ReportReply:
+    def report(self, report: messages.Report) -> collector_replies.ReportReply:
         if self.away:
             raise errors.Unreachable('the test says so')
         self.asked.append(report)
@@ -210,14 +212,14 @@ class FakeCollector:
         duplicate = any(one.batch >= report.batch for one in self.reports)
         if not duplicate:
             self.reports.append(report)
-        return messages.ReportReply(
+        return collector_replies.ReportReply(
             duplicate,
             self.overridden.generation,
             self.resync,
             self.ordered.generation,
         )
 
-    def overrides(self, host_name: str) -> messages.Overrides:
+    def overrides(self, host_name: str) -> collector_replies.Overrides:
         if self.away:
             raise errors.Unreachable('the test says so')
         return self.overridden

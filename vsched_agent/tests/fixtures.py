@@ -2,18 +2,22 @@
 
 """What functional tests stand on."""
 
+from collections.abc import Callable
+from collections.abc import Sequence
 import contextlib
 import logging
 import os
 import pathlib
 import socket
 import threading
+import time
 import typing as ty
 import uuid as uuids
 
 import fixtures
 import libvirt
 
+from vsched_agent.enforcement import deadline
 from vsched_agent.profiling.guest import domain_xml
 from vsched_agent.profiling.guest import vm
 from vsched_lib.tests import requirements
@@ -29,6 +33,8 @@ BOOT_S = 120.0
 #: kernel prints anything, for minutes of CPU time, where a boot takes seconds.
 #: The cause is not known, and says nothing of what is tested.
 _BOOTS = 2
+#: How long what a killed run leaves may take to be gone.
+_GONE_S = 15.0
 #: Where tools/guest/build.sh puts the guest.
 GUEST_DIR = pathlib.Path(
     os.environ.get('VSCHED_GUEST_DIR', '/var/cache/vsched/guest')
@@ -49,6 +55,31 @@ def require_libvirt(test: ty.Any) -> None:
         libvirt.open(URI).close()
     except libvirt.libvirtError as error:
         requirements.require(test, 'libvirt', '%s: %s' % (URI, error))
+
+
+def require_deadline(test: ty.Any) -> None:
+    """Skip, or fail, a test where this kernel has no SCHED_DEADLINE."""
+    support = deadline.DeadlineBackend().supports()
+    if not support.usable:
+        requirements.require(
+            test,
+            'libvirt',
+            'no SCHED_DEADLINE: %s' % ('; '.join(support.reasons)),
+        )
+
+
+def await_nothing_left(
+    test: ty.Any, leftovers: Callable[[], Sequence[str]]
+) -> None:
+    """Fail a test unless what it leaves behind goes in time.
+
+    :param leftovers: names what is left.
+    """
+    give_up_s = time.monotonic() + _GONE_S
+    while left := leftovers():
+        if time.monotonic() > give_up_s:
+            test.fail('left behind: %s' % left)
+        time.sleep(0.1)
 
 
 class Guest(fixtures.Fixture):

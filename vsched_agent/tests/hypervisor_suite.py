@@ -104,6 +104,12 @@ class Watching(_TestCase):
 class HypervisorSuite(Watching):
     """Mixed into a test case."""
 
+    #: What the hypervisor names the first disk.
+    disk = 'vda'
+    #: Whether vCPUs keep their threads when a guest reboots. On Xen another
+    #: domain takes the place of the one that reboots.
+    reboot_keeps_threads = True
+
     # What a driver's tests provide
 
     def start_domain(
@@ -117,7 +123,7 @@ class HypervisorSuite(Watching):
         raise NotImplementedError
 
     def start_domain_with_disk(self) -> str:
-        """The same with a disk vda, whose guest reads blocks."""
+        """The same with a disk, whose guest reads blocks."""
         raise NotImplementedError
 
     def read_blocks(self, uuid: str) -> None:
@@ -242,6 +248,20 @@ class HypervisorSuite(Watching):
         self.changes.forget()
         self.reboot_domain(uuid)
         self.assertTrue(self.changes.wait_for(uuid, self.patience_s))
+        if not self.reboot_keeps_threads:
+            self.eventually(
+                lambda: (
+                    (after := hypervisor.domain(uuid))
+                    and after.pid != before.pid
+                ),
+                'the domain after the reboot',
+            )
+            after = self.one(hypervisor, uuid)
+            self.assertEqual(len(before.vcpus), len(after.vcpus))
+            self.assertEqual(
+                set(), set(before.vcpus).intersection(after.vcpus)
+            )
+            return
         self.assertEqual(before.vcpus, self.one(hypervisor, uuid).vcpus)
 
     def test_connection_lost_and_back(self):
@@ -264,15 +284,16 @@ class HypervisorSuite(Watching):
     def test_disks_are_counted(self):
         with_disk, without = self.start_domain_with_disk(), self.start_domain()
         hypervisor = self.started()
-        self.assertEqual(('vda',), self.one(hypervisor, with_disk).disks)
+        self.assertEqual((self.disk,), self.one(hypervisor, with_disk).disks)
         self.assertEqual((), self.one(hypervisor, without).disks)
 
         def reads() -> int:
             found = hypervisor.disk_counters((with_disk, without))
             self.assertEqual({with_disk}, found.keys())
-            self.assertEqual({'vda'}, found[with_disk].keys())
-            self.assertGreaterEqual(found[with_disk]['vda'].writes, 0)
-            return int(found[with_disk]['vda'].reads)
+            counters = found[with_disk]
+            self.assertEqual({self.disk}, counters.keys())
+            self.assertGreaterEqual(counters[self.disk].writes, 0)
+            return int(counters[self.disk].reads)
 
         before = reads()
         self.read_blocks(with_disk)

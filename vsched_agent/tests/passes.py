@@ -2,21 +2,13 @@
 
 """Passes of the agent's loop over made-up instances."""
 
-from fractions import Fraction
-import os
-import tempfile
-
-from oslotest import base
-
 from vsched_agent.reconciliation import reconciler
-from vsched_agent.reservations import enforcer
-from vsched_agent.state import store
+from vsched_agent.tests import enforcing_host
 from vsched_agent.tests import fakes
 from vsched_lib.contract import messages
 from vsched_lib.model import reservation
 
 DEADLINE = reservation.Backend.DEADLINE
-CFS = reservation.Backend.CFS
 
 
 class Profiles:
@@ -67,19 +59,12 @@ class Costs:
         return self.why
 
 
-class TestCase(base.BaseTestCase):
+class TestCase(enforcing_host.EnforcerCase):
     """A reconciler whose thread is the test's."""
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.journal = store.Journal(os.path.join(folder.name, 'agent.sqlite'))
-        self.addCleanup(self.journal.close)
         self.hypervisor = fakes.FakeHypervisor()
-        self.deadline = fakes.FakeBackend(DEADLINE, Fraction(18, 10))
-        self.cfs = fakes.FakeBackend(CFS)
-        self.capacity = fakes.FakeCapacity(Fraction(18, 10))
         self.degrade = False
         self.make()
 
@@ -87,21 +72,14 @@ class TestCase(base.BaseTestCase):
         self.profiles = Profiles()
         self.measurements = fakes.FakeMeasurements()
         self.meter = fakes.FakeMeter()
-        backends = {DEADLINE: self.deadline, CFS: self.cfs}
         self.pokes = []
         #: How often the collector was to be asked for overrides.
         self.asked = []
         self.reconciler = reconciler.Reconciler(
             reconciler.Settings('here', report_interval_s=0, **settings),
             self.hypervisor,
-            enforcer.Enforcer(
-                backends,
-                lambda name: backends[name].supports(),
-                self.capacity,
-                self.journal,
-                degrade=self.degrade,
-                tick_us=4000,
-                measurements=self.measurements,
+            self.new_enforcer(
+                degrade=self.degrade, measurements=self.measurements
             ),
             self.journal,
             self.meter,

@@ -2,33 +2,28 @@
 
 """Running instances from libvirt's QEMU driver.
 
-A domain's properties are cached until an event, or its process, indicates a
-change: a scan of all domains then costs one call to the daemon, and a read of
-each process's list of threads.
+Besides events, a domain's process indicates changes: a scan of all domains
+costs a read of each process's list of threads.
 """
 
 from collections.abc import Collection
 from collections.abc import Mapping
-from collections.abc import Sequence
 import dataclasses
-import itertools
 import pathlib
-import threading
 import typing as ty
-import uuid as uuids
 
 import libvirt
 from oslo_log import log as logging
 
 from vsched_agent.host import cpu_list
 from vsched_agent.hypervisor import base
-from vsched_agent.hypervisor.libvirt import calls as libvirt_calls
-from vsched_agent.hypervisor.libvirt import connection as libvirt_connection
+from vsched_agent.hypervisor.libvirt import cached_driver
 from vsched_agent.hypervisor.libvirt import disk_stats
 from vsched_agent.hypervisor.libvirt import domain as definitions
 from vsched_agent.hypervisor.libvirt import monitor
 from vsched_agent.hypervisor import qemu_process
 from vsched_agent.hypervisor import thread_watch
+from vsched_agent.hypervisor import watch
 from vsched_lib import bounded_calls
 
 LOG = logging.getLogger(__name__)
@@ -58,13 +53,13 @@ class _Scan:
     ask_monitors: bool
 
 
-class LibvirtHypervisor(base.Hypervisor):
+class LibvirtHypervisor(cached_driver.CachedDriver[_Known, _Scan]):
     """The driver for QEMU and KVM.
 
     :param uri: libvirt's URI.
     :param run_dir: where libvirt's QEMU driver keeps pid and state files.
     :param reconnect_max_s: longest wait between two attempts to connect.
-    :param keepalive_s: see :class:`libvirt_connection.Connection`.
+    :param keepalive_s: see :class:`cached_driver.CachedDriver`.
     :param call_timeout_s: longest wait for an answer of the daemon.
     :param watch_interval_s: seconds between two checks for plugged vCPUs,
         which have no libvirt event.
@@ -85,99 +80,18 @@ class LibvirtHypervisor(base.Hypervisor):
         watch_interval_s: float = 0.5,
         monitor_timeout_s: float = 3.0,
     ) -> None:
-        self._uri = uri
+        super().__init__(uri, reconnect_max_s, keepalive_s, call_timeout_s)
         self._run_dir = pathlib.Path(run_dir)
-        self._reconnect_max_s = reconnect_max_s
-        self._keepalive_s = keepalive_s
-        self._call_timeout_s = call_timeout_s
         self._watch_interval_s = watch_interval_s
         self._monitor_timeout_s = monitor_timeout_s
-        self._lock = threading.Lock()
-        self._known: dict[str, _Known] = {}
-        # Changes are numbered so that none during a scan is lost. Domains
-        # without an event have the epoch's number.
-        self._stamps = itertools.count(1)
-        self._changed: dict[str, int] = {}
-        self._epoch = 0
-        self._on_change: base.ChangeCallback | None = None
-        self._connection: libvirt_connection.Connection | None = None
-        self._calls: libvirt_calls.LibvirtCalls | None = None
-        self._watch: thread_watch.ThreadWatch | None = None
 
-    # The interface
-
-    def start(self, on_change: base.ChangeCallback) -> None:
-        if self._connection is not None:
-            raise RuntimeError('started already')
-        self._on_change = on_change
-        self._calls = libvirt_calls.LibvirtCalls(
-            self._uri, self._call_timeout_s, self._lost
-        )
-        self._connection = libvirt_connection.Connection(
-            self._uri,
-            self._reconnect_max_s,
-            self._keepalive_s,
-            self._event,
-            self._state,
-        )
-        self._watch = thread_watch.ThreadWatch(
+    def _make_watch(self) -> watch.Watch:
+        return thread_watch.ThreadWatch(
             self._watch_interval_s, self._watched, self._check_threads
         )
-        self._connection.start()
-        self._watch.start()
 
-    def stop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is None:
-            return
-        self._on_change = None
-        if self._watch is not None:
-            self._watch.stop()
-        connection.stop()
-        if self._calls is not None:
-            self._calls.close()
-        self._forget_all()
-
-    @property
-    def connected(self) -> bool:
-        connection = self._connection
-        return connection is not None and connection.current is not None
-
-    def domains(self) -> Sequence[base.Domain]:
-        connection = self._current()
-        running = self._started().run(
-            'list',
-            connection,
-            lambda: [
-                (one.UUIDString(), one)
-                for one in connection.listAllDomains(
-                    libvirt.VIR_CONNECT_LIST_DOMAINS_ACTIVE
-                )
-            ],
-        )
-        self._forget_others({uuid for uuid, _ in running})
-        scan = _Scan(cpu_list.online(), self._monitor_timeout_s > 0)
-        found = (
-            self._cached_or_inspected(connection, uuid, domain, scan)
-            for uuid, domain in running
-        )
-        return [one for one in found if one is not None]
-
-    def domain(self, uuid: str) -> base.Domain | None:
-        connection = self._current()
-        try:
-            uuid = str(uuids.UUID(uuid))
-        except ValueError:
-            return None
-        found = self._started().run_domain(
-            uuid, connection, lambda: connection.lookupByUUIDString(uuid)
-        )
-        if found is None or found.ID() < 0:
-            with self._lock:
-                self._known.pop(uuid, None)
-            return None
-        scan = _Scan(cpu_list.online(), self._monitor_timeout_s > 0)
-        return self._cached_or_inspected(connection, uuid, found, scan)
+    def _scan(self, connection: libvirt.virConnect) -> _Scan:
+        return _Scan(cpu_list.online(), self._monitor_timeout_s > 0)
 
     def disk_counters(
         self, uuids: Collection[str]
@@ -186,85 +100,12 @@ class LibvirtHypervisor(base.Hypervisor):
             self._started(), self._current(), uuids
         )
 
-    # Callbacks of the connection
-
-    def _event(self, uuid: str) -> None:
-        with self._lock:
-            self._changed[uuid] = next(self._stamps)
-        self._notify(uuid)
-
-    def _state(self, connected: bool) -> None:
-        # Events may have been missed.
-        self._forget_all()
-        self._notify(None)
-
-    def _notify(self, uuid: str | None) -> None:
-        on_change = self._on_change
-        if on_change is None:
-            return
-        try:
-            on_change(uuid)
-        except Exception:
-            # A failing callback must not end the event loop.
-            LOG.exception('the callback for a change of %s failed', uuid)
-
-    # The cache
-
-    def _forget_all(self) -> None:
-        with self._lock:
-            self._known.clear()
-            self._changed.clear()
-            self._epoch = next(self._stamps)
-
-    def _forget_others(self, running: set[str]) -> None:
-        with self._lock:
-            for uuid in self._known.keys() - running:
-                del self._known[uuid]
-            for uuid in self._changed.keys() - running:
-                del self._changed[uuid]
-
-    def _cached_or_inspected(
-        self,
-        connection: libvirt.virConnect,
-        uuid: str,
-        domain: libvirt.virDomain,
-        scan: _Scan,
-    ) -> base.Domain | None:
-        with self._lock:
-            last = self._known.get(uuid)
-            stamp = self._changed.get(uuid, self._epoch)
-        if last is not None:
-            if last.domain_id != domain.ID() or not qemu_process.alive(
-                last.process
-            ):
-                last = None
-            elif last.stamp == stamp:
-                known = self._refresh_threads(uuid, last)
-                if known is not None:
-                    return known.domain
-        try:
-            seen = self._inspect(connection, uuid, domain, scan, stamp)
-        except base.HypervisorUnavailable as error:
-            if not self.connected:
-                raise
-            # A domain that hangs must not hide itself or others.
-            LOG.warning(
-                '%s does not answer (%s); %s',
-                domain.name(),
-                error,
-                'its cached state is used' if last else 'it is left out',
-            )
-            return last.domain if last else None
-        with self._lock:
-            if seen is None:
-                self._known.pop(uuid, None)
-            else:
-                self._known[uuid] = seen
-        return None if seen is None else seen.domain
-
     # Its threads, without libvirt
 
-    def _refresh_threads(self, uuid: str, known: _Known) -> _Known | None:
+    def _is_alive(self, known: _Known) -> bool:
+        return qemu_process.alive(known.process)
+
+    def _refreshed(self, uuid: str, known: _Known) -> _Known | None:
         """Update a cached domain's helper threads.
 
         QEMU starts and ends helper threads with the guest's I/O.
@@ -303,7 +144,7 @@ class LibvirtHypervisor(base.Hypervisor):
             return [
                 thread_watch.Watched(uuid, known.process.pid, len(known.tids))
                 for uuid, known in self._known.items()
-                if known.stamp == self._changed.get(uuid, self._epoch)
+                if self._is_current(uuid, known)
             ]
 
     def _check_threads(self, uuid: str) -> None:
@@ -313,7 +154,7 @@ class LibvirtHypervisor(base.Hypervisor):
         if (
             known is not None
             and qemu_process.alive(known.process)
-            and self._refresh_threads(uuid, known) is None
+            and self._refreshed(uuid, known) is None
         ):
             self._event(uuid)
 
@@ -428,28 +269,6 @@ class LibvirtHypervisor(base.Hypervisor):
         )
         return None
 
-    # Calls to the daemon
-
-    def _current(self) -> libvirt.virConnect:
-        connection = self._connection
-        current = connection.current if connection is not None else None
-        if current is None:
-            raise base.HypervisorUnavailable(
-                'no connection to libvirt at %s' % self._uri
-            )
-        return current
-
     def _check(self, connection: libvirt.virConnect) -> None:
         if self._calls is not None:
             self._calls.check(connection)
-
-    def _lost(self, connection: libvirt.virConnect) -> None:
-        holder = self._connection
-        if holder is not None:
-            holder.lost(connection)
-
-    def _started(self) -> libvirt_calls.LibvirtCalls:
-        calls = self._calls
-        if calls is None:
-            raise base.HypervisorUnavailable('not started')
-        return calls

@@ -4,6 +4,7 @@
 
 from collections.abc import Iterator
 import contextlib
+import functools
 import itertools
 import os
 import pathlib
@@ -100,10 +101,6 @@ class VcpuProbe:
         self.tid = tid
 
 
-#: A guest that KVM really runs is up in a fraction of this.
-KVM_READY_S = 20.0
-
-
 class Calibration:
     """Makes probes of the only vCPU of a calibration VM.
 
@@ -158,18 +155,13 @@ class Calibration:
             yield VcpuProbe(_vcpu_tid(self._running(stack), self._run_dir))
 
     def _running(self, stack: contextlib.ExitStack) -> domain_xml.DomainSpec:
-        wanted = self.features.get('virt_type', self._virt_type)
         try:
-            if wanted == 'auto':
-                wanted = 'qemu'
-                try:
-                    return self._start(stack, 'kvm', KVM_READY_S)
-                except (vm.GuestNotReady, vm.NotStarted) as problem:
-                    LOG.warning('KVM does not run the guest: %s', problem)
-                    self.notes.append(
-                        'KVM does not run the guest here: it is emulated'
-                    )
-            return self._start(stack, wanted, self._ready_timeout_s)
+            return vm.start_by(
+                self.features.get('virt_type', self._virt_type),
+                functools.partial(self._start, stack),
+                self._ready_timeout_s,
+                self.notes,
+            )
         except (vm.GuestNotReady, vm.NotStarted) as problem:
             raise errors.Refused(
                 'the calibration VM is not up: %s' % problem,

@@ -2,6 +2,7 @@
 
 """Small guests that vsched itself starts: demonstrations and tests."""
 
+from collections.abc import Callable
 import pathlib
 import threading
 import time
@@ -20,8 +21,13 @@ LOG = logging.getLogger(__name__)
 READY = b'vsched-guest ready'
 #: Between two looks at the console's file; QEMU tells nobody that it grew.
 _LOOK_S = 0.05
+#: Longest wait for a guest that KVM runs, in seconds.
+_KVM_READY_S = 20.0
 #: What libvirt raises when it can not start a domain.
 NotStarted = libvirt.libvirtError
+
+
+Started = ty.TypeVar('Started')
 
 
 class GuestNotReady(Exception):
@@ -164,3 +170,29 @@ class RunningDomain:
     def _last_words(self) -> str:
         lines = self.console().decode(errors='replace').splitlines()
         return ' / '.join(lines[-3:]) or 'its console is empty'
+
+
+def start_by(
+    virt_type: str,
+    start: Callable[[str, float], Started],
+    ready_timeout_s: float,
+    notes: list[str],
+) -> Started:
+    """Start a guest by KVM or emulated; return what ``start`` returns.
+
+    :param virt_type: ``kvm``, ``qemu``, or ``auto``: emulated where KVM does
+        not run the guest.
+    :param start: takes the type, and the longest wait in seconds.
+    :param ready_timeout_s: that wait, except for the attempt of ``auto``
+        with KVM.
+    :param notes: gets one when KVM does not run the guest.
+    :raises GuestNotReady: as ``start`` does; likewise :data:`NotStarted`.
+    """
+    if virt_type != 'auto':
+        return start(virt_type, ready_timeout_s)
+    try:
+        return start('kvm', _KVM_READY_S)
+    except (GuestNotReady, NotStarted) as problem:
+        LOG.warning('KVM does not run the guest: %s', problem)
+        notes.append('KVM does not run the guest here: it is emulated')
+    return start('qemu', ready_timeout_s)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 import dataclasses
+import functools
 import os
 import pathlib
 import re
@@ -39,8 +40,6 @@ DISK_BYTES = 64 << 20
 _CHUNK_BYTES = 1 << 20
 _LOAD = '/bin/vsched-load'
 _IMAGE = re.compile(r'vsched-calibration-([0-9]{1,7})-[0-9]+\.img\Z', re.ASCII)
-#: A guest that KVM really runs is up in a fraction of this.
-_KVM_READY_S = 20.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -217,17 +216,12 @@ class Stage:
         ]
 
     def _guest(self, number: int) -> Guest:
-        wanted = self.features.get('virt_type', self._props.virt_type)
-        if wanted == 'auto':
-            wanted = 'qemu'
-            try:
-                return self._start(number, 'kvm', _KVM_READY_S)
-            except (vm.GuestNotReady, vm.NotStarted) as problem:
-                LOG.warning('KVM does not run the guest: %s', problem)
-                self.notes.append(
-                    'KVM does not run the guest here: it is emulated'
-                )
-        return self._start(number, wanted, self._props.ready_timeout_s)
+        return vm.start_by(
+            self.features.get('virt_type', self._props.virt_type),
+            functools.partial(self._start, number),
+            self._props.ready_timeout_s,
+            self.notes,
+        )
 
     def _start(
         self, number: int, virt_type: str, ready_timeout_s: float

@@ -21,6 +21,7 @@ from oslo_config import cfg
 from vsched_agent import conf as agent_conf
 from vsched_agent import service
 from vsched_lib.contract import agent_rpc
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
@@ -29,7 +30,6 @@ from vsched_lib.contract import rpc
 #: it takes, so that a busy machine fails no test. An emulated one needs more.
 PATIENCE_S = float(os.environ.get('VSCHED_TEST_PATIENCE_S', '30'))
 
-State = messages.State
 T = ty.TypeVar('T')
 
 
@@ -39,9 +39,11 @@ class Collector(collector_rpc.CollectorEndpoint):
     def __init__(self) -> None:
         self._news = threading.Condition()
         self.reports: list[messages.Report] = []
-        self._overrides = messages.Overrides(0)
+        self._overrides = collector_replies.Overrides(0)
 
-    def on_report(self, report: messages.Report) -> messages.ReportReply:
+    def on_report(
+        self, report: messages.Report
+    ) -> collector_replies.ReportReply:
         with self._news:
             # An agent that lost its journal begins to count again.
             duplicate = any(
@@ -51,16 +53,20 @@ class Collector(collector_rpc.CollectorEndpoint):
             if not duplicate:
                 self.reports.append(report)
             self._news.notify_all()
-            return messages.ReportReply(duplicate, self._overrides.generation)
+            return collector_replies.ReportReply(
+                duplicate, self._overrides.generation
+            )
 
-    def on_overrides(self, host: str) -> messages.Overrides:
+    def on_overrides(self, host: str) -> collector_replies.Overrides:
         with self._news:
             return self._overrides
 
     def on_jobs(self, host: str) -> messages.Jobs:
         return messages.Jobs(0)
 
-    def override(self, uuid: str, wanted: messages.Override | None) -> int:
+    def override(
+        self, uuid: str, wanted: collector_replies.Override | None
+    ) -> int:
         """Set, or with None end, the override of one instance.
 
         :returns: the generation that says so.
@@ -74,7 +80,7 @@ class Collector(collector_rpc.CollectorEndpoint):
             )
             if wanted is not None:
                 others = (*others, wanted)
-            self._overrides = messages.Overrides(generation, others)
+            self._overrides = collector_replies.Overrides(generation, others)
             return generation
 
     @property
@@ -282,7 +288,7 @@ class RunningAgent(fixtures.Fixture):
         """Ask for a reservation over what the flavor says."""
         self._tell(
             uuid,
-            messages.Override(
+            collector_replies.Override(
                 uuid,
                 self.collector.generation + 1,
                 runtime_us,
@@ -296,7 +302,9 @@ class RunningAgent(fixtures.Fixture):
         """Let the flavor speak again."""
         self._tell(uuid, None)
 
-    def _tell(self, uuid: str, wanted: messages.Override | None) -> None:
+    def _tell(
+        self, uuid: str, wanted: collector_replies.Override | None
+    ) -> None:
         generation = self.collector.override(uuid, wanted)
         if self.agent is not None:
             self._client.overrides_changed(self.host, generation)

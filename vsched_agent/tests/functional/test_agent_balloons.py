@@ -254,7 +254,9 @@ class TestBalloons(BalloonCase):
         self.assert_promised()
         self.assert_unbound()
 
-    def test_killed_in_mid_balloon(self):
+    @contextlib.contextmanager
+    def killed_agent(self):
+        """Have the agent be a process, which is killed at the end."""
         self.agent.stop()
         self.addCleanup(self.agent.start)
         self.addCleanup(self.agent.configure)
@@ -271,6 +273,11 @@ class TestBalloons(BalloonCase):
             start_new_session=True,
         ) as process:
             self.addCleanup(_end_group, process.pid)
+            yield
+            agent_guests.kill_group(process)
+
+    def test_killed_in_mid_balloon(self):
+        with self.killed_agent():
             self.eventually(
                 lambda: (
                     self.online(self.reserved) == [0]
@@ -282,7 +289,6 @@ class TestBalloons(BalloonCase):
                 lambda: self.reserved.held()[0] == (16_000, 20_000),
                 'the whole promise in one vCPU',
             )
-            agent_guests.kill_group(process)
         self.assertEqual(
             [(16_000, 20_000), None, None, None], self.reserved.held()
         )
@@ -295,28 +301,12 @@ class TestBalloons(BalloonCase):
         self.agent.stop()
 
     def test_killed_between_two_steps(self):
-        self.agent.stop()
-        self.addCleanup(self.agent.start)
-        self.addCleanup(self.agent.configure)
-        self.agent.configure(**QUICK)
-        with subprocess.Popen(
-            [
-                sys.executable,
-                '-m',
-                'vsched_agent.cmd.agent',
-                '--config-file',
-                self.agent.config_file,
-                'run',
-            ],
-            start_new_session=True,
-        ) as process:
-            self.addCleanup(_end_group, process.pid)
+        with self.killed_agent():
             # The journal speaks of it before anything is done.
             path = os.path.join(
                 self.agent.conf.agent.state_path, 'agent.sqlite'
             )
             self.eventually(lambda: _noted(path), 'the first step')
-            agent_guests.kill_group(process)
         self.agent.configure(**{**QUICK, 'ballooning__wait_share': 1.0})
         self.agent.start()
         self.await_full(RECOVERY_S)

@@ -14,6 +14,7 @@ from vsched_agent.state import directory
 from vsched_agent.state import store
 from vsched_agent.tests import fakes
 from vsched_agent.tests import passes
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import reservation
@@ -26,29 +27,23 @@ class LostRecordsCase(passes.TestCase):
     def lose(self, damaged=True):
         """Have an agent start after its journal was lost."""
         self.journal.close()
-        path = os.path.join(self.folder, 'agent.sqlite')
         if damaged:
-            with open(path, 'wb') as file:
+            with open(self.path, 'wb') as file:
                 file.write(b'garbage ' * 1000)
         else:
-            os.unlink(path)
-        self.journal = store.Journal(path)
-        self.addCleanup(self.journal.close)
+            os.unlink(self.path)
+        self.open_journal()
         self.make()
-
-    def setUp(self):
-        super().setUp()
-        self.folder = os.path.dirname(self.journal._storage._path)
 
 
 class TestDamaged(LostRecordsCase):
     def test_overridden_ones_keep_what_they_have(self):
         self.run_(fakes.domain(1, cpu_runtime_us=4_000))
         self.reconciler.set_overrides(
-            messages.Overrides(
+            collector_replies.Overrides(
                 1,
                 (
-                    messages.Override(
+                    collector_replies.Override(
                         fakes.domain(1).uuid, 1, 8_000, 20_000, 'capped'
                     ),
                 ),
@@ -66,10 +61,10 @@ class TestDamaged(LostRecordsCase):
             self.run_()
         self.assertEqual(applied, len(self.deadline.applied))
         self.reconciler.set_overrides(
-            messages.Overrides(
+            collector_replies.Overrides(
                 1,
                 (
-                    messages.Override(
+                    collector_replies.Override(
                         fakes.domain(1).uuid, 1, 8_000, 20_000, 'capped'
                     ),
                 ),
@@ -91,7 +86,7 @@ class TestDamaged(LostRecordsCase):
             {101: store.Prior(100, {})},
             self.journal.priors(one.uuid, passes.DEADLINE),
         )
-        self.reconciler.set_overrides(messages.Overrides(0))
+        self.reconciler.set_overrides(collector_replies.Overrides(0))
         self.run_()
         self.assertEqual({}, self.deadline.held)
         self.assertEqual([], self.journal.touched())
@@ -106,7 +101,7 @@ class TestDamaged(LostRecordsCase):
             self.cfs.held[one.vcpus[0].tid] = HELD
         self.lose()
         self.run_()
-        self.reconciler.set_overrides(messages.Overrides(0))
+        self.reconciler.set_overrides(collector_replies.Overrides(0))
         self.run_()
         self.assertEqual([201], list(self.cfs.held))
 
@@ -153,7 +148,7 @@ class TestMissing(LostRecordsCase):
         self.lose(damaged=False)
         reports = self.run_()
         self.assertNotIn(errors.Code.JOURNAL_REBUILT, self.codes(reports))
-        self.reconciler.set_overrides(messages.Overrides(0))
+        self.reconciler.set_overrides(collector_replies.Overrides(0))
         self.run_()
         self.assertEqual({}, self.deadline.held)
         self.assertEqual([201], list(self.cfs.held))

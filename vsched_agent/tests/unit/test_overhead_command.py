@@ -94,7 +94,9 @@ class TestOverheadCommand(base.BaseTestCase):
         self.assertIn('guest_kernel', self.said.getvalue())
 
     def test_the_doctor(self):
-        conf = mock.Mock()
+        # Without options of the hypervisor.
+        conf = mock.MagicMock()
+        conf.__contains__.return_value = False
         conf.agent.state_path = self.folder
         conf.profiling.keep_profiles = 5
         conf.enforcement.backends = ['cfs']

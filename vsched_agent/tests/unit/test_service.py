@@ -57,7 +57,7 @@ class TestAgent(base.BaseTestCase):
         for name, fake in (
             ('backends.Ladder', lambda conf: agent_parts.Ladder(self.backend)),
             (
-                'capacity.KernelCapacity',
+                'backends.capacity.KernelCapacity',
                 lambda reserve_mcpu: agent_parts.Capacity(Fraction(18, 10)),
             ),
             ('usage.meter_of', lambda *arguments: agent_parts.Meter()),

@@ -9,10 +9,9 @@ from oslotest import base
 
 from vsched_agent.enforcement import base as enforcement
 from vsched_agent.enforcement import capacity
-from vsched_agent.enforcement import deadline
 from vsched_agent.host import schedstat
+from vsched_agent.tests import fixtures
 from vsched_agent.tests import thread_farm
-from vsched_lib.tests import requirements
 
 
 class KernelCase(base.BaseTestCase):
@@ -25,13 +24,7 @@ class KernelCase(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        support = deadline.DeadlineBackend().supports()
-        if not support.usable:
-            requirements.require(
-                self,
-                'libvirt',
-                'no SCHED_DEADLINE: %s' % ('; '.join(support.reasons)),
-            )
+        fixtures.require_deadline(self)
         self.books = capacity.KernelCapacity()
         before = self.books.measured()
         self.addCleanup(self._same_books, before)

@@ -17,28 +17,20 @@ import fixtures
 from oslotest import base
 
 from vsched_agent.enforcement import capacity
-from vsched_agent.enforcement import deadline
 from vsched_agent.host import cgroup
 from vsched_agent.hypervisor import qemu_process
 from vsched_agent.privileged import sched
 from vsched_agent.tests import fixtures as agent_fixtures
 from vsched_agent.tests import thread_farm
-from vsched_lib.tests import requirements
 
-#: How long what a killed run leaves may take to be gone.
+#: How long a run may take to begin, in seconds.
 PATIENCE_S = 15
 
 
 class ProfilerCase(base.BaseTestCase):
     def setUp(self):
         super().setUp()
-        support = deadline.DeadlineBackend().supports()
-        if not support.usable:
-            requirements.require(
-                self,
-                'libvirt',
-                'no SCHED_DEADLINE: %s' % ('; '.join(support.reasons)),
-            )
+        agent_fixtures.require_deadline(self)
         self.books = capacity.KernelCapacity()
         self.before = self.books.measured()
         self.addCleanup(self.as_before)
@@ -48,17 +40,10 @@ class ProfilerCase(base.BaseTestCase):
             file.write('[agent]\nstate_path = %s/state\n' % self.folder)
 
     def as_before(self):
-        """No group, hog, VM or bandwidth is left."""
-        give_up = time.monotonic() + PATIENCE_S
-        while True:
-            left = self.leftovers()
-            if not left:
-                return
-            if time.monotonic() > give_up:
-                self.fail('left behind: %s' % left)
-            time.sleep(0.1)
+        agent_fixtures.await_nothing_left(self, self.leftovers)
 
     def leftovers(self):
+        """Return groups, hogs, VMs and bandwidth that are left."""
         self.books.invalidate()
         now = self.books.measured()
         mount = cgroup.Cgroups().mount('cpu')

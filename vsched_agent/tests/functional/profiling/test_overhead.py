@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 
 import fixtures
 from oslo_config import cfg
@@ -24,9 +23,6 @@ from vsched_agent.profiling.overhead import traffic
 from vsched_agent.profiling import session
 from vsched_agent.tests import fixtures as agent_fixtures
 from vsched_lib.model import overhead
-
-#: How long what a killed run leaves may take to be gone.
-PATIENCE_S = 15
 
 SHORT = loads.Plan(
     net_rates=(400,),
@@ -48,17 +44,10 @@ class OverheadCase(base.BaseTestCase):
         self.addCleanup(self.as_before)
 
     def as_before(self):
-        """No bridge, VM, peer or disk is left."""
-        give_up = time.monotonic() + PATIENCE_S
-        while True:
-            left = self.leftovers()
-            if not left:
-                return
-            if time.monotonic() > give_up:
-                self.fail('left behind: %s' % left)
-            time.sleep(0.1)
+        agent_fixtures.await_nothing_left(self, self.leftovers)
 
     def leftovers(self):
+        """Return bridges, VMs, peers and disks that are left."""
         found = [
             name
             for _, name in socket.if_nameindex()

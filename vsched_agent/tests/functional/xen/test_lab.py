@@ -59,8 +59,7 @@ class TestGuests(xen_case.XenCase):
         self.addCleanup(xen_case.run, 'losetup', '--detach', device)
         guest = self.guest(
             words='vsched.run=read:/dev/xvda:50:1:4096:0',
-            devices='<disk type="block" device="disk"><driver name="phy"/>'
-            '<source dev="%s"/><target dev="xvda" bus="xen"/></disk>' % device,
+            devices=xen_case.disk_xml(device),
         )
         before = guest.handle.blockStats('xvda')[0]
         self.eventually(

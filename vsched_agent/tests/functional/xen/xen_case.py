@@ -6,11 +6,13 @@
 """
 
 from collections.abc import Callable
+from collections.abc import Mapping
 import dataclasses
 import os
 import pathlib
 import subprocess
 import time
+import types
 import typing as ty
 import uuid as uuids
 from xml.sax import saxutils
@@ -18,6 +20,9 @@ from xml.sax import saxutils
 import libvirt
 from oslotest import base
 
+from vsched_agent.host import cpu_list
+from vsched_agent.hypervisor.libvirt import events
+from vsched_agent.hypervisor.libvirt import metadata as definitions
 from vsched_agent.tests import fixtures
 
 URI = 'xen:///system'
@@ -30,8 +35,10 @@ _DOMAIN = """\
 <domain type='xen'>
   <name>%(name)s</name>
   <uuid>%(uuid)s</uuid>
+  <metadata>%(metadata)s</metadata>
   <memory unit='MiB'>128</memory>
   <vcpu current='%(vcpus)d'>%(max_vcpus)d</vcpu>
+  <cputune>%(pins)s</cputune>
   <os>
     <type arch='x86_64' machine='%(machine)s'>%(os_type)s</type>
     <kernel>%(kernel)s</kernel>
@@ -82,10 +89,12 @@ class Guest:
     """A running guest.
 
     :param name: its name.
+    :param uuid: its UUID.
     :param handle: libvirt's.
     """
 
     name: str
+    uuid: str
     handle: libvirt.virDomain
 
     @property
@@ -93,6 +102,11 @@ class Guest:
         """Return what it has said."""
         path = CONSOLES / ('guest-%s.log' % self.name)
         return path.read_text(errors='replace') if path.exists() else ''
+
+    @property
+    def domid(self) -> int:
+        """Return Xen's number of it, as it is now."""
+        return int(run('xl', 'domid', self.name))
 
 
 class XenCase(base.BaseTestCase):
@@ -108,6 +122,10 @@ class XenCase(base.BaseTestCase):
             self.fail('this is not the first domain of a Xen: %s' % found)
         # libvirt prints what it raises as well.
         libvirt.registerErrorHandler(lambda _context, _error: None, None)
+        # The daemon closes connections whose client does not answer its
+        # probes, which the event loop does where it is in use.
+        events.LOOP.acquire()
+        self.addCleanup(events.LOOP.release)
         self.connection = libvirt.open(URI)
         self.addCleanup(self.connection.close)
         before = self.domains()
@@ -117,12 +135,17 @@ class XenCase(base.BaseTestCase):
         """Return the names of all domains that Xen has."""
         return {line.split()[0] for line in run('xl', 'list').splitlines()[1:]}
 
-    def eventually(self, check: Callable[[], ty.Any], what: str) -> None:
-        """Wait until ``check`` gives something true."""
+    def eventually(
+        self, look: Callable[[], ty.Any], what: str | Callable[[], str]
+    ) -> None:
+        """Wait until ``look`` gives something true."""
         give_up = time.monotonic() + PATIENCE_S
-        while not check():
+        while not look():
             if time.monotonic() > give_up:
-                self.fail('never came: %s' % what)
+                self.fail(
+                    'never came: %s'
+                    % (what if isinstance(what, str) else what())
+                )
             time.sleep(0.5)
 
     def guest(
@@ -132,22 +155,30 @@ class XenCase(base.BaseTestCase):
         max_vcpus: int | None = None,
         words: str = '',
         devices: str = '',
+        metadata: str = '',
+        pins: Mapping[int, frozenset[int]] = types.MappingProxyType({}),
+        wait: bool = True,
     ) -> Guest:
-        """Start a guest, and wait until it is up; it ends with the test.
+        """Start a guest; it ends with the test.
 
         :param kind: of :data:`KINDS`.
         :param words: what it is told: see tools/guest/init.
         :param devices: of its definition.
+        :param metadata: likewise.
+        :param pins: CPUs of the host by vCPU.
+        :param wait: until it is up.
         """
         machine, os_type = KINDS[kind]
-        name = 'vsched-test-%s' % uuids.uuid4().hex[:12]
+        uuid = str(uuids.uuid4())
+        name = 'vsched-test-%s' % uuid[-12:]
         guest = Guest(
             name,
+            uuid,
             self.connection.createXML(
                 _DOMAIN
                 % {
                     'name': name,
-                    'uuid': uuids.uuid4(),
+                    'uuid': uuid,
                     'vcpus': vcpus,
                     'max_vcpus': max_vcpus or vcpus,
                     'machine': machine,
@@ -156,19 +187,35 @@ class XenCase(base.BaseTestCase):
                     'initrd': fixtures.GUEST_DIR / 'initramfs.cpio',
                     'words': saxutils.escape(words),
                     'devices': devices,
+                    'metadata': metadata,
+                    'pins': ''.join(
+                        '<vcpupin vcpu="%d" cpuset="%s"/>'
+                        % (index, cpu_list.render(cpus))
+                        for index, cpus in pins.items()
+                    ),
                 }
             ),
         )
         self.addCleanup(self.end, guest)
+        if wait:
+            self.wait_until_up(guest)
+        return guest
+
+    def wait_until_up(self, guest: Guest) -> None:
+        """Wait until a guest has booted."""
         self.eventually(
             lambda: 'vsched-guest ready' in guest.console,
-            'a guest that is up, and not: %s' % guest.console[-1000:],
+            lambda: 'a guest that is up: %s' % guest.console[-1000:],
         )
-        return guest
 
     def end(self, guest: Guest) -> None:
         """End a guest, and wait until nothing of it is left."""
-        guest.handle.destroy()
+        try:
+            guest.handle.destroy()
+        except libvirt.libvirtError:
+            # It has ended, or the daemon has: libvirt 9.0 was seen to crash.
+            if guest.name in self.domains():
+                run('xl', 'destroy', guest.name)
         self.eventually(lambda: guest.name not in self.domains(), 'its end')
         (CONSOLES / ('guest-%s.log' % guest.name)).unlink(missing_ok=True)
 
@@ -179,3 +226,29 @@ def loop_device(path: os.PathLike[str]) -> str:
     :returns: the device.
     """
     return run('losetup', '--find', '--show', os.fspath(path)).strip()
+
+
+def disk_xml(device: str) -> str:
+    """Return the definition of a guest's disk.
+
+    :param device: the block device that it is.
+    """
+    return (
+        '<disk type="block" device="disk"><driver name="phy"/>'
+        '<source dev="%s"/><target dev="xvda" bus="xen"/></disk>' % device
+    )
+
+
+def metadata(extra_specs: Mapping[str, str]) -> str:
+    """Return the metadata of a guest with extra specs."""
+    if not extra_specs:
+        return ''
+    specs = ''.join(
+        '<vsched:extra_spec name=%s>%s</vsched:extra_spec>'
+        % (saxutils.quoteattr(name), saxutils.escape(text))
+        for name, text in extra_specs.items()
+    )
+    return '<vsched:reservation xmlns:vsched="%s">%s</vsched:reservation>' % (
+        definitions.PLAIN_NS,
+        specs,
+    )

@@ -102,6 +102,23 @@ class TestHostMeter(base.BaseTestCase):
         )
         self.assert_adds_up(found)
 
+    def test_ends_with_its_interval(self):
+        self.patch(
+            host.wall_clock.time, 'time_ns', lambda: self.now_ns + 10**15
+        )
+        read = self.meter._read
+
+        def slow():
+            try:
+                return read()
+            finally:
+                self.now_ns += 54 * 10**6
+
+        self.sample()
+        self.later(idle=90)
+        self.patch(self.meter, '_read', slow)
+        self.assertEqual(10**6 + 2, self.sample().at)
+
     def test_a_late_pass_loses_nothing(self):
         self.sample()
         self.later(seconds=7, idle=650)

@@ -13,6 +13,7 @@ from vsched_agent.accounting import base as readings
 from vsched_agent.accounting import direct
 from vsched_agent.accounting import qemu as processes
 from vsched_agent.accounting import readers
+from vsched_agent.accounting import unread
 from vsched_agent.accounting import vhost
 from vsched_agent.hypervisor import base
 from vsched_agent.tests import fake_proc
@@ -353,9 +354,10 @@ class RealProcessTest(test_base.BaseTestCase):
 class ReadersTest(test_base.BaseTestCase):
     def test_kinds(self):
         self.assertIsInstance(readers.of_kind('qemu'), processes.ProcessReader)
+        self.assertIsInstance(readers.of_kind('xen'), unread.NoReader)
         self.assertIn(
-            'not of xen',
-            str(self.assertRaises(ValueError, readers.of_kind, 'xen')),
+            'not of vz',
+            str(self.assertRaises(ValueError, readers.of_kind, 'vz')),
         )
 
     def test_this_process_has_not_opened_vhost(self):

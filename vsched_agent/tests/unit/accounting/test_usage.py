@@ -3,7 +3,6 @@
 """CPU time from counters, by a made-up procfs and by real threads."""
 
 from fractions import Fraction
-import os
 from unittest import mock
 
 import ddt
@@ -18,6 +17,7 @@ from vsched_agent.accounting import qemu
 from vsched_agent.accounting import usage
 from vsched_agent.host import schedstat
 from vsched_agent.hypervisor import base
+from vsched_agent.tests import descriptors
 from vsched_agent.tests import fake_proc
 from vsched_agent.tests import shared_process
 from vsched_agent.tests import simulated
@@ -105,6 +105,33 @@ class SampleTest(MeterCase):
         self.assertEqual(850_000, found.guest_us)
         self.assertEqual(51_000, found.wait_us)
         self.assertIsNone(found.promised_us)
+
+    def test_ends_with_its_interval(self):
+        # Between the counters and the sample the agent loses the CPU.
+        ahead_ns = 10**18
+        late_ns = 0
+
+        def slow_host():
+            nonlocal late_ns
+            self.now_ns += late_ns
+
+        self.meter = usage.UsageMeter(
+            self.reader, mock.Mock(read=mock.Mock(side_effect=slow_host))
+        )
+        self.useFixture(
+            fixtures.MockPatchObject(
+                usage.wall_clock.time,
+                'time_ns',
+                lambda: self.now_ns + ahead_ns,
+            )
+        )
+        self.proc.set(1, 0)
+        ends = []
+        for late_ns in (0, 0, 54 * MS, 0):
+            samples = self.sample(domain(1))
+            ends += [round(one.at - ahead_ns / 1e9, 6) for one in samples]
+            self.later(1000 - late_ns // MS)
+        self.assertEqual([2.0, 3.0, 4.0], ends)
 
     def test_promised(self):
         self.proc.set(1, 0)
@@ -422,8 +449,8 @@ class RealThreadsTest(test_base.BaseTestCase):
 
     def test_files_are_closed(self):
         meter = self.meter()
-        before = len(os.listdir('/proc/self/fd'))
+        before = descriptors.links('/proc/')
         for _ in range(3):
             meter.sample([self.hypervisor.add(2)], {})
         meter.close()
-        self.assertEqual(before, len(os.listdir('/proc/self/fd')))
+        self.assertEqual(before, descriptors.links('/proc/'))

@@ -2,16 +2,15 @@
 
 import os
 import pathlib
-import tempfile
 
 from oslo_config import cfg
 from oslotest import base
 
 from vsched_agent.ballooning import manager
 from vsched_agent import conf as agent_conf
-from vsched_agent.state import store
 from vsched_agent.tests import ballooning_host
 from vsched_agent.tests import fakes
+from vsched_agent.tests import journals
 from vsched_agent.tests import simulated_guests
 
 
@@ -36,15 +35,11 @@ class FlavorSettingsTest(base.BaseTestCase):
             )
 
 
-class GiveBackTest(base.BaseTestCase):
+class GiveBackTest(journals.JournalCase):
     """Without an agent that runs."""
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.journal = store.Journal(os.path.join(folder.name, 'agent.sqlite'))
-        self.addCleanup(self.journal.close)
         self.guests = simulated_guests.SimulatedGuests()
         host = ballooning_host.Host(store=self.journal, guests=self.guests)
         self.addCleanup(host.loop.stop, 0.1)

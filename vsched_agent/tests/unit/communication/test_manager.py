@@ -288,16 +288,16 @@ class TestManager(ManagerCase):
 
     def test_a_failure_leaves_the_others_alone(self):
         self.passes(2)
-        self.enforcer.divide = lambda *arguments: 1 // 0
+        self.enforcer.periods.divide = lambda *arguments: 1 // 0
         self.passes(3)
         self.assertEqual(1, self.parts())
 
     def test_a_failure_to_end_leaves_the_others_alone(self):
         self.passes(5)
         self.manager.set_aware(self.one.uuid, False)
-        self.enforcer.divide = lambda *arguments: 1 // 0
+        self.enforcer.periods.divide = lambda *arguments: 1 // 0
         self.assertEqual([], self.passes(2))
-        del self.enforcer.divide
+        del self.enforcer.periods.divide
         (change,) = self.passes(2)
         self.assertIn('switched off', change.event.detail)
 
@@ -330,7 +330,7 @@ class TestSwitchedOff(ManagerCase):
         self.assertEqual(1, self.parts())
 
     def test_what_an_earlier_agent_divided_is_whole_again(self):
-        self.enforcer.divide(self.one.uuid, 4, {100: 4})
+        self.enforcer.periods.divide(self.one.uuid, 4, {100: 4})
         (change,) = self.passes(2)
         self.assertIsNone(change.report)
         self.assertEqual((6_000, 20_000), self.kernel_us()[101])

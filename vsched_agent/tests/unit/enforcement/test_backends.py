@@ -4,6 +4,7 @@ from oslo_config import cfg
 from oslotest import base
 
 from vsched_agent.conf import enforcement
+from vsched_agent.conf import hypervisor
 from vsched_agent.enforcement import backends
 from vsched_agent.tests import fakes
 from vsched_lib.model import reservation
@@ -41,6 +42,23 @@ class TestLadder(base.BaseTestCase):
         self.assertTrue(self.ladder.support(DEADLINE).usable)
         self.now += 1
         self.assertFalse(self.ladder.support(DEADLINE).usable)
+
+    def test_a_host_has_those_of_its_hypervisor(self):
+        conf = cfg.ConfigOpts()
+        enforcement.register_opts(conf)
+        hypervisor.register_opts(conf)
+        conf([])
+        # Groups are shared by all that register them.
+        self.addCleanup(conf.clear_override, 'uri', 'hypervisor')
+        self.assertEqual([DEADLINE, CFS], backends.enabled(conf))
+        self.assertEqual([DEADLINE, CFS], backends.enabled(None))
+        conf.set_override('uri', 'xen:///system', 'hypervisor')
+        self.assertEqual(
+            [reservation.Backend.RTDS], list(backends.Ladder(conf).backends)
+        )
+        # Nothing of the first domain's Linux is reserved for enforcement.
+        self.assertEqual(0, backends.reserve_mcpu(conf))
+        self.assertFalse(backends.use_idle_time(conf))
 
     def test_the_operator_orders_them(self):
         conf = cfg.ConfigOpts()

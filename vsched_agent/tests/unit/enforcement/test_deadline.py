@@ -14,8 +14,6 @@ from vsched_agent.tests import fake_kernel
 from vsched_lib.contract import errors
 from vsched_lib.model import reservation
 
-CPU = fake_kernel.CPU
-
 
 class DeadlineCase(base.BaseTestCase):
     def setUp(self):

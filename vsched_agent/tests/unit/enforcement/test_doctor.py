@@ -39,6 +39,7 @@ FACTS = kernel.KernelFacts(
         'RT_GROUP_SCHED': 'y',
     },
     online=frozenset((0, 1)),
+    perf_event_paranoid=2,
 )
 DEADLINE = reservation.Backend.DEADLINE
 CFS = reservation.Backend.CFS
@@ -124,6 +125,24 @@ class TestDoctor(base.BaseTestCase):
         )[0]
         self.assertIn('write HRTICK_DL', timers.remedy)
         self.assertIn('budget_check_us = 500', timers.remedy)
+
+    def test_perf_events_for_root_only(self):
+        self.assertEqual(doctor.Level.OK, self.find('perf events')[0].level)
+        debian = self.find(
+            'perf events',
+            facts=dataclasses.replace(FACTS, perf_event_paranoid=3),
+        )[0]
+        self.assertEqual(doctor.Level.NOTE, debian.level)
+        self.assertIn('CAP_SYS_ADMIN', debian.text)
+        self.assertIn('perf_event_paranoid=2', debian.remedy)
+
+    def test_no_perf_events(self):
+        found = self.find(
+            'perf events',
+            facts=dataclasses.replace(FACTS, perf_event_paranoid=None),
+        )[0]
+        self.assertEqual(doctor.Level.NOTE, found.level)
+        self.assertEqual('', found.remedy)
 
     def test_holders_are_named(self):
         found = self.find('thread')[0]

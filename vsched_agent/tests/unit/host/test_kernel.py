@@ -103,6 +103,11 @@ class TestKernelFacts(base.BaseTestCase):
         self.write('proc/cmdline', 'quiet tsc=noirqtime\n')
         self.assertFalse(self.read().irq_time)
 
+    def test_who_may_open_perf_events(self):
+        self.assertIsNone(self.read().perf_event_paranoid)
+        self.write('proc/sys/kernel/perf_event_paranoid', '3')
+        self.assertEqual(3, self.read().perf_event_paranoid)
+
     def test_the_tick_is_the_resolution_of_the_coarse_clock(self):
         self.patch(time, 'clock_getres', lambda clock: 0.004)
         self.assertEqual(4_000, kernel.tick_us())

@@ -9,6 +9,7 @@ import fixtures
 from oslotest import base
 
 from vsched_agent.privileged import cgroup_tree
+from vsched_agent.tests import descriptors
 
 
 @ddt.ddt
@@ -76,16 +77,13 @@ class TestOpenGroup(base.BaseTestCase):
             )
 
     def test_descriptors_are_closed(self):
-        def count():
-            return len(os.listdir('/proc/self/fd'))
-
         cgroup_tree.open_group(str(self.root)).__exit__()
-        before = count()
+        before = descriptors.links(str(self.root))
         for _ in range(10):
             self.test_not_there()
             with cgroup_tree.open_group(str(self.root / 'a')):
                 pass
-        self.assertEqual(before, count())
+        self.assertEqual(before, descriptors.links(str(self.root)))
 
 
 class TestWithoutTheCall(TestOpenGroup):

@@ -31,6 +31,46 @@ class TestSample(base.BaseTestCase):
         self.assertTrue(self.saturated(2, 2, 0, 0))
         self.assertFalse(self.saturated(2, 1, 0, 0))
 
+    def test_threads_of_the_same_processes(self):
+        # They are no one else's loss.
+        sample = idle_policy.Sample(2, 3, 1, 1, own=2)
+        self.assertFalse(sample.saturated)
+        self.assertEqual(0.0, sample.others_part)
+        sample = idle_policy.Sample(2, 5, 1, 1, own=1)
+        self.assertTrue(sample.saturated)
+        self.assertEqual(0.75, sample.others_part)
+
+
+class TestCostLimit(base.BaseTestCase):
+    def pauses(self, cost_s, times, wanted_s=0.001):
+        """Pauses after samples of the same cost."""
+        now_s, found = 0.0, []
+        limit = idle_policy.CostLimit(now_s)
+        for _ in range(times):
+            now_s += cost_s
+            found.append(limit.pause_s(wanted_s, cost_s, now_s))
+            now_s += found[-1]
+        return found
+
+    def test_some_follow_quickly(self):
+        self.assertEqual([0.001] * 8, self.pauses(0.0002, 8))
+
+    def test_the_limit_holds_over_time(self):
+        for cost_s in (0.0001, 0.0002, 0.001):
+            pauses = self.pauses(cost_s, 1000)
+            part = 1000 * cost_s / (sum(pauses) + 1000 * cost_s)
+            self.assertAlmostEqual(idle_policy.COST_PART, part, delta=0.001)
+
+    def test_cheap_ones_are_as_wanted(self):
+        self.assertEqual([0.01] * 1000, self.pauses(0.0001, 1000, 0.01))
+
+    def test_what_is_saved_is_limited(self):
+        limit = idle_policy.CostLimit(0.0)
+        limit.pause_s(0.01, 0.0, 1000.0)
+        self.assertAlmostEqual(
+            0.05, limit.pause_s(0.01, idle_policy.COST_SAVED_S + 0.001, 1000.0)
+        )
+
 
 class Host:
     """CPUs shared by work-conserving and ordinary threads, by the step.
@@ -168,6 +208,31 @@ class TestPolicy(base.BaseTestCase):
         host = Host(lambda now_s: 2 if now_s % 0.25 < 0.001 else 1)
         host.run(20)
         self.assertGreater(host.got_s / 20, 0.9)
+
+    def test_waits_of_own_threads_cost_less(self):
+        def on_for(own):
+            policy = idle_policy.Policy(0.0)
+            now_s = 0.0
+            while not policy.on:
+                now_s += policy.interval_s
+                policy.take(idle_policy.Sample(2, 0, 1, 0), now_s)
+            on_s = now_s
+            # Every twelfth sample finds a short wait.
+            for step in range(10_000):
+                now_s += policy.interval_s
+                hit = step % 12 == 0
+                policy.take(
+                    idle_policy.Sample(
+                        2, 3 if hit else 1, 1, 1, own if hit else 0
+                    ),
+                    now_s,
+                )
+                if not policy.on:
+                    break
+            return now_s - on_s
+
+        self.assertLess(on_for(0), 5)
+        self.assertGreater(on_for(1), 50)
 
     def test_the_agent_is_silent(self):
         policy = idle_policy.Policy(0.0)

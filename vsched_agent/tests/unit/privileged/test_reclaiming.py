@@ -73,6 +73,33 @@ class TestGovernor(base.BaseTestCase):
             {**budgets.renew(), 'switches': 2},
         )
 
+    def test_the_guest_itself_is_no_other(self):
+        one, other = self.held(), self.held()
+        leaders = []
+        for request in (one, other):
+            leaders.append(self.kernel.start(state='R'))
+            self.kernel.threads[request.tid].leader = leaders[-1]
+        # Their main threads.
+        self.runnable = 2
+        budgets.reclaim([one, other])
+        self.await_flags(one, RECLAIM)
+        # As many, but others.
+        for leader in leaders:
+            self.kernel.threads[leader].state = 'S'
+        self.runnable = 4
+        self.await_flags(one, 0)
+
+    def test_an_ended_thread_is_forgotten_on_an_idle_host(self):
+        self.patch(reclaiming, '_THREADS_AGE_S', 0.05)
+        one, other = self.held(), self.held()
+        budgets.reclaim([one, other])
+        self.await_flags(one, RECLAIM)
+        self.kernel.threads[other.tid].state = 'Z'
+        give_up = time.monotonic() + 60
+        while budgets.renew()['watched'] != 1:
+            self.assertLess(time.monotonic(), give_up)
+            time.sleep(0.001)
+
     def test_no_call_while_nothing_changes(self):
         one = self.held()
         budgets.reclaim([one])

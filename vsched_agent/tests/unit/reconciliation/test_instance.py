@@ -7,6 +7,7 @@ import dataclasses
 from vsched_agent.tests import bad_extra_specs
 from vsched_agent.tests import fakes
 from vsched_agent.tests import passes
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 
@@ -120,8 +121,13 @@ class TestInstanceReconciler(passes.TestCase):
         one = fakes.domain(1, cpu_runtime_us=12_000)
         self.run_(one)
         self.reconciler.set_overrides(
-            messages.Overrides(
-                5, (messages.Override(one.uuid, 5, 6_000, 20_000, 'capped'),)
+            collector_replies.Overrides(
+                5,
+                (
+                    collector_replies.Override(
+                        one.uuid, 5, 6_000, 20_000, 'capped'
+                    ),
+                ),
             )
         )
         reports = self.run_(due=False)
@@ -131,7 +137,7 @@ class TestInstanceReconciler(passes.TestCase):
             (sent.source, sent.generation, sent.enforced_runtime_us),
         )
         self.assertEqual(6_000, self.deadline.held[101].runtime_us)
-        self.reconciler.set_overrides(messages.Overrides(6))
+        self.reconciler.set_overrides(collector_replies.Overrides(6))
         reports = self.run_(due=False)
         self.assertEqual(
             messages.Source.METADATA, reports[0].reservations[0].source
@@ -143,10 +149,10 @@ class TestInstanceReconciler(passes.TestCase):
         self.run_(one)
         held = dict(self.deadline.held)
         self.reconciler.set_overrides(
-            messages.Overrides(
+            collector_replies.Overrides(
                 5,
                 tuple(
-                    messages.Override(
+                    collector_replies.Override(
                         fakes.domain(number).uuid, 5, 6_000, 20_000, 'capped'
                     )
                     for number in range(2, 12)
@@ -169,12 +175,17 @@ class TestInstanceReconciler(passes.TestCase):
         one = fakes.domain(1)
         self.run_(one)
         self.reconciler.set_overrides(
-            messages.Overrides(
-                1, (messages.Override(one.uuid, 1, 6_000, 20_000, 'capped'),)
+            collector_replies.Overrides(
+                1,
+                (
+                    collector_replies.Override(
+                        one.uuid, 1, 6_000, 20_000, 'capped'
+                    ),
+                ),
             )
         )
         self.assertEqual([('1', State.APPLIED)], self.states(self.run_()))
-        self.reconciler.set_overrides(messages.Overrides(2))
+        self.reconciler.set_overrides(collector_replies.Overrides(2))
         reports = self.run_()
         self.assertEqual([('1', State.RELEASED)], self.states(reports))
         self.assertEqual(
@@ -186,8 +197,13 @@ class TestInstanceReconciler(passes.TestCase):
     def test_an_invalid_override(self):
         one = fakes.domain(1)
         self.reconciler.set_overrides(
-            messages.Overrides(
-                1, (messages.Override(one.uuid, 1, 6_000, 5_000, 'capped'),)
+            collector_replies.Overrides(
+                1,
+                (
+                    collector_replies.Override(
+                        one.uuid, 1, 6_000, 5_000, 'capped'
+                    ),
+                ),
             )
         )
         reports = self.run_(one)

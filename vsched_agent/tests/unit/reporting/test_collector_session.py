@@ -1,24 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import os
-import tempfile
-
-from oslotest import base
 
 from vsched_agent.reporting import collector_session
-from vsched_agent.state import store
 from vsched_agent.tests import fakes
+from vsched_agent.tests import journals
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 
 
-class TestReporter(base.BaseTestCase):
+class TestReporter(journals.JournalCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.journal = store.Journal(os.path.join(folder.name, 'agent.sqlite'))
-        self.addCleanup(self.journal.close)
         self.collector = fakes.FakeCollector()
         self.overrides = []
         self.resyncs = []
@@ -76,8 +69,8 @@ class TestReporter(base.BaseTestCase):
         )
 
     def test_a_reply_with_another_generation_fetches_once(self):
-        self.collector.overridden = messages.Overrides(
-            7, (messages.Override('u', 7, 1000, 2000, 'capped'),)
+        self.collector.overridden = collector_replies.Overrides(
+            7, (collector_replies.Override('u', 7, 1000, 2000, 'capped'),)
         )
         self.post()
         self.post()
@@ -92,7 +85,7 @@ class TestReporter(base.BaseTestCase):
         self.post()
         self.reporter.deliver()
         self.reporter.deliver()
-        self.assertEqual([messages.Overrides(0)], self.overrides)
+        self.assertEqual([collector_replies.Overrides(0)], self.overrides)
         self.reporter.deliver()
         self.assertEqual(1, len(self.overrides))
 
@@ -150,10 +143,10 @@ class TestReporter(base.BaseTestCase):
         old = self.journal.outbox.epoch
         first, second = self.post(), self.post()
         self.collector.answers = [
-            messages.ReportReply(
+            collector_replies.ReportReply(
                 True,
                 0,
-                epoch_state=messages.EpochState.REPLACED,
+                epoch_state=collector_replies.EpochState.REPLACED,
                 last_batch=7,
                 epoch_batch=first,
             )
@@ -167,15 +160,15 @@ class TestReporter(base.BaseTestCase):
         self.assertNotEqual(old, self.journal.outbox.epoch)
 
     def unopened(self, last_batch):
-        return messages.ReportReply(
+        return collector_replies.ReportReply(
             False,
             0,
-            epoch_state=messages.EpochState.UNOPENED,
+            epoch_state=collector_replies.EpochState.UNOPENED,
             last_batch=last_batch,
         )
 
     def current(self, last_batch):
-        return messages.ReportReply(False, 0, last_batch=last_batch)
+        return collector_replies.ReportReply(False, 0, last_batch=last_batch)
 
     def test_resync(self):
         self.collector.resync = True

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
-import os
-import tempfile
 from unittest import mock
 
-from oslotest import base
 
 from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent.reporting import report_builder
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import desired
 from vsched_agent.reservations import io_charging
-from vsched_agent.state import store
 from vsched_agent.tests import fakes
+from vsched_agent.tests import journals
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
@@ -28,13 +25,9 @@ PROMISE = reservation.Reservation(12_000, 20_000)
 DESIRED = desired.Desired(PROMISE, messages.Source.METADATA)
 
 
-class TestReportBuilder(base.BaseTestCase):
+class TestReportBuilder(journals.JournalCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.journal = store.Journal(os.path.join(folder.name, 'agent.sqlite'))
-        self.addCleanup(self.journal.close)
         self.domain = fakes.domain(1)
         self.make()
 

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
 from fractions import Fraction
-import os
 import random
-import tempfile
 
-from oslotest import base
 
 from vsched_agent.enforcement import base as enforcement
 from vsched_agent.reservations import admission
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import capacity_ledger
 from vsched_agent.reservations import io_threads
-from vsched_agent.state import store
 from vsched_agent.tests import fakes
+from vsched_agent.tests import journals
 from vsched_lib.contract import errors
 from vsched_lib.model import admission as schedulability
 from vsched_lib.model import reservation
@@ -21,16 +18,11 @@ from vsched_lib.model import reservation
 DEADLINE = reservation.Backend.DEADLINE
 CFS = reservation.Backend.CFS
 INSIDE, ON_TOP = applied.IoRoom.INSIDE, applied.IoRoom.ON_TOP
-UNCLAIMED = applied.IoRoom.UNCLAIMED
 
 
-class TestAdmission(base.BaseTestCase):
+class TestAdmission(journals.JournalCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.journal = store.Journal(os.path.join(folder.name, 'agent.sqlite'))
-        self.addCleanup(self.journal.close)
         self.io = io_threads.IoThreads(
             fakes.FakeBackend(DEADLINE), self.journal
         )

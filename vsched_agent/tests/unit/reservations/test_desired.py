@@ -7,6 +7,7 @@ from oslotest import base
 from vsched_agent.ballooning import manager
 from vsched_agent.reservations import desired
 from vsched_agent.tests import fakes
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
@@ -18,7 +19,7 @@ AUTO = extra_specs.IoCharging.AUTO
 
 class TestWanted(base.BaseTestCase):
     def override(self, **fields):
-        return messages.Override(
+        return collector_replies.Override(
             **{
                 'instance_uuid': fakes.domain(1).uuid,
                 'generation': 7,
@@ -141,7 +142,8 @@ class TestBound(base.BaseTestCase):
     def test_it_holds_for_an_override_as_well(self):
         one = fakes.domain(1, cpu_runtime_us=5000, max_alloc_error_pct='2')
         found = desired.of(
-            one, messages.Override(one.uuid, 3, 6_000, 20_000, 'capped')
+            one,
+            collector_replies.Override(one.uuid, 3, 6_000, 20_000, 'capped'),
         )
         self.assertEqual(
             (6_000, 20_000, 3),
@@ -160,7 +162,7 @@ class TestOverriddenSpecs(base.BaseTestCase):
     """What an override sets besides the reservation."""
 
     def override(self, one, **specs):
-        return messages.Override(
+        return collector_replies.Override(
             one.uuid,
             3,
             6_000,
@@ -260,7 +262,8 @@ class TestIoCharging(base.BaseTestCase):
         one = fakes.domain(1, cpu_runtime_us=5000, io_charging='charge')
         self.assertEqual('charge', desired.of(one, None).io_charging)
         found = desired.of(
-            one, messages.Override(one.uuid, 3, 6_000, 20_000, 'capped')
+            one,
+            collector_replies.Override(one.uuid, 3, 6_000, 20_000, 'capped'),
         )
         self.assertEqual('charge', found.io_charging)
 
@@ -272,7 +275,9 @@ class TestIoCharging(base.BaseTestCase):
 
     def test_of_an_override_alone(self):
         one = fakes.domain(1)
-        override = messages.Override(one.uuid, 3, 6_000, 20_000, 'capped')
+        override = collector_replies.Override(
+            one.uuid, 3, 6_000, 20_000, 'capped'
+        )
         for domain in (one, dataclasses.replace(one, metadata_problem='no')):
             self.assertEqual('auto', desired.of(domain, override).io_charging)
 
@@ -296,7 +301,9 @@ class TestRates(base.BaseTestCase):
                 desired.of(one, None),
                 desired.of(
                     one,
-                    messages.Override(one.uuid, 3, 6_000, 20_000, 'capped'),
+                    collector_replies.Override(
+                        one.uuid, 3, 6_000, 20_000, 'capped'
+                    ),
                 ),
             ):
                 self.assertEqual(

@@ -3,58 +3,37 @@
 """Divided periods: applied in one step, recorded, adopted, restored."""
 
 from fractions import Fraction
-import os
-import tempfile
 import time
 
 import hypothesis
 from hypothesis import strategies as st
-from oslotest import base
 
 from vsched_agent.enforcement import base as enforcement
 from vsched_agent.reservations import applied
-from vsched_agent.reservations import enforcer
 from vsched_agent.reservations import granularities
-from vsched_agent.state import store
+from vsched_agent.tests import enforcing_host
 from vsched_agent.tests import fakes
 from vsched_lib.contract import errors
 from vsched_lib.model import granularity
 from vsched_lib.model import reservation
 
-DEADLINE = reservation.Backend.DEADLINE
 CFS = reservation.Backend.CFS
 MAIN = enforcement.Target(0, 100)
 LIMITS = granularity.Limits(100_000, 2_500_000)
 RESERVED = reservation.Reservation(6_000, 20_000)
 
 
-class GranularitiesCase(base.BaseTestCase):
+class GranularitiesCase(enforcing_host.EnforcerCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = os.path.join(folder.name, 'agent.sqlite')
-        self.journal = store.Journal(self.path)
-        self.addCleanup(lambda: self.journal.close())
-        self.deadline = fakes.FakeBackend(DEADLINE, Fraction(18, 10))
-        self.cfs = fakes.FakeBackend(CFS)
         self.one = fakes.domain(1, vcpus=2)
         self.enforcer = self.make()
 
     def make(self):
-        backends = {DEADLINE: self.deadline, CFS: self.cfs}
-        return enforcer.Enforcer(
-            backends,
-            lambda name: backends[name].supports(),
-            fakes.FakeCapacity(Fraction(18, 10)),
-            self.journal,
-            tick_us=4000,
-            limits=LIMITS,
-        )
+        return self.new_enforcer(limits=LIMITS)
 
     def next_agent(self):
-        self.journal.close()
-        self.journal = store.Journal(self.path)
+        self.reopen()
         self.enforcer = self.make()
         self.enforcer.adopt(self.one)
 
@@ -86,7 +65,7 @@ class TestDivide(GranularitiesCase):
         self.hold()
         before = self.enforcer.admitted_mcpu()
         self.deadline.applied.clear()
-        self.enforcer.divide(self.one.uuid, 4, {100: 2})
+        self.enforcer.periods.divide(self.one.uuid, 4, {100: 2})
         self.assertEqual([(101, 102, 100)], self.deadline.applied)
         self.assertEqual(
             {101: (1_500, 5_000), 102: (1_500, 5_000), 100: (1_000, 10_000)},
@@ -96,7 +75,7 @@ class TestDivide(GranularitiesCase):
         held = self.enforcer.holding(self.one.uuid)
         self.assertEqual((RESERVED, 4), (held.reserved, held.granularity))
         self.assertEqual(([], set()), self.enforcer.attest())
-        self.enforcer.divide(self.one.uuid, 1, {})
+        self.enforcer.periods.divide(self.one.uuid, 1, {})
         self.assertEqual(
             {101: (6_000, 20_000), 102: (6_000, 20_000), 100: (2_000, 20_000)},
             self.kernel_us(),
@@ -106,7 +85,7 @@ class TestDivide(GranularitiesCase):
     def test_no_nanosecond_is_lost(self):
         odd = reservation.Reservation(6_001, 20_003)
         self.hold(odd)
-        self.enforcer.divide(self.one.uuid, 8, {})
+        self.enforcer.periods.divide(self.one.uuid, 8, {})
         held = self.deadline.held[101]
         self.assertEqual(
             (6_001_000, 20_003_000), (held.runtime_ns * 8, held.period_ns * 8)
@@ -120,11 +99,11 @@ class TestDivide(GranularitiesCase):
 
     def test_a_refusal_leaves_everything(self):
         self.hold()
-        self.enforcer.divide(self.one.uuid, 2, {})
+        self.enforcer.periods.divide(self.one.uuid, 2, {})
         before, records = self.kernel_us(), self.journal.granularities()
         self.deadline.bound = Fraction(1, 100)
         refusal = self.assertRaises(
-            errors.Refused, self.enforcer.divide, self.one.uuid, 4, {}
+            errors.Refused, self.enforcer.periods.divide, self.one.uuid, 4, {}
         )
         self.assertEqual(errors.Code.KERNEL_REFUSED, refusal.code)
         self.assertEqual(before, self.kernel_us())
@@ -136,13 +115,13 @@ class TestDivide(GranularitiesCase):
             self.one, reservation.Reservation(6_000, 20_000, backend=CFS)
         )
         refusal = self.assertRaises(
-            errors.Refused, self.enforcer.divide, self.one.uuid, 2, {}
+            errors.Refused, self.enforcer.periods.divide, self.one.uuid, 2, {}
         )
         self.assertEqual(errors.Code.COMMUNICATION_UNSUPPORTED, refusal.code)
 
     def test_drift_is_found_and_repaired(self):
         self.hold()
-        self.enforcer.divide(self.one.uuid, 4, {})
+        self.enforcer.periods.divide(self.one.uuid, 4, {})
         whole = enforcement.Enforced.of(RESERVED)
         self.deadline.held = {101: whole, 102: whole, 100: whole}
         drifts, _ = self.enforcer.attest()
@@ -156,7 +135,7 @@ class TestDivide(GranularitiesCase):
 
     def test_budget_expiry_checks_are_no_drift(self):
         self.hold()
-        self.enforcer.divide(self.one.uuid, 8, {})
+        self.enforcer.periods.divide(self.one.uuid, 8, {})
         held = self.deadline.held[101]
         self.deadline.held[101] = enforcement.Enforced(
             held.runtime_ns + 1, held.period_ns - 1, held.mode
@@ -196,14 +175,14 @@ class TestKept(GranularitiesCase):
     def test_by_threads_in_unclaimed_capacity(self):
         self.enforcer.hold(self.one, RESERVED)
         self.lend(2_000)
-        self.enforcer.divide(self.one.uuid, 4, {100: 2})
+        self.enforcer.periods.divide(self.one.uuid, 4, {100: 2})
         self.assertEqual((1_000_000, 10_000_000), self.io_ns())
         self.deadline.applied.clear()
         self.lend(2_000)
         self.assertEqual([], self.deadline.applied)
         self.lend(3_000)
         self.assertEqual((1_500_000, 10_000_000), self.io_ns())
-        self.enforcer.divide(self.one.uuid, 1, {})
+        self.enforcer.periods.divide(self.one.uuid, 1, {})
         self.lend(3_000)
         self.assertEqual((3_000_000, 20_000_000), self.io_ns())
 
@@ -213,7 +192,7 @@ class TestKept(GranularitiesCase):
 
     def test_by_the_next_agent(self):
         self.hold()
-        self.enforcer.divide(self.one.uuid, 4, {100: 2})
+        self.enforcer.periods.divide(self.one.uuid, 4, {100: 2})
         before = self.kernel_us()
         self.deadline.applied.clear()
         self.next_agent()
@@ -225,7 +204,7 @@ class TestKept(GranularitiesCase):
 
     def test_while_it_runs(self):
         self.hold()
-        self.enforcer.divide(self.one.uuid, 4, {100: 2})
+        self.enforcer.periods.divide(self.one.uuid, 4, {100: 2})
         self.next_agent()
         later_s = time.monotonic() + granularities.KEEP_S + 1
         self.patch(self.enforcer._granularities, '_clock', lambda: later_s)
@@ -237,7 +216,7 @@ class TestKept(GranularitiesCase):
 
     def test_by_the_threads_after_a_restart(self):
         self.hold()
-        self.enforcer.divide(self.one.uuid, 4, {100: 4})
+        self.enforcer.periods.divide(self.one.uuid, 4, {100: 4})
         self.deadline.held = {}
         self.one = fakes.domain(1, vcpus=2, pid=500)
         self.hold(io_us=0)
@@ -249,7 +228,7 @@ class TestKept(GranularitiesCase):
 
     def test_by_another_reservation_within_its_limits(self):
         self.hold()
-        self.enforcer.divide(self.one.uuid, 4, {})
+        self.enforcer.periods.divide(self.one.uuid, 4, {})
         self.enforcer.hold(self.one, reservation.Reservation(4_000, 20_000))
         self.assertEqual((1_000, 5_000), self.kernel_us()[101])
         self.enforcer.hold(self.one, reservation.Reservation(1_000, 8_000))
@@ -260,14 +239,14 @@ class TestKept(GranularitiesCase):
 
     def test_by_a_guest_that_is_charged(self):
         self.hold()
-        self.enforcer.divide(self.one.uuid, 4, {})
+        self.enforcer.periods.divide(self.one.uuid, 4, {})
         self.enforcer.charge(self.one.uuid, self.io(3_000), 4_000)
         self.assertEqual((1_000, 5_000), self.kernel_us()[101])
         self.assertEqual((750, 5_000), self.kernel_us()[100])
 
     def test_not_by_another_backend(self):
         self.hold(io_us=0)
-        self.enforcer.divide(self.one.uuid, 4, {})
+        self.enforcer.periods.divide(self.one.uuid, 4, {})
         self.enforcer.hold(
             self.one, reservation.Reservation(6_000, 20_000, backend=CFS)
         )
@@ -276,7 +255,7 @@ class TestKept(GranularitiesCase):
 
     def test_not_after_its_release(self):
         self.hold()
-        self.enforcer.divide(self.one.uuid, 4, {})
+        self.enforcer.periods.divide(self.one.uuid, 4, {})
         self.enforcer.release(self.one)
         self.assertEqual({}, self.deadline.held)
         self.assertEqual([], self.journal.granularities())

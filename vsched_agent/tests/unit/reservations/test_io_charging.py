@@ -2,17 +2,13 @@
 
 import dataclasses
 from fractions import Fraction
-import os
-import tempfile
 
-from oslotest import base
 
 from vsched_agent.accounting import base as readings
 from vsched_agent.reservations import applied
-from vsched_agent.reservations import enforcer
 from vsched_agent.reservations import io_charging
 from vsched_agent.reservations import io_threads
-from vsched_agent.state import store
+from vsched_agent.tests import enforcing_host
 from vsched_agent.tests import fakes
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
@@ -29,20 +25,13 @@ MAIN, IOTHREAD, POOL = 100, 150, 160
 S = 1_000_000
 
 
-class ChargingCase(base.BaseTestCase):
+class ChargingCase(enforcing_host.EnforcerCase):
     """One domain of one vCPU with 10 ms every 20 ms, and what serves it."""
 
     backend = DEADLINE
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.journal = store.Journal(os.path.join(folder.name, 'agent.sqlite'))
-        self.addCleanup(self.journal.close)
-        self.deadline = fakes.FakeBackend(DEADLINE, Fraction(18, 10))
-        self.cfs = fakes.FakeBackend(CFS)
-        self.capacity = fakes.FakeCapacity(Fraction(18, 10))
         self.clock = 100.0
         self.patchers = []
         self.make()
@@ -50,14 +39,7 @@ class ChargingCase(base.BaseTestCase):
         self.serving = {MAIN: Role.EMULATOR, IOTHREAD: Role.IOTHREAD}
 
     def make(self, enabled=True):
-        backends = {DEADLINE: self.deadline, CFS: self.cfs}
-        self.enforcer = enforcer.Enforcer(
-            backends,
-            lambda name: backends[name].supports(),
-            self.capacity,
-            self.journal,
-            tick_us=4000,
-        )
+        self.enforcer = self.new_enforcer()
         self.charging = io_charging.Charging(
             io_charging.Settings(
                 model.IoPolicy(window_s=10), tick_us=4000, enabled=enabled

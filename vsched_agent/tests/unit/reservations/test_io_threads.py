@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import os
-import tempfile
-
-from oslotest import base
 
 from vsched_agent.enforcement import base as enforcement
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import io_threads
-from vsched_agent.state import store
 from vsched_agent.tests import fakes
+from vsched_agent.tests import journals
 from vsched_lib.contract import errors
 from vsched_lib.model import reservation
 
@@ -31,13 +27,9 @@ def holding(pid=100, room=ON_TOP, **runtimes_us):
     )
 
 
-class TestIoThreads(base.BaseTestCase):
+class TestIoThreads(journals.JournalCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.journal = store.Journal(os.path.join(folder.name, 'agent.sqlite'))
-        self.addCleanup(self.journal.close)
         self.backend = fakes.FakeBackend(DEADLINE, 1)
         self.io = io_threads.IoThreads(self.backend, self.journal)
         self.domain = fakes.domain(1)

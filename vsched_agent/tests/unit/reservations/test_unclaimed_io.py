@@ -3,24 +3,13 @@
 """Instances with ``auto``: reservations of I/O threads that are lent."""
 
 from fractions import Fraction
-import os
-import tempfile
 
-import hypothesis
-from hypothesis import strategies as st
-from oslotest import base
-
-from vsched_agent.accounting import base as readings
 from vsched_agent.reservations import applied
-from vsched_agent.reservations import enforcer
 from vsched_agent.reservations import io_charging
 from vsched_agent.reservations import unclaimed_io
-from vsched_agent.state import store
-from vsched_agent.tests import fakes
+from vsched_agent.tests import charging_host
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
-from vsched_lib.contract import messages
-from vsched_lib.model import charging as model
 from vsched_lib.model import reservation
 
 DEADLINE = reservation.Backend.DEADLINE
@@ -29,104 +18,9 @@ Code = errors.Code
 Mode = extra_specs.IoCharging
 UNCLAIMED = applied.IoRoom.UNCLAIMED
 WORK_CONSERVING = reservation.Mode.WORK_CONSERVING
-S = 1_000_000
 
 
-class AutoCase(base.BaseTestCase):
-    """Instances of one vCPU, whose main thread serves their I/O."""
-
-    def setUp(self):
-        super().setUp()
-        self.prepare()
-
-    def prepare(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.journal = store.Journal(os.path.join(folder.name, 'agent.sqlite'))
-        self.addCleanup(self.journal.close)
-        self.deadline = fakes.FakeBackend(DEADLINE, Fraction(18, 10))
-        self.cfs = fakes.FakeBackend(CFS)
-        self.domains = {}
-        self.now_s = 100.0
-        for module in (unclaimed_io.time, io_charging.time):
-            self.patch(module, 'monotonic', lambda: self.now_s)
-        self.make()
-
-    def make(self, backends=None):
-        self.backends = backends or {DEADLINE: self.deadline, CFS: self.cfs}
-        self.enforcer = enforcer.Enforcer(
-            self.backends,
-            lambda name: self.backends[name].supports(),
-            fakes.FakeCapacity(Fraction(18, 10)),
-            self.journal,
-            tick_us=4000,
-        )
-        self.charging = io_charging.Charging(
-            io_charging.Settings(model.IoPolicy(window_s=10), tick_us=4000),
-            self.enforcer,
-        )
-
-    def hold(self, number, runtime_us, mode=Mode.AUTO, backend=None):
-        domain = self.domains.setdefault(number, fakes.domain(number))
-        charged = self.charging.set_mode(domain, mode)
-        self.enforcer.hold(
-            domain,
-            reservation.Reservation(runtime_us, 20_000, backend=backend),
-            charged=charged,
-        )
-
-    def second(self, guest=0.3, **ran):
-        """Run one pass; return the changes by instance.
-
-        :param ran: the share of each instance's main thread.
-        """
-        self.now_s += 1
-        samples, threads = [], {}
-        for number, domain in self.domains.items():
-            share = ran.get('vm%d' % number, 0.0)
-            threads[domain.uuid] = readings.Reading(
-                domain.uuid,
-                0,
-                10**9,
-                (
-                    readings.ThreadUse(
-                        domain.pid,
-                        readings.Role.EMULATOR,
-                        int(share * 1e9),
-                        0,
-                        1,
-                    ),
-                ),
-                int(share * 1e9),
-            )
-            samples.append(
-                messages.UsageSample(
-                    domain.uuid,
-                    1.0,
-                    S,
-                    int(guest * S),
-                    0,
-                    direct_us=int(share * S),
-                )
-            )
-        changes = self.charging.adjust(
-            list(self.domains.values()), samples, threads
-        )
-        return {int(one.uuid[-12:]): one for one in changes}
-
-    def io_us(self, number):
-        """What an instance's main thread has in every 20 ms."""
-        held = self.deadline.held.get(self.domains[number].pid)
-        return held and held.runtime_us
-
-    def guest_us(self, number):
-        return self.deadline.held[self.domains[number].pid + 1].runtime_us
-
-    def claimed_mcpu(self):
-        return self.enforcer.admitted_mcpu()
-
-
-class TestAuto(AutoCase):
+class TestAuto(charging_host.AutoCase):
     def test_held_and_no_claim(self):
         self.hold(1, 10_000)
         news = self.second(vm1=0.1)[1]
@@ -385,120 +279,3 @@ class TestAuto(AutoCase):
         self.hold(2, 20_000)
         self.hold(3, 6_000)
         self.assertEqual(6_000, self.guest_us(3))
-
-
-class TestSwitched(AutoCase):
-    def test_to_all_modes_and_back(self):
-        for mode in (Mode.CHARGE, Mode.OVERPROVISION, Mode.NONE):
-            self.hold(1, 10_000, mode)
-            for _ in range(20):
-                self.second(guest=0.4, vm1=0.1)
-            if mode is Mode.CHARGE:
-                self.assertLess(self.guest_us(1), 10_000)
-            self.hold(1, 10_000)
-            self.second(guest=0.4, vm1=0.1)
-            self.assertEqual(
-                (10_000, 3_000), (self.guest_us(1), self.io_us(1))
-            )
-            self.assertEqual(500, self.claimed_mcpu())
-            self.assertIs(
-                UNCLAIMED, self.enforcer.io.holding(self.domains[1].uuid).room
-            )
-        self.hold(1, 10_000, Mode.NONE)
-        self.assertIsNone(self.io_us(1))
-        self.assertIsNone(self.second(vm1=0.1)[1].io)
-
-    def test_to_a_claim_that_does_not_fit(self):
-        self.hold(1, 10_000)
-        self.hold(2, 22_000 // 2)
-        self.hold(3, 11_000)
-        self.second(vm1=0.1)
-        self.assertEqual(3_000, self.io_us(1))
-        self.hold(2, 14_000)
-        self.hold(1, 10_000, Mode.OVERPROVISION)
-        news = self.second(vm1=0.1)[1]
-        self.assertEqual(Code.DOES_NOT_FIT, news.io.code)
-        self.assertEqual((10_000, None), (self.guest_us(1), self.io_us(1)))
-
-
-class TestOthers(AutoCase):
-    """What others have and may have does not depend on what is lent."""
-
-    def play(self, mode):
-        """Have a host with one instance of each kind; return what it does."""
-        self.prepare()
-        self.hold(1, 8_000, mode)
-        self.hold(2, 8_000, Mode.CHARGE)
-        self.hold(3, 6_000, Mode.OVERPROVISION)
-        self.hold(4, 4_000, Mode.NONE)
-        found = []
-        for ran in (0.02, 0.1, 0.2, 0.3, 0.1, 0.05):
-            for _ in range(4):
-                self.second(guest=0.3, vm1=0.2, vm2=ran, vm3=ran / 2)
-                found.append(
-                    (
-                        self.claimed_mcpu(),
-                        dict(self.enforcer.held_mcpu()),
-                        [self.guest_us(number) for number in (1, 2, 3, 4)],
-                        [self.io_us(number) for number in (2, 3, 4)],
-                    )
-                )
-        return found
-
-    def test_as_if_nothing_were_lent(self):
-        self.assertEqual(self.play(Mode.NONE), self.play(Mode.AUTO))
-
-    @hypothesis.settings(
-        deadline=None,
-        max_examples=12,
-        suppress_health_check=[hypothesis.HealthCheck.differing_executors],
-    )
-    @hypothesis.given(
-        st.lists(
-            st.tuples(
-                st.integers(1, 6), st.integers(0, 14_000), st.floats(0, 0.4)
-            ),
-            max_size=8,
-        )
-    )
-    def test_what_is_admitted_is_the_same(self, steps):
-        """With ``auto`` in place of ``none`` just the same is admitted."""
-        outcomes = []
-        for replaced in (False, True):
-            self.prepare()
-            outcomes.append(
-                [self.step(*step, replaced=replaced) for step in steps]
-            )
-        self.assertEqual(*outcomes)
-
-    def step(self, number, runtime_us, ran, replaced):
-        mode = (Mode.NONE, Mode.CHARGE, Mode.OVERPROVISION)[number % 3]
-        if mode is Mode.NONE and replaced:
-            mode = Mode.AUTO
-        if runtime_us < 2_000:
-            domain = self.domains.pop(number, None)
-            if domain is not None:
-                self.charging.set_mode(domain, Mode.NONE)
-                self.enforcer.release(domain)
-            admitted = None
-        else:
-            try:
-                self.hold(number, runtime_us, mode, DEADLINE)
-                admitted = True
-            except errors.Refused as refusal:
-                admitted = refusal.code
-        self.second(**{'vm%d' % one: ran for one in self.domains})
-        total = sum(
-            Fraction(one.runtime_us, one.period_us)
-            for one in self.deadline.held.values()
-        )
-        self.assertLessEqual(total, Fraction(18, 10))
-        return (
-            admitted,
-            self.claimed_mcpu(),
-            {
-                one: held.runtime_us
-                for one, held in self.deadline.held.items()
-                if one % 100 == 1
-            },
-        )

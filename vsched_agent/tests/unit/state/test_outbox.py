@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import os
-import tempfile
 from unittest import mock
 
-from oslotest import base
 
-from vsched_agent.state import store
+from vsched_agent.tests import journals
 from vsched_lib.contract import messages
 
 ONE = '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b4f'
@@ -24,19 +22,7 @@ def _batch(number, samples=0):
     )
 
 
-class TestOutbox(base.BaseTestCase):
-    def setUp(self):
-        super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = os.path.join(folder.name, 'a', 'agent.sqlite')
-        self.journal = store.Journal(self.path)
-
-    def reopen(self):
-        self.journal.close()
-        self.journal = store.Journal(self.path)
-        self.addCleanup(self.journal.close)
-
+class TestOutbox(journals.JournalCase):
     def test_batches_leave_in_order_once_confirmed(self):
         first = self.journal.outbox.post(_batch)
         second = self.journal.outbox.post(_batch)
@@ -70,8 +56,7 @@ class TestOutbox(base.BaseTestCase):
             self.assertEqual(1, self.journal.outbox.post(_batch))
         self.journal.close()
         os.unlink(self.path)
-        self.journal = store.Journal(self.path)
-        self.addCleanup(self.journal.close)
+        self.open_journal()
         self.assertEqual(1, self.journal.outbox.post(_batch))
 
     def test_a_replaced_epoch_is_left(self):

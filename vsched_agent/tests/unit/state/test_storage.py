@@ -18,6 +18,7 @@ from vsched_agent.state import schema
 from vsched_agent.state import storage
 from vsched_agent.state import store
 from vsched_lib.contract import balloons
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 
@@ -44,9 +45,9 @@ def _fill(book):
     book.remember(U, 'cfs', 10, {11: {'quota_us': -1}})
     book.note_balloon(U, {'instance_uuid': U})
     book.replace_overrides(
-        messages.Overrides(
+        collector_replies.Overrides(
             3,
-            (messages.Override(U, 3, 1000, 2000, 'capped'),),
+            (collector_replies.Override(U, 3, 1000, 2000, 'capped'),),
             (balloons.BalloonOrder(U, 2, 1, True),),
         )
     )
@@ -296,7 +297,7 @@ class TestUnreadableRecords(JournalCase):
         _fill(book)
         self.change("UPDATE override SET body = 'x'")
         self.assertEqual(
-            messages.Overrides(
+            collector_replies.Overrides(
                 -1, (), (balloons.BalloonOrder(U, 2, 1, True),)
             ),
             book.overrides(),

@@ -1,30 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import os
-import tempfile
 
-from oslotest import base
-
-from vsched_agent.state import store
+from vsched_agent.tests import journals
 from vsched_lib.contract import balloons
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import messages
 
 ONE = '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b4f'
 
 
-class TestJournal(base.BaseTestCase):
-    def setUp(self):
-        super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = os.path.join(folder.name, 'a', 'agent.sqlite')
-        self.journal = store.Journal(self.path)
-
-    def reopen(self):
-        self.journal.close()
-        self.journal = store.Journal(self.path)
-        self.addCleanup(self.journal.close)
-
+class TestJournal(journals.JournalCase):
     def test_first_finding_is_kept(self):
         self.journal.remember('u', 'cfs', 10, {11: {'quota_us': -1}})
         self.journal.remember(
@@ -50,15 +35,20 @@ class TestJournal(base.BaseTestCase):
         self.assertEqual([], self.journal.touched())
 
     def test_overrides_are_replaced_whole(self):
-        one = messages.Override(ONE, 3, 1000, 2000, 'capped')
+        one = collector_replies.Override(ONE, 3, 1000, 2000, 'capped')
         two = balloons.BalloonOrder(ONE, 2, 1, True)
-        self.journal.replace_overrides(messages.Overrides(3, (one,), (two,)))
+        self.journal.replace_overrides(
+            collector_replies.Overrides(3, (one,), (two,))
+        )
         self.reopen()
         self.assertEqual(
-            messages.Overrides(3, (one,), (two,)), self.journal.overrides()
+            collector_replies.Overrides(3, (one,), (two,)),
+            self.journal.overrides(),
         )
-        self.journal.replace_overrides(messages.Overrides(4))
-        self.assertEqual(messages.Overrides(4), self.journal.overrides())
+        self.journal.replace_overrides(collector_replies.Overrides(4))
+        self.assertEqual(
+            collector_replies.Overrides(4), self.journal.overrides()
+        )
 
     def test_reports_survive(self):
         report = messages.ReservationReport(

@@ -12,6 +12,7 @@ from oslotest import base
 from vsched_agent.privileged.budget_expiry import alarms
 from vsched_agent.privileged.budget_expiry import lending
 from vsched_agent.privileged import clocks
+from vsched_agent.tests import descriptors
 from vsched_agent.tests import in_process
 
 MS = 1_000_000
@@ -85,14 +86,14 @@ class TestAlarms(base.BaseTestCase):
 
     def test_dropped(self):
         child = self.child()
-        open_before = set(os.listdir('/proc/self/fd'))
+        open_before = descriptors.links('anon_inode:')
         self.add(child.pid, 5 * MS)
         rung = self.alarms.wait(10.0)
         self.assertEqual(1, len(rung))
         self.alarms.drop(child.pid)
         self.assertEqual([], self.alarms.threads_of(rung))
         self.assertEqual([], self.rung(0.1))
-        self.assertEqual(open_before, set(os.listdir('/proc/self/fd')))
+        self.assertEqual(open_before, descriptors.links('anon_inode:'))
         self.alarms.drop(child.pid)
 
     def test_what_is_no_event(self):

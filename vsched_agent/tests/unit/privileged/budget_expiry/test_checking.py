@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import contextlib
 import errno
-import os
 import threading
 import time
 
@@ -12,6 +10,7 @@ from vsched_agent.privileged.budget_expiry import budgets
 from vsched_agent.privileged.budget_expiry import checking
 from vsched_agent.privileged import entering
 from vsched_agent.privileged import leaving
+from vsched_agent.tests import descriptors
 from vsched_agent.tests import fake_kernel
 from vsched_agent.tests import in_process
 
@@ -130,12 +129,7 @@ class TestChecker(base.BaseTestCase):
         self.assertEqual(one.attr, self.kernel.get_attr(one.tid))
 
     def sockets(self):
-        """Count the open ones; files that other code drops do not count."""
-        links = set()
-        for number in os.listdir('/proc/self/fd'):
-            with contextlib.suppress(FileNotFoundError):
-                links.add(os.readlink('/proc/self/fd/%s' % number))
-        return {link for link in links if link.startswith('socket:')}
+        return set(descriptors.links('socket:'))
 
     def test_abandoned_inboxes_are_closed(self):
         before = self.sockets()

@@ -12,6 +12,7 @@ from vsched_agent.privileged.budget_expiry import lending
 from vsched_agent.privileged import clocks
 from vsched_agent.privileged import ownership
 from vsched_agent.privileged import perf_events
+from vsched_agent.tests import descriptors
 from vsched_agent.tests import in_process
 
 
@@ -54,12 +55,12 @@ class TestLending(base.BaseTestCase):
         return found
 
     def test_more_than_a_message_holds(self):
-        before = len(os.listdir('/proc/self/fd'))
+        before = descriptors.links(self.folder)
         tids = list(range(1, 301))
         self.assertEqual({}, lending.lend(tids, self.inbox.address))
         self.assertEqual({tid: str(tid) for tid in tids}, self.taken())
         self.assertEqual({}, self.taken())
-        self.assertEqual(before, len(os.listdir('/proc/self/fd')))
+        self.assertEqual(before, descriptors.links(self.folder))
 
     def test_events_that_cannot_be_opened(self):
         self.assertEqual(
@@ -80,9 +81,9 @@ class TestLending(base.BaseTestCase):
     def test_the_last_of_a_thread_counts(self):
         for _ in range(2):
             lending.lend([7], self.inbox.address)
-        before = len(os.listdir('/proc/self/fd'))
+        before = descriptors.links(self.folder)
         self.assertEqual({7: '7'}, self.taken())
-        self.assertEqual(before, len(os.listdir('/proc/self/fd')))
+        self.assertEqual(before, descriptors.links(self.folder))
 
     def test_no_inbox(self):
         self.inbox.close()
@@ -90,13 +91,13 @@ class TestLending(base.BaseTestCase):
 
     def test_of_another_user(self):
         lending.lend([7], self.inbox.address)
-        before = len(os.listdir('/proc/self/fd'))
+        before = descriptors.links(self.folder)
         self.patch(os, 'geteuid', lambda: 12_345)
         self.assertEqual({}, self.inbox.take())
         self.assertRaises(
             PermissionError, lending.lend, [7], self.inbox.address
         )
-        self.assertEqual(before, len(os.listdir('/proc/self/fd')))
+        self.assertEqual(before, descriptors.links(self.folder))
 
     def test_what_makes_no_sense(self):
         file = os.open(self.folder, os.O_RDONLY)
@@ -107,6 +108,6 @@ class TestLending(base.BaseTestCase):
             sender.connect(self.inbox.address)
             socket.send_fds(sender, [b'\0' * 4], [file, file])
             sender.send(b'\1\0\0\0')
-        before = len(os.listdir('/proc/self/fd'))
+        before = descriptors.links(self.folder)
         self.assertEqual({0}, set(self.taken()))
-        self.assertEqual(before, len(os.listdir('/proc/self/fd')))
+        self.assertEqual(before, descriptors.links(self.folder))

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Reservations as budgets of Xen's scheduler RTDS.
+
+Each vCPU has parameters of its own. Mode ``work_conserving`` is ``extratime``.
+A vCPU with the parameters that RTDS gives to new ones counts as one without a
+reservation, unless this backend has set them.
+
+RTDS accepts any sum: :mod:`vsched_agent.enforcement.xen.capacity` bounds it.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import threading
+
+from oslo_log import log as logging
+
+from vsched_agent.enforcement import base
+from vsched_agent.enforcement.xen import scheduler
+from vsched_agent.hypervisor.xen import vcpu_ids
+from vsched_lib.contract import errors
+from vsched_lib.model import reservation
+from vsched_lib.model import rtds
+
+LOG = logging.getLogger(__name__)
+
+#: What a hypervisor has to be built with.
+OPTIONS = 'CONFIG_EXPERT, CONFIG_UNSUPPORTED and CONFIG_SCHED_RTDS'
+
+#: Parameters by the number of the vCPU.
+_Values = dict[int, rtds.Parameters]
+
+
+class RtdsBackend(base.Backend):
+    """Gives each vCPU Q in every P by the hypervisor's own scheduler.
+
+    Reading takes a process of the toolstack, by a privileged helper, for all
+    vCPUs of the host: Xen has no interface without a privilege.
+
+    :param found: the hypervisor's scheduler.
+    """
+
+    name = reservation.Backend.RTDS
+
+    def __init__(self, found: scheduler.Scheduler | None = None) -> None:
+        self.scheduler = found or scheduler.Scheduler()
+        self._lock = threading.Lock()
+        self._reserved: set[int] = set()
+
+    def supports(self) -> base.Support:
+        """Return whether the hypervisor runs RTDS, on one pool."""
+        try:
+            if self.scheduler.name != str(self.name):
+                return base.Support(False, (missing(self.scheduler),))
+            pools = self.scheduler.pools
+        except scheduler.SchedulerUnavailable as failure:
+            return base.Support(False, (str(failure),))
+        if pools != 1:
+            return base.Support(
+                False,
+                (
+                    'RTDS schedules %d CPU pools, and reservations are '
+                    'supported with one only' % pools,
+                ),
+            )
+        return base.Support(True)
+
+    def reserved(self) -> frozenset[scheduler.Key]:
+        """Return the vCPUs with a reservation of this agent."""
+        with self._lock:
+            return frozenset(map(vcpu_ids.decode, self._reserved))
+
+    def prior(self, targets: Sequence[base.Target]) -> dict[int, base.Prior]:
+        """Return the parameters of each vCPU.
+
+        :raises errors.Refused: when the hypervisor does not answer.
+        """
+        with _refused_if_unavailable():
+            known = self._of(targets, newest=True)
+        return {
+            number: {
+                'period_us': one.period_us,
+                'budget_us': one.budget_us,
+                'extratime': one.extratime,
+            }
+            for number, one in known.items()
+        }
+
+    def apply_each(self, assignments: Sequence[base.Assignment]) -> None:
+        """See the base class.
+
+        :raises errors.Refused: also when the hypervisor does not answer.
+        """
+        with _refused_if_unavailable():
+            self._apply_each(assignments)
+
+    def _apply_each(self, assignments: Sequence[base.Assignment]) -> None:
+        wanted = {
+            target.tid: _parameters(reserved)
+            for target, reserved in assignments
+        }
+        before = self._of([target for target, _ in assignments], newest=True)
+        _check_all_run(wanted, before)
+        changed = {
+            number: values
+            for number, values in wanted.items()
+            if before[number] != values
+        }
+        if changed:
+            for caution in sorted(
+                {
+                    caution
+                    for _, reserved in assignments
+                    for caution in rtds.cautions(reserved)
+                }
+            ):
+                LOG.warning(
+                    'domain %d: %s', _domid(next(iter(changed))), caution
+                )
+        problem = self._set(changed)
+        if problem:
+            after = self._of([target for target, _ in assignments], True)
+            unrestored = self._set(
+                {
+                    number: before[number]
+                    for number, values in after.items()
+                    if values != before[number]
+                }
+            )
+            if unrestored:
+                LOG.error('former parameters are not restored: %s', unrestored)
+            _check_all_run(wanted, after)
+            raise errors.Refused(
+                'the hypervisor refused it: %s' % problem,
+                errors.Code.KERNEL_REFUSED,
+            )
+        with self._lock:
+            self._reserved.update(wanted)
+
+    def resume(self, assignments: Sequence[base.Assignment]) -> None:
+        """Take the vCPUs for reserved; see the base class."""
+        with self._lock:
+            self._reserved.update(target.tid for target, _ in assignments)
+
+    def refresh(self) -> None:
+        """Forget vCPUs of domains that have ended."""
+        found = self.scheduler.parameters()
+        with self._lock:
+            self._reserved = {
+                number
+                for number in self._reserved
+                if vcpu_ids.decode(number) in found
+            }
+
+    def read(
+        self, targets: Sequence[base.Target]
+    ) -> dict[int, base.Enforced | None]:
+        """See the base class; needs a process unless one has just ended."""
+        found = self._of(targets)
+        with self._lock:
+            return {
+                number: None
+                if values == rtds.DEFAULT and number not in self._reserved
+                else base.Enforced(
+                    values.budget_us * reservation.NS_PER_US,
+                    values.period_us * reservation.NS_PER_US,
+                    values.mode,
+                )
+                for number, values in found.items()
+            }
+
+    def restore(
+        self, targets: Sequence[base.Target], prior: Mapping[int, base.Prior]
+    ) -> None:
+        """See the base class; the default is that of new vCPUs."""
+        found = self._of(targets, newest=True)
+        changed = {}
+        for number, values in found.items():
+            former = prior.get(number)
+            wanted = (
+                rtds.Parameters(
+                    int(former['period_us']),
+                    int(former['budget_us']),
+                    bool(former['extratime']),
+                )
+                if former
+                else rtds.DEFAULT
+            )
+            if wanted != values:
+                changed[number] = wanted
+        problem = self._set(changed)
+        if problem and self._of(targets, newest=True).keys() >= changed.keys():
+            LOG.error('former parameters are not restored: %s', problem)
+        with self._lock:
+            self._reserved.difference_update(target.tid for target in targets)
+
+    def _of(
+        self, targets: Iterable[base.Target], newest: bool = False
+    ) -> _Values:
+        """Return the parameters of those that still run, by their number."""
+        found = self.scheduler.parameters(newest)
+        known = {}
+        for target in targets:
+            key = _key(target.tid)
+            if key is not None and key in found:
+                known[target.tid] = found[key]
+        return known
+
+    def _set(self, values: Mapping[int, rtds.Parameters]) -> str:
+        """Set parameters, by one command for each domain.
+
+        :returns: empty on success, else the reason.
+        """
+        by_domain: dict[int, list[tuple[int, rtds.Parameters]]] = {}
+        for number, one in sorted(values.items()):
+            domid, index = vcpu_ids.decode(number)
+            by_domain.setdefault(domid, []).append((index, one))
+        for domid, those in by_domain.items():
+            problem = self.scheduler.set(domid, those)
+            if problem:
+                return problem
+        return ''
+
+
+def missing(found: scheduler.Scheduler) -> str:
+    """Return why a hypervisor does not run RTDS.
+
+    :raises scheduler.SchedulerUnavailable: when it does not answer.
+    """
+    words = found.info().get('xen_commandline', '').split()
+    if 'sched=rtds' in words:
+        return (
+            'the hypervisor was started with sched=rtds and runs %s: it has '
+            'been built without RTDS, and then falls back without a message. '
+            'It needs %s' % (found.name, OPTIONS)
+        )
+    return (
+        'the hypervisor runs %s: start it with sched=rtds. It has to be built '
+        'with %s' % (found.name, OPTIONS)
+    )
+
+
+@contextlib.contextmanager
+def _refused_if_unavailable() -> Iterator[None]:
+    try:
+        yield
+    except scheduler.SchedulerUnavailable as failure:
+        raise errors.Refused(
+            'the hypervisor does not answer: %s' % failure,
+            errors.Code.BACKEND_UNAVAILABLE,
+        ) from failure
+
+
+def _key(number: int) -> scheduler.Key | None:
+    try:
+        return vcpu_ids.decode(number)
+    except ValueError:
+        # A thread of Linux, of another backend's records.
+        return None
+
+
+def _domid(number: int) -> int:
+    return vcpu_ids.decode(number)[0]
+
+
+def _parameters(reserved: reservation.Reservation) -> rtds.Parameters:
+    problems = reserved.problems(reservation.Backend.RTDS)
+    if not problems:
+        try:
+            return rtds.Parameters.of(reserved)
+        except ValueError as problem:
+            problems = [str(problem)]
+    raise errors.Refused('; '.join(problems), errors.Code.RESERVATION_INVALID)
+
+
+def _check_all_run(wanted: Collection[int], found: Collection[int]) -> None:
+    """Refuse vCPUs of domains that have ended.
+
+    :raises errors.Refused: with their numbers.
+    """
+    ended = sorted(set(wanted) - set(found))
+    if ended:
+        raise errors.Refused(
+            'vCPUs are gone: %s' % ', '.join(map(_describe, ended)),
+            errors.Code.THREADS_GONE,
+        )
+
+
+def _describe(number: int) -> str:
+    key = _key(number)
+    return str(number) if key is None else '%d of domain %d' % (key[1], key[0])

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What Xen's scheduler has of each vCPU, read at most a few times a second."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import threading
+import time
+import typing as ty
+
+from oslo_privsep import daemon
+
+from vsched_agent.privileged import xen
+from vsched_lib.model import rtds
+
+#: How long parameters are cached, in seconds: reading them takes a process.
+#: The agent's passes are not more frequent.
+AGE_S = 0.5
+#: Likewise of what changes with a boot of the host, or of its CPUs.
+INFO_AGE_S = 30.0
+
+P = ty.ParamSpec('P')
+R = ty.TypeVar('R')
+
+#: A domain and the index of a vCPU.
+Key = tuple[int, int]
+
+
+class SchedulerUnavailable(Exception):
+    """The hypervisor cannot be asked now; the message has the reason."""
+
+
+class Scheduler:
+    """The hypervisor's scheduler, as its toolstack reports it. Thread-safe.
+
+    :param clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._info: tuple[float, Mapping[str, str]] | None = None
+        self._found: tuple[float, int, Mapping[Key, rtds.Parameters]] | None
+        self._found = None
+
+    def info(self) -> Mapping[str, str]:
+        """Return what ``xl info`` reports, as far as it is of interest.
+
+        :raises SchedulerUnavailable: when it does not answer.
+        """
+        with self._lock:
+            now = self._clock()
+            if self._info is None or now - self._info[0] >= INFO_AGE_S:
+                self._info = now, _ask(xen.info)
+            return self._info[1]
+
+    @property
+    def name(self) -> str:
+        """Return the name of the scheduler that runs."""
+        return self.info().get('xen_scheduler', 'unknown')
+
+    @property
+    def cpus(self) -> int:
+        """Return the host's CPUs, of which the first domain sees its own."""
+        text = self.info().get('nr_cpus', '')
+        return int(text) if text.isdecimal() and int(text) else 1
+
+    @property
+    def pools(self) -> int:
+        """Return the number of CPU pools that RTDS schedules."""
+        self.parameters()
+        with self._lock:
+            return 0 if self._found is None else self._found[1]
+
+    def parameters(
+        self, newest: bool = False
+    ) -> Mapping[Key, rtds.Parameters]:
+        """Return the parameters of every vCPU that RTDS schedules.
+
+        :param newest: whether what was read just before is too old.
+        :raises SchedulerUnavailable: when it does not answer.
+        """
+        with self._lock:
+            now = self._clock()
+            if newest or self._found is None or now - self._found[0] >= AGE_S:
+                self._found = None
+                read = _ask(xen.rtds_parameters)
+                self._found = (
+                    now,
+                    int(read['pools']),
+                    {
+                        (domid, index): rtds.Parameters(*values)
+                        for domid, index, *values in read['vcpus']
+                    },
+                )
+            return self._found[2]
+
+    def set(
+        self, domid: int, values: Sequence[tuple[int, rtds.Parameters]]
+    ) -> str:
+        """Set the parameters of vCPUs of one domain.
+
+        :returns: empty on success, else the reason; some may be set then.
+        :raises SchedulerUnavailable: when it does not answer.
+        """
+        try:
+            return str(
+                _ask(
+                    xen.set_rtds,
+                    domid,
+                    [
+                        (index, one.period_us, one.budget_us, one.extratime)
+                        for index, one in values
+                    ],
+                )
+            )
+        finally:
+            with self._lock:
+                self._found = None
+
+
+def _ask(function: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+    try:
+        return function(*arguments, **named)
+    except (OSError, ValueError, daemon.FailedToDropPrivileges) as failure:
+        raise SchedulerUnavailable(str(failure)) from failure

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Ask and instruct Xen by its toolstack, ``xl``: CAP_DAC_OVERRIDE.
+
+libvirt cannot read or set the parameters of RTDS. The three command lines
+below are all that is started, without a shell: the file is constant, and the
+only arguments from outside are whole numbers in bounds. CPU pools are not
+touched: to destroy one that RTDS schedules panics the hypervisor (Xen 4.17).
+
+Access to ``/dev/xen/privcmd`` is access to the whole hypervisor, so ``xl``
+itself is not confined by its capability; these bounds confine the agent.
+"""
+
+from collections.abc import Sequence
+import ctypes
+import os
+import re
+import subprocess
+import typing as ty
+
+from oslo_privsep import capabilities
+
+from vsched_agent.privileged import context
+from vsched_agent.privileged import isolated
+
+xen_pctxt = context.Context(
+    'xen_pctxt',
+    __name__,
+    'vsched_xen_privileged',
+    [capabilities.CAP_DAC_OVERRIDE],
+)
+
+#: Where distributions install the toolstack. The first is Debian's, for the
+#: hypervisor that runs; its /usr/sbin/xl is a script of a shell.
+XL = ('/usr/lib/xen-%s/bin/xl', '/usr/sbin/xl', '/usr/local/sbin/xl')
+#: Longest run of a command, in seconds. It takes milliseconds; the toolstack
+#: waits for a first domain that is starved.
+TIMEOUT_S = 30.0
+#: Longest output, in characters: 100 for each vCPU of a full host.
+MAX_CHARS = 4 << 20
+#: What of the output of ``xl info`` is returned.
+INFO_KEYS = frozenset(
+    ('nr_cpus', 'xen_version', 'xen_scheduler', 'xen_commandline')
+)
+
+#: Bounds of what is set. The first domain has the number 0.
+MAX_DOMID, MAX_VCPUS = 0x7FEF, 512
+LEAST_US, MOST_US = 10, 10_000_000
+
+_INFO = re.compile(r'([a-z_]+) *: (.*)\Z')
+_POOL = re.compile(r'Cpupool (.*): sched=RTDS\Z')
+# The name comes first and may contain anything but the end of a line.
+_VCPU = re.compile(
+    r'.* ([0-9]{1,5}) +([0-9]{1,4}) +([0-9]{1,8}) +([0-9]{1,8}) +(yes|no)\Z',
+    re.ASCII,
+)
+_TITLE = re.compile(r'Name +ID +VCPU +Period +Budget +Extratime\Z')
+
+_PR_SET_NO_NEW_PRIVS = 38
+
+#: Of one vCPU: its number, period and budget in microseconds, and whether it
+#: gets idle time.
+VcpuValues = tuple[int, int, int, bool]
+
+
+class ToolstackError(OSError):
+    """The toolstack is missing, fails or hangs."""
+
+
+@xen_pctxt.entrypoint
+def info() -> dict[str, str]:
+    """Return what is known of the hypervisor.
+
+    :returns: some of ``xl info``: :data:`INFO_KEYS`.
+    :raises OSError: when the toolstack does not answer.
+    """
+    matches = map(_INFO.match, _run('info').splitlines())
+    return {
+        match[1]: match[2].strip()
+        for match in matches
+        if match and match[1] in INFO_KEYS
+    }
+
+
+@xen_pctxt.entrypoint
+def rtds_parameters() -> dict[str, ty.Any]:
+    """Return the parameters of all vCPUs that RTDS schedules.
+
+    :returns: ``pools``, the number of CPU pools, and ``vcpus``: (domain, vCPU,
+        period_us, budget_us, extratime) of each. Both are empty with another
+        scheduler.
+    :raises OSError: when the toolstack does not answer, or unlike known
+        versions.
+    """
+    pools, vcpus = 0, {}
+    for line in _run('sched-rtds', '-v', 'all').splitlines():
+        match = _VCPU.match(line.rstrip())
+        if match:
+            domid, index, period_us, budget_us = map(int, match.groups()[:4])
+            if (domid, index) in vcpus:
+                raise OSError('xl lists vCPU %d of %d twice' % (index, domid))
+            vcpus[domid, index] = (
+                domid,
+                index,
+                period_us,
+                budget_us,
+                match[5] == 'yes',
+            )
+        elif _POOL.match(line.rstrip()):
+            pools += 1
+        elif line.strip() and not _TITLE.match(line.strip()):
+            raise OSError('xl prints what is not known: %.80r' % line)
+    return {'pools': pools, 'vcpus': list(vcpus.values())}
+
+
+@xen_pctxt.entrypoint
+def set_rtds(domid: int, values: Sequence[VcpuValues]) -> str:
+    """Set the parameters of vCPUs of one domain.
+
+    :param domid: Xen's number of the domain; not the first one's.
+    :returns: empty on success, else the reason; the toolstack may then have
+        set some of them.
+    :raises PermissionError: for another domain, or values out of bounds;
+        nothing is set then.
+    :raises OSError: when the toolstack does not answer.
+    """
+    _check(domid, 1, MAX_DOMID, 'a domain')
+    if not 0 < len(values) <= MAX_VCPUS:
+        raise PermissionError('%d vCPUs are refused' % len(values))
+    words = ['sched-rtds', '-d', str(domid)]
+    seen = set()
+    for index, period_us, budget_us, extratime in values:
+        _check(index, 0, MAX_VCPUS - 1, 'a vCPU')
+        _check(period_us, LEAST_US, MOST_US, 'a period')
+        _check(budget_us, LEAST_US, period_us, 'a budget')
+        if not isinstance(extratime, bool) or index in seen:
+            raise PermissionError('vCPU %d is refused' % index)
+        seen.add(index)
+        words += ['-v', str(index), '-p', str(period_us)]
+        words += ['-b', str(budget_us), '-e', str(int(extratime))]
+    try:
+        _run(*words)
+    except ToolstackError as failure:
+        return str(failure)[:500]
+    return ''
+
+
+def _check(value: object, least: int, most: int, what: str) -> None:
+    """Refuse what is no whole number in bounds."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or not least <= value <= most
+    ):
+        raise PermissionError(
+            '%.80r is refused: no whole number from %d to %d for %s'
+            % (value, least, most, what)
+        )
+
+
+def _run(*arguments: str) -> str:
+    """Run the toolstack and return its output.
+
+    :raises ToolstackError: when it fails.
+    """
+    _drop_new_privileges()
+    with isolated.start(
+        (_xl(), *arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            output, problem = process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise ToolstackError(
+                'xl %s took longer than %g s' % (arguments[0], TIMEOUT_S)
+            ) from None
+    if process.returncode:
+        raise ToolstackError(
+            'xl %s: %s'
+            % (
+                arguments[0],
+                ' '.join(problem.split())[:300]
+                or 'exit code %d' % process.returncode,
+            )
+        )
+    if len(output) > MAX_CHARS:
+        raise ToolstackError('xl %s printed too much' % arguments[0])
+    return str(output)
+
+
+def _drop_new_privileges() -> None:
+    """Have new processes of root get no more capabilities than this one.
+
+    :raises ToolstackError: when the kernel refuses.
+    """
+    if ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise ToolstackError('PR_SET_NO_NEW_PRIVS is refused')
+
+
+def _xl() -> str:
+    """Return the path of the toolstack's program.
+
+    :raises ToolstackError: when there is none.
+    """
+    try:
+        version = '.'.join(
+            _read('/sys/hypervisor/version/' + one) for one in _VERSION
+        )
+    except (OSError, ValueError):
+        version = '0.0'
+    for path in XL:
+        path = path.replace('%s', version)
+        if os.access(path, os.X_OK):
+            return path
+    raise ToolstackError(
+        'there is no xl: this is no first domain of Xen, or its toolstack is '
+        'not installed'
+    )
+
+
+_VERSION = ('major', 'minor')
+
+
+def _read(path: str) -> str:
+    with open(path, encoding='ascii') as file:
+        return str(int(file.read(16)))

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Reservations by RTDS on a real Xen, with the real helper."""
+
+import re
+
+import fixtures as fixture_base
+
+from vsched_agent.enforcement import doctor as findings
+from vsched_agent.enforcement.xen import capacity
+from vsched_agent.enforcement.xen import doctor
+from vsched_agent.enforcement.xen import rtds as backends
+from vsched_agent.hypervisor.xen import driver
+from vsched_agent.privileged import xen
+from vsched_agent.reservations import enforcer
+from vsched_agent.state import directory
+from vsched_agent.tests.functional.xen import xen_case
+from vsched_agent.tests import hypervisor_suite
+from vsched_lib.contract import errors
+from vsched_lib.model import reservation
+
+R = reservation.Reservation
+RTDS = reservation.Backend.RTDS
+
+
+def parameters(domid):
+    """What Xen has of each vCPU, by another way than the backend's."""
+    return {
+        int(index): (int(period_us), int(budget_us), extratime)
+        for index, period_us, budget_us, extratime in re.findall(
+            r' %d +(\d+) +(\d+) +(\d+) +(\w+)$' % domid,
+            xen_case.run('xl', 'sched-rtds', '-d', str(domid), '-v', 'all'),
+            re.MULTILINE,
+        )
+    }
+
+
+def set_by_hand(domid, period_us, budget_us, extratime, vcpu='all'):
+    """As an operator does it."""
+    xen_case.run(
+        *('xl', 'sched-rtds', '-d', str(domid), '-v', str(vcpu)),
+        *('-p', str(period_us), '-b', str(budget_us), '-e', str(extratime)),
+    )
+
+
+class RtdsCase(xen_case.XenCase):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(xen.xen_pctxt.stop)
+        self.backend = backends.RtdsBackend()
+
+
+class TestReservations(RtdsCase, hypervisor_suite.Watching):
+    """What the agent does, by its own parts."""
+
+    patience_s = xen_case.PATIENCE_S
+
+    def setUp(self):
+        super().setUp()
+        self.state = directory.open_state(
+            self.useFixture(fixture_base.TempDir()).path
+        )
+        self.addCleanup(self.state.close)
+        self.capacity = capacity.XenCapacity(self.backend)
+        self.enforcer = enforcer.Enforcer(
+            {RTDS: self.backend},
+            lambda name: self.backend.supports(),
+            self.capacity,
+            self.state.journal,
+            replacing=self.capacity.replacing,
+        )
+        self.hypervisor = self.started()
+
+    def make_hypervisor(self, **options):
+        return driver.XenHypervisor(
+            call_timeout_s=60.0, keepalive_s=20, watch_interval_s=5.0
+        )
+
+    def instance(self, **options):
+        guest = self.guest(**options)
+        return guest, self.one(self.hypervisor, guest.uuid)
+
+    def test_set_read_and_restored(self):
+        guest, domain = self.instance(vcpus=2, wait=False)
+        set_by_hand(guest.domid, 30_000, 9_000, 1, vcpu=1)
+        before = parameters(guest.domid)
+        self.assertEqual(
+            {0: (10_000, 4_000, 'yes'), 1: (30_000, 9_000, 'yes')}, before
+        )
+        self.assertIsNone(self.enforcer.hold(domain, R(60_000, 100_000)))
+        self.assertEqual(
+            dict.fromkeys((0, 1), (100_000, 60_000, 'no')),
+            parameters(guest.domid),
+        )
+        self.assertEqual(([], set()), self.enforcer.attest())
+        self.assertEqual(1_200, self.enforcer.admitted_mcpu())
+        self.assertEqual(
+            (1, 0, ()),
+            directory.restore_all(
+                self.enforcer, self.hypervisor, self.state.journal
+            ),
+        )
+        self.assertEqual(before, parameters(guest.domid))
+
+    def test_work_conserving_is_extratime(self):
+        guest, domain = self.instance(wait=False)
+        self.enforcer.hold(
+            domain, R(6_000, 10_000, reservation.Mode.WORK_CONSERVING)
+        )
+        self.assertEqual({0: (10_000, 6_000, 'yes')}, parameters(guest.domid))
+
+    def test_drift_is_found_and_repaired(self):
+        guest, domain = self.instance(wait=False)
+        self.enforcer.hold(domain, R(60_000, 100_000))
+        set_by_hand(guest.domid, 10_000, 1_000, 1)
+        # What was read before is not too old yet.
+        self.backend.scheduler.parameters(newest=True)
+        (drift,), _ = self.enforcer.attest()
+        self.assertEqual(guest.uuid, drift.instance_uuid)
+        self.assertIn('1000 us every 10000 us', drift.found)
+        self.assertEqual({0: (100_000, 60_000, 'no')}, parameters(guest.domid))
+
+    def test_the_sum_beyond_capacity_is_refused(self):
+        cpus = self.connection.getInfo()[2]
+        guest, domain = self.instance(vcpus=cpus, wait=False)
+        before = parameters(guest.domid)
+        refusal = self.assertRaises(
+            errors.Refused, self.enforcer.hold, domain, R(95_000, 100_000)
+        )
+        self.assertEqual(errors.Code.DOES_NOT_FIT, refusal.code)
+        self.assertEqual(950 * cpus, refusal.figures['asked_mcpu'])
+        # The first domain has a budget as well.
+        self.assertLess(refusal.figures['capacity_mcpu'], 1_000 * cpus)
+        self.assertEqual(before, parameters(guest.domid))
+
+
+class TestDoctor(RtdsCase):
+    def test_this_host(self):
+        found = doctor.examine((RTDS,))
+        self.assertEqual(
+            [], [one for one in found if one.level is findings.Level.PROBLEM]
+        )
+        self.assertIn('scheduler rtds', found[0].text)
+
+    def test_the_helper_refuses_the_first_domain(self):
+        refused = self.assertRaises(
+            PermissionError, xen.set_rtds, 0, [(0, 10_000, 4_000, True)]
+        )
+        self.assertIn('a domain', str(refused))

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the helper of Xen hosts starts, and what it refuses."""
+
+import os
+import pathlib
+
+import ddt
+import fixtures
+from oslotest import base
+
+from vsched_agent.privileged import xen
+from vsched_agent.tests import fake_xl
+from vsched_agent.tests import in_process
+
+_VALUES = (0, 20_000, 12_000, False)
+
+
+@ddt.ddt
+class TestCommands(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.xl = self.useFixture(fake_xl.FakeXl())
+        self.xl.start(7, 2)
+
+    def test_info(self):
+        self.assertEqual(
+            {
+                'nr_cpus': '2',
+                'xen_version': '4.17.5',
+                'xen_scheduler': 'rtds',
+                'xen_commandline': 'placeholder dom0_mem=1536M sched=rtds',
+            },
+            xen.info(),
+        )
+
+    def test_parameters(self):
+        self.xl.vcpus[7, 1] = [20_000, 12_000, False]
+        self.assertEqual(
+            {
+                'pools': 1,
+                'vcpus': [
+                    (0, 0, 10_000, 4_000, True),
+                    (7, 0, 10_000, 4_000, True),
+                    (7, 1, 20_000, 12_000, False),
+                ],
+            },
+            xen.rtds_parameters(),
+        )
+
+    def test_another_scheduler_has_none(self):
+        self.xl.scheduler = 'credit2'
+        self.assertEqual({'pools': 0, 'vcpus': []}, xen.rtds_parameters())
+
+    def test_names_are_not_trusted(self):
+        self.xl.names[7] = 'a 3 0 10 10 yes'
+        self.assertEqual(
+            {(0, 0), (7, 0), (7, 1)},
+            {one[:2] for one in xen.rtds_parameters()['vcpus']},
+        )
+
+    @ddt.data('x\na 7 0 10 10 yes', 'x\nwhatever', 'x\nCpupool P: sched=RTDS2')
+    def test_what_is_not_known_is_refused(self, name):
+        self.xl.names[7] = name
+        self.assertRaises(OSError, xen.rtds_parameters)
+
+    def test_one_command_sets_all_vcpus(self):
+        self.assertEqual('', xen.set_rtds(7, [_VALUES, (1, 10_000, 10, True)]))
+        self.assertEqual(
+            (
+                *('sched-rtds', '-d', '7'),
+                *('-v', '0', '-p', '20000', '-b', '12000', '-e', '0'),
+                *('-v', '1', '-p', '10000', '-b', '10', '-e', '1'),
+            ),
+            self.xl.commands[-1],
+        )
+        self.assertEqual([20_000, 12_000, False], self.xl.vcpus[7, 0])
+
+    def test_a_failure_is_returned(self):
+        self.assertIn('invalid domain', xen.set_rtds(8, [_VALUES]))
+
+    @ddt.data(
+        (0, [_VALUES]),
+        (-1, [_VALUES]),
+        (0x7FF0, [_VALUES]),
+        ('7', [_VALUES]),
+        (True, [_VALUES]),
+        (7, []),
+        (7, [_VALUES, _VALUES]),
+        (7, [(index, 20_000, 12_000, False) for index in range(513)]),
+        (7, [(-1, 20_000, 12_000, False)]),
+        (7, [(512, 20_000, 12_000, False)]),
+        (7, [('all', 20_000, 12_000, False)]),
+        (7, [(0, 10_000_001, 12_000, False)]),
+        (7, [(0, 9, 9, False)]),
+        (7, [(0, 20_000, 20_001, False)]),
+        (7, [(0, 20_000, 9, False)]),
+        (7, [(0, 20_000, 12_000.0, False)]),
+        (7, [(0, 20_000, 12_000, 1)]),
+        (7, [(0, '20000 -d 0', 12_000, False)]),
+    )
+    @ddt.unpack
+    def test_out_of_bounds(self, domid, values):
+        self.assertRaises(PermissionError, xen.set_rtds, domid, values)
+        self.assertEqual([], self.xl.commands)
+
+    def test_pools_are_not_touched(self):
+        """To destroy a pool of RTDS panics the hypervisor."""
+        xen.info()
+        xen.rtds_parameters()
+        xen.set_rtds(7, [_VALUES])
+        self.assertEqual(
+            {'info', 'sched-rtds'}, {one[0] for one in self.xl.commands}
+        )
+
+
+class TestProgram(base.BaseTestCase):
+    """A program in the place of the toolstack."""
+
+    def setUp(self):
+        super().setUp()
+        manager = in_process.entrypoints(xen.xen_pctxt)
+        manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
+        # It cannot be undone for this process.
+        self.useFixture(fixtures.MockPatchObject(xen, '_drop_new_privileges'))
+        self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'x')
+        self.patch(xen, 'XL', ('/nowhere/xen-%s/xl', str(self.path)))
+
+    def program(self, text):
+        self.path.write_text('#!/bin/bash\n' + text)
+        os.chmod(self.path, 0o755)
+
+    def test_its_output(self):
+        self.program('echo "nr_cpus : $#"; env; pwd >&2')
+        os.environ['SECRET'] = 'nr_cpus'
+        self.addCleanup(os.environ.pop, 'SECRET')
+        self.assertEqual({'nr_cpus': '1'}, xen.info())
+
+    def test_its_failure(self):
+        self.program('echo no  such; echo xencall: cannot open >&2; exit 3')
+        problem = self.assertRaises(OSError, xen.info)
+        self.assertEqual('xl info: xencall: cannot open', str(problem))
+        self.assertIn('cannot open', xen.set_rtds(7, [_VALUES]))
+
+    def test_no_end(self):
+        self.patch(xen, 'TIMEOUT_S', 0.1)
+        self.program('exec sleep 60')
+        problem = self.assertRaises(OSError, xen.info)
+        self.assertIn('longer than 0.1 s', str(problem))
+
+    def test_too_much(self):
+        self.patch(xen, 'MAX_CHARS', 10)
+        self.program('echo 12345678901')
+        self.assertIn(
+            'too much', str(self.assertRaises(OSError, xen.rtds_parameters))
+        )
+
+    def test_none(self):
+        problem = self.assertRaises(OSError, xen.info)
+        self.assertIn('there is no xl', str(problem))
