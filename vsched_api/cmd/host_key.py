@@ -15,6 +15,7 @@ from vsched_api.operations import errors
 from vsched_api.operations import host_keys
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import signing
+from vsched_lib.contract import signing_keys
 
 
 def add_commands(subparsers: ty.Any) -> None:
@@ -87,7 +88,7 @@ def _hand_out(conf: cfg.ConfigOpts, act: ty.Any) -> int:
         )
         try:
             serial = act(database, host, time.time())
-            file.write(signing.derive(master, host, serial).render())
+            file.write(signing_keys.derive(master, host, serial).render())
             file.flush()
         except Exception:
             if path is not None:
@@ -137,7 +138,7 @@ def _create(conf: cfg.ConfigOpts) -> int:
     try:
         found = ''
         if os.path.exists(path):
-            signing.KeyFile(path, signing.parse_masters).read()
+            signing.KeyFile(path, signing_keys.parse_masters).read()
             with open(path, encoding='ascii') as file:
                 found = file.read()
         new = '%s.%d' % (path, os.getpid())
@@ -148,7 +149,7 @@ def _create(conf: cfg.ConfigOpts) -> int:
                 # one.
                 owner = os.stat(path)
                 os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
-            file.write(signing.new_master() + '\n' + found)
+            file.write(signing_keys.new_master() + '\n' + found)
         os.replace(new, path)
     except (OSError, signing.KeyFileError) as problem:
         return _complain(problem)

@@ -31,6 +31,7 @@ from vsched_api.operations import host_keys
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import signing
+from vsched_lib.contract import signing_keys
 
 LOG = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ class Caller(collector_rpc.Caller):
     def __init__(
         self,
         authenticator: 'Authenticator',
-        key: signing.HostKey,
+        key: signing_keys.HostKey,
         request: signing.Envelope,
     ) -> None:
         self.host = key.host
@@ -167,7 +168,7 @@ class Authenticator(collector_rpc.Authenticator):
         method: str,
         arguments: dict[str, ty.Any],
         request: signing.Envelope,
-    ) -> signing.HostKey:
+    ) -> signing_keys.HostKey:
         try:
             masters = self._masters.read()
         except signing.KeyFileError as problem:
@@ -177,7 +178,7 @@ class Authenticator(collector_rpc.Authenticator):
                 'the collector cannot read its master key'
             ) from None
         for master in masters:
-            key = signing.derive(master, request.host, request.serial)
+            key = signing_keys.derive(master, request.host, request.serial)
             if signing.matches(
                 request.mac,
                 signing.mac(

@@ -17,6 +17,7 @@ from vsched_api.operations import jobs
 from vsched_api.operations import overrides
 from vsched_api.operations import reports
 from vsched_lib.contract import bus
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
@@ -68,7 +69,9 @@ class Collector(collector_rpc.CollectorEndpoint):
         )
         self._now = now
 
-    def on_report(self, report: messages.Report) -> messages.ReportReply:
+    def on_report(
+        self, report: messages.Report
+    ) -> collector_replies.ReportReply:
         """Store a batch; see :mod:`vsched_api.operations.reports`."""
         with self.metrics.batch(report) as outcome:
             reply = outcome.reply = self._reports.store(
@@ -86,7 +89,7 @@ class Collector(collector_rpc.CollectorEndpoint):
 
     def on_malformed_report(
         self, report: object, problem: wire.MalformedMessage
-    ) -> messages.ReportReply:
+    ) -> collector_replies.ReportReply:
         """Answer a batch that can not be read, so that the next one comes.
 
         See :func:`vsched_api.operations.reports.reject`.
@@ -94,7 +97,7 @@ class Collector(collector_rpc.CollectorEndpoint):
         self.metrics.refuse(metrics.INVALID)
         return reports.reject(self.database, report, problem, self._now())
 
-    def on_overrides(self, host: str) -> messages.Overrides:
+    def on_overrides(self, host: str) -> collector_replies.Overrides:
         """Every override that holds on a host."""
         return overrides.of_host(self.database, host)
 

@@ -20,6 +20,7 @@ from prometheus_client import registry as registries
 
 from vsched_api.db import errors as db_errors
 from vsched_api.metric_families import collector as families
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.metrics import family
@@ -29,8 +30,8 @@ INVALID = 'invalid'
 DATABASE = 'database'
 DEFECT = 'defect'
 _EPOCHS = {
-    messages.EpochState.UNOPENED: 'unopened',
-    messages.EpochState.REPLACED: 'replaced',
+    collector_replies.EpochState.UNOPENED: 'unopened',
+    collector_replies.EpochState.REPLACED: 'replaced',
 }
 CAUSES = (INVALID, *_EPOCHS.values(), DATABASE, DEFECT)
 
@@ -57,7 +58,7 @@ class Outcome:
     """
 
     def __init__(self) -> None:
-        self.reply: messages.ReportReply | None = None
+        self.reply: collector_replies.ReportReply | None = None
         self.invalid = False
 
     def reject(self) -> None:
@@ -139,7 +140,7 @@ class Metrics:
             self._count(report, outcome.reply)
 
     def _count(
-        self, report: messages.Report, reply: messages.ReportReply
+        self, report: messages.Report, reply: collector_replies.ReportReply
     ) -> None:
         if reply.epoch_state in _EPOCHS:
             self.refuse(_EPOCHS[reply.epoch_state])

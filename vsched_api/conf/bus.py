@@ -8,6 +8,7 @@ from oslo_config import cfg
 
 from vsched_lib.contract import bus
 from vsched_lib.contract import signing
+from vsched_lib.contract import signing_keys
 
 OPTS: list[cfg.Opt] = [
     cfg.StrOpt(
@@ -51,4 +52,4 @@ def master_keys(conf: cfg.ConfigOpts) -> signing.KeyFile:
             '[bus] master_key_file is not set: make one with "vsched-manage '
             'master-key create FILE"'
         )
-    return signing.KeyFile(path, signing.parse_masters)
+    return signing.KeyFile(path, signing_keys.parse_masters)

@@ -93,13 +93,21 @@ def page(
     instance_uuid: str | None = None,
     states: Collection[str] = (),
     project_id: str | None = None,
+    flavor_name: str | None = None,
 ) -> list[Balloon]:
     """Instances in the order of their UUIDs, after ``marker``."""
     return database.read(
         lambda session: [
             _view(row)
             for row in queries.page(
-                session, limit, marker, host, instance_uuid, states, project_id
+                session,
+                limit,
+                marker,
+                host,
+                instance_uuid,
+                states,
+                project_id,
+                flavor_name,
             )
         ]
     )

@@ -25,7 +25,7 @@ from oslo_log import log as logging
 from vsched_api.db import errors as db_errors
 from vsched_api.db import session as db
 from vsched_api.operations import inspection
-from vsched_lib.contract import messages
+from vsched_lib.contract import collector_replies
 
 LOG = logging.getLogger(__name__)
 
@@ -42,14 +42,14 @@ class Entry:
     now: float
     told: threading.Event = dataclasses.field(default_factory=threading.Event)
     done: bool = False
-    reply: messages.ReportReply | None = None
+    reply: collector_replies.ReportReply | None = None
     problem: db_errors.DatabaseUnavailable | None = None
 
 
 #: Stores batches, each of another host. Returns the reply to each, None for
 #: those that must be stored elsewhere.
 Store = Callable[
-    [ty.Any, Sequence[Entry]], Sequence[messages.ReportReply | None]
+    [ty.Any, Sequence[Entry]], Sequence[collector_replies.ReportReply | None]
 ]
 
 
@@ -72,7 +72,7 @@ class Gathering:
 
     def store(
         self, batch: inspection.Batch, now: float
-    ) -> messages.ReportReply | None:
+    ) -> collector_replies.ReportReply | None:
         """Store a batch, unless it is stored already.
 
         :param now: seconds since the epoch.

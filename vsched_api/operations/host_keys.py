@@ -4,7 +4,7 @@
 
 The database holds serial numbers only. A key is derived from the master key,
 the host's name and a serial when it is needed
-(:mod:`vsched_lib.contract.signing`).
+(:mod:`vsched_lib.contract.signing_keys`).
 """
 
 import dataclasses

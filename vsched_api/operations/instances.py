@@ -46,13 +46,21 @@ def page(
     present: bool | None = None,
     project_id: str | None = None,
     server_name: str | None = None,
+    flavor_name: str | None = None,
 ) -> list[Instance]:
     """Return instances in the order of their UUIDs, after ``marker``."""
     return database.read(
         lambda session: [
             _instance(row)
             for row in queries.page(
-                session, limit, marker, host, present, project_id, server_name
+                session,
+                limit,
+                marker,
+                host,
+                present,
+                project_id,
+                server_name,
+                flavor_name,
             )
         ]
     )

@@ -31,8 +31,8 @@ from vsched_api.db.queries import batches
 from vsched_api.db.queries import hosts
 from vsched_api.db import session as db
 from vsched_api.operations import errors
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors as contract_errors
-from vsched_lib.contract import messages
 
 #: How many replaced epochs of a host are stored, the newest ones.
 MAX_REPLACED = 16
@@ -91,7 +91,7 @@ class Place:
     """
 
     number: int
-    state: messages.EpochState = messages.EpochState.CURRENT
+    state: collector_replies.EpochState = collector_replies.EpochState.CURRENT
     duplicate: bool = False
     missed: bool = False
     begins: bool = False
@@ -101,7 +101,10 @@ class Place:
     @property
     def new(self) -> bool:
         """Return whether the batch must be stored."""
-        return self.state is messages.EpochState.CURRENT and not self.duplicate
+        return (
+            self.state is collector_replies.EpochState.CURRENT
+            and not self.duplicate
+        )
 
 
 def of_current(host: Host, epoch: str | None, number: int) -> Place | None:
@@ -147,7 +150,7 @@ def of(
         if old == epoch:
             return Place(
                 stored,
-                messages.EpochState.REPLACED,
+                collector_replies.EpochState.REPLACED,
                 duplicate=number <= newest,
                 epoch_batch=newest,
             )
@@ -159,7 +162,7 @@ def of(
         # A repetition after an upgrade of the agent.
         return Place(stored, duplicate=True)
     if (after or 0) != host.last_batch:
-        return Place(stored, messages.EpochState.UNOPENED)
+        return Place(stored, collector_replies.EpochState.UNOPENED)
     anew = host.last_batch > 0 and not (
         host.last_batch < stored <= host.last_batch + MAX_GAP
     )
@@ -192,7 +195,7 @@ def advance(
 
 def reply(
     host: Host, epoch: str | None, place: Place, full: bool = False
-) -> messages.ReportReply:
+) -> collector_replies.ReportReply:
     """Return the reply to a batch.
 
     It requests a full report when batches before this one were not stored, or
@@ -203,7 +206,7 @@ def reply(
     :param full: the batch is a full report.
     """
     newest = place.number if place.new else host.last_batch
-    return messages.ReportReply(
+    return collector_replies.ReportReply(
         duplicate=place.duplicate,
         overrides_generation=host.overrides_generation,
         jobs_generation=host.jobs_generation,

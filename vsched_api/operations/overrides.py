@@ -27,6 +27,7 @@ from vsched_api.operations import authors
 from vsched_api.operations import errors
 from vsched_api.operations import instances
 from vsched_lib.contract import balloons as contract
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
 
@@ -133,7 +134,7 @@ def store(
     return row, generation
 
 
-def of_host(database: db.Database, host: str) -> messages.Overrides:
+def of_host(database: db.Database, host: str) -> collector_replies.Overrides:
     """Return the overrides and balloon orders of the instances on a host.
 
     Stopped instances are included. During a migration both hosts list the
@@ -142,17 +143,17 @@ def of_host(database: db.Database, host: str) -> messages.Overrides:
     :returns: generation 0 and no overrides for an unknown host.
     """
 
-    def work(session: ty.Any) -> messages.Overrides:
+    def work(session: ty.Any) -> collector_replies.Overrides:
         row = hosts.by_name(session, host)
         if row is None:
-            return messages.Overrides(generation=0)
+            return collector_replies.Overrides(generation=0)
         # The generation is read first: if an override is set between the two
         # reads, the agent gets it with an older number and fetches again.
         generation, host_id = row.overrides_generation, row.id
-        return messages.Overrides(
+        return collector_replies.Overrides(
             generation=generation,
             overrides=tuple(
-                messages.Override(
+                collector_replies.Override(
                     instance_uuid=row.instance_uuid,
                     generation=row.generation,
                     runtime_us=row.runtime_us,

@@ -53,6 +53,7 @@ from vsched_api.operations import reported_instances
 from vsched_api.operations import sample_batches
 from vsched_api.operations import snapshot
 from vsched_api.operations import verifications
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import wire
@@ -111,7 +112,7 @@ class Storage:
         report: messages.Report,
         now: float,
         on_reject: Callable[[], None] = lambda: None,
-    ) -> messages.ReportReply:
+    ) -> collector_replies.ReportReply:
         """Store a batch, unless it is stored already.
 
         :param now: the collector's clock, in seconds since the epoch.
@@ -129,7 +130,7 @@ class Storage:
 
     def _store_alone(
         self, batch: inspection.Batch, now: float
-    ) -> messages.ReportReply:
+    ) -> collector_replies.ReportReply:
         if not batch.plain:
             # Wait for the host's row without the counters: a transaction that
             # holds them blocks the reports of all other hosts.
@@ -143,7 +144,7 @@ class Storage:
 
 def reject(
     database: db.Database, raw: object, problem: Exception, now: float
-) -> messages.ReportReply:
+) -> collector_replies.ReportReply:
     """Reply to a batch that can never be stored, and store an event.
 
     :param raw: the report as received.
@@ -172,7 +173,7 @@ def reject(
         'figures': {'batch': number},
     }
 
-    def work(session: ty.Any) -> messages.ReportReply:
+    def work(session: ty.Any) -> collector_replies.ReportReply:
         row = hosts.lock(session, host) or hosts.add(session, host)
         place = _place(session, row, origin.epoch, number, origin.after, now)
         reply = numbering.reply(row, origin.epoch, place)
@@ -197,7 +198,7 @@ def _place(
     place = numbering.of(host, host.replaced_epochs, epoch, number, after)
     if place.new:
         numbering.advance(host, epoch, number, place)
-    elif place.state is messages.EpochState.REPLACED:
+    elif place.state is collector_replies.EpochState.REPLACED:
         notices.add(
             session,
             host,
@@ -212,14 +213,14 @@ def _place(
 
 def _store_many(
     session: ty.Any, entries: Sequence[gathering.Entry], limits: Limits
-) -> list[messages.ReportReply | None]:
+) -> list[collector_replies.ReportReply | None]:
     """Store batches in one transaction.
 
     :param entries: each of another host.
     :returns: None for each whose host is busy.
     """
     numbers = _Numbers.take(session, entries)
-    replies: list[messages.ReportReply | None] = []
+    replies: list[collector_replies.ReportReply | None] = []
     for entry in entries:
         name = entry.batch.host
         host = hosts.lock_if_free(session, name)
@@ -234,7 +235,7 @@ def _store_many(
 
 def _store_one(
     session: ty.Any, batch: inspection.Batch, now: float, limits: Limits
-) -> messages.ReportReply:
+) -> collector_replies.ReportReply:
     numbers = _Numbers.take(session, [gathering.Entry(batch, now)])
     host = hosts.lock(session, batch.host)
     return _store(session, host, batch, now, limits, numbers)
@@ -285,7 +286,7 @@ def _store(
     now: float,
     limits: Limits,
     numbers: _Numbers,
-) -> messages.ReportReply:
+) -> collector_replies.ReportReply:
     """Store one batch.
 
     :param known: the host, locked; None when it is new.

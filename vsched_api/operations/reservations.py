@@ -9,6 +9,7 @@ report answers its generation the reservation is pending.
 from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
+import functools
 import typing as ty
 
 from oslo_log import log as logging
@@ -114,6 +115,7 @@ def page(
     backend: str | None = None,
     project_id: str | None = None,
     server_name: str | None = None,
+    flavor_name: str | None = None,
     sort_key: str = SORT_KEYS[0],
     descending: bool = False,
 ) -> list[Reservation]:
@@ -144,6 +146,7 @@ def page(
                 backend,
                 project_id,
                 server_name,
+                flavor_name,
                 sort_key,
                 descending,
             )
@@ -388,6 +391,8 @@ def _wanted(row: queries.Row) -> dict[str, ty.Any] | None:
     }
 
 
+# Fleets have few flavors, and lists many instances.
+@functools.lru_cache(maxsize=1024)
 def _bandwidth_mcpu(
     runtime_us: int | None, period_us: int | None, vcpus: int
 ) -> int | None:

@@ -11,7 +11,7 @@ from vsched_api.db.queries import usage
 from vsched_api.operations import clocks
 from vsched_api.operations import gathering
 from vsched_api.operations import numbering
-from vsched_lib.contract import messages
+from vsched_lib.contract import collector_replies
 
 #: How many batches one transaction stores at most. More make it longer, and
 #: hardly cheaper.
@@ -20,7 +20,7 @@ MAX_BATCHES = 32
 
 def store(
     session: ty.Any, entries: Sequence[gathering.Entry], warn_s: float
-) -> list[messages.ReportReply | None]:
+) -> list[collector_replies.ReportReply | None]:
     """Store batches that carry only samples.
 
     :param entries: each of another host.
@@ -29,7 +29,7 @@ def store(
         changes more columns of the host's row than ``hosts.advance()``.
     """
     found = hosts.lock_many(session, {one.batch.host for one in entries})
-    replies: list[messages.ReportReply | None] = []
+    replies: list[collector_replies.ReportReply | None] = []
     samples, times, stored = {}, {}, {}
     for entry in entries:
         batch, host = entry.batch, found.get(entry.batch.host)

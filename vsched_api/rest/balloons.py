@@ -56,6 +56,7 @@ def index() -> dict[str, ty.Any]:
         instance_uuid=query.get('instance_uuid'),
         states=query.get('state', ()),
         project_id=authorization.limit(policies.LIST, query.get('project_id')),
+        flavor_name=query.get('flavor_name'),
     )
     page, links = pagination.split(found, size, lambda one: one.instance_uuid)
     return {'balloons': [_view(one) for one in page], 'links': links}

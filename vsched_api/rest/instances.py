@@ -42,6 +42,7 @@ def index() -> dict[str, ty.Any]:
         query.get('present'),
         authorization.limit(policies.LIST, query.get('project_id')),
         query.get('server_name'),
+        query.get('flavor_name'),
     )
     page, links = pagination.split(found, size, lambda one: one.uuid)
     return {'instances': [_view(one) for one in page], 'links': links}

@@ -49,6 +49,7 @@ def index() -> dict[str, ty.Any]:
         backend=query.get('backend'),
         project_id=authorization.limit(policies.LIST, query.get('project_id')),
         server_name=query.get('server_name'),
+        flavor_name=query.get('flavor_name'),
         sort_key=query.get('sort_key', reservations.SORT_KEYS[0]),
         descending=query.get('sort_dir') == 'desc',
     )

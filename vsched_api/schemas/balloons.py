@@ -14,6 +14,7 @@ LIST_QUERY = fields.closed(
         'marker': fields.marker(fields.UUID, 'UUID of the instance'),
         'host': fields.HOST,
         'project_id': servers.PROJECT,
+        'flavor_name': servers.FLAVOR,
         'instance_uuid': fields.INSTANCE,
         'state': fields.any_of(balloons.BalloonState, 'state'),
     }

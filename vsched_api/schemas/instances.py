@@ -13,6 +13,7 @@ LIST_QUERY = fields.closed(
         'host': fields.HOST,
         'project_id': servers.PROJECT,
         'server_name': servers.NAME,
+        'flavor_name': servers.FLAVOR,
         'present': {
             'type': 'boolean',
             'description': '``true`` for those that a host lists now, '

@@ -20,6 +20,7 @@ LIST_QUERY = fields.closed(
         'host': fields.HOST,
         'project_id': servers.PROJECT,
         'server_name': servers.NAME,
+        'flavor_name': servers.FLAVOR,
         'instance_uuid': fields.many(
             fields.UUID, MAX_INSTANCES, fields.INSTANCE['description']
         ),

@@ -13,6 +13,11 @@ PROJECT = fields.described(
 NAME = fields.described(
     fields.NAME, "Only those of servers with this name, as the project's own."
 )
+FLAVOR = fields.described(
+    fields.NAME,
+    'Only those of servers of the flavor with this name, as in '
+    '``flavor_name``.',
+)
 
 #: Of everything that is about one instance.
 FIELDS = {

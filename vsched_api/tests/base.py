@@ -16,6 +16,7 @@ from vsched_api import nouns
 from vsched_api import rest
 from vsched_api.tests import conformance
 from vsched_api.tests import databases
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import messages
 from vsched_lib.contract import placement as names
 from vsched_lib.contract import policy as policies
@@ -120,7 +121,7 @@ def event(at: float = NOW, **changes: ty.Any) -> messages.Event:
 
 def deliver(
     collector: endpoint.Collector, report: messages.Report
-) -> messages.ReportReply:
+) -> collector_replies.ReportReply:
     """Give a collector a report as the bus brings it, whatever it says."""
     raw = report.to_dict()
     try:
@@ -142,7 +143,7 @@ class Agent:
 
     def send(
         self, *instances: str, listed: bool = True, **parts: ty.Any
-    ) -> messages.ReportReply:
+    ) -> collector_replies.ReportReply:
         """Send the next batch.
 
         :param instances: the whole list, unless ``listed`` is false.
@@ -157,7 +158,9 @@ class Agent:
             messages.Report(self.host, next(self._numbers), self.at, **parts),
         )
 
-    def first(self, *instances: str, **parts: ty.Any) -> messages.ReportReply:
+    def first(
+        self, *instances: str, **parts: ty.Any
+    ) -> collector_replies.ReportReply:
         """Send a full report, with a reservation for each instance."""
         parts.setdefault(
             'reservations', tuple(reservation(one) for one in instances)

@@ -59,10 +59,22 @@ class Door:
                     far.close()
                     return
                 self._ends += [near, far]
-            for pair in ((near, far), (far, near)):
-                threading.Thread(
-                    target=self._pump, args=pair, daemon=True
-                ).start()
+            threading.Thread(
+                target=self._pass_on, args=(near, far), daemon=True
+            ).start()
+
+    def _pass_on(self, near: socket.socket, far: socket.socket) -> None:
+        back = threading.Thread(
+            target=self._pump, args=(far, near), daemon=True
+        )
+        back.start()
+        self._pump(near, far)
+        back.join()
+        with self._lock:
+            for end in (near, far):
+                if end in self._ends:
+                    self._ends.remove(end)
+                    end.close()
 
     @staticmethod
     def _pump(source: socket.socket, sink: socket.socket) -> None:
@@ -71,5 +83,5 @@ class Door:
                 sink.sendall(chunk)
             sink.shutdown(socket.SHUT_WR)
         except OSError:
-            # The door was shut.
+            # The door was shut, or one side has ended the connection.
             return

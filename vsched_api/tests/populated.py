@@ -33,9 +33,6 @@ PROJECTS = {
     PLAIN: None,
 }
 
-#: By operation ID, the status for what tests do not configure: placement.
-UNCONFIGURED = {'hosts_audit': 501}
-
 
 def names(database: db.Database) -> dict[str, str]:
     """Return what there is of what paths name, with a job made for it."""

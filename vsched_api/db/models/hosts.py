@@ -129,6 +129,7 @@ class Instance(base.Base):
         sa.Index('instances_left_at_idx', 'left_at'),
         sa.Index('instances_project_id_idx', 'project_id', 'uuid'),
         sa.Index('instances_server_name_idx', 'server_name', 'uuid'),
+        sa.Index('instances_flavor_name_idx', 'flavor_name', 'uuid'),
     )
 
     id: orm.Mapped[int] = orm.mapped_column(base.Id, primary_key=True)

@@ -156,6 +156,7 @@ def page(
     present: bool | None = None,
     project_id: str | None = None,
     server_name: str | None = None,
+    flavor_name: str | None = None,
 ) -> Sequence[models.Instance]:
     """Instances in the order of their UUIDs, each once, with hosts.
 
@@ -179,6 +180,8 @@ def page(
         query = query.where(is_of_project(project_id))
     if server_name is not None:
         query = query.where(_row.server_name == server_name)
+    if flavor_name is not None:
+        query = query.where(_row.flavor_name == flavor_name)
     return session.execute(query).scalars().all()
 
 

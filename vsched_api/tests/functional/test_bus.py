@@ -19,6 +19,7 @@ from vsched_api.tests import base
 from vsched_api.tests import bus_case
 from vsched_api.tests import doors
 from vsched_lib.contract import agent_rpc
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -96,7 +97,7 @@ class TestBus(bus_case.BusTestCase):
             events=(base.event(),),
         )
         self.assertEqual(
-            messages.ReportReply(False, 0, False, last_batch=1), reply
+            collector_replies.ReportReply(False, 0, False, last_batch=1), reply
         )
         self.assertTrue(self.report(1).duplicate)
         self.assertEqual(
@@ -180,7 +181,7 @@ class TestBus(bus_case.BusTestCase):
     def test_what_can_not_be_read_does_not_hold_up_the_rest(self):
         raw = messages.Report(base.HOST, 1, PAST, epoch='e' * 32).to_dict()
         raw['usage'] = [{'at': 'noon'}]
-        reply = messages.ReportReply.from_dict(
+        reply = collector_replies.ReportReply.from_dict(
             self.bus._call('report', report=raw)
         )
         self.assertTrue(reply.resync)

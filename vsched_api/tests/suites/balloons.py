@@ -13,6 +13,7 @@ from vsched_api.operations import retention
 from vsched_api.tests import base
 from vsched_api.tests.suites import reservations
 from vsched_lib.contract import balloons as contract
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
 from vsched_lib.tests import balloon_reports
@@ -118,6 +119,20 @@ class Balloons:
         self.assertEqual([self.one], self.listed(instance_uuid=self.one))
         self.assertEqual([], self.listed(host='elsewhere'))
 
+    def test_flavors_are_filtered(self):
+        self.tell(
+            self.report(),
+            self.report(self.two),
+            instances=tuple(
+                messages.InstanceInfo(uuid, 'vm', 4, None, 'web', None, flavor)
+                for uuid, flavor in ((self.one, 'm1'), (self.two, 'M1'))
+            ),
+        )
+        self.assertEqual([self.one], self.listed(flavor_name='m1'))
+        self.assertEqual([self.two], self.listed(flavor_name='M1'))
+        self.assertEqual([], self.listed(flavor_name='m1', marker=self.one))
+        self.assertEqual([], self.listed(flavor_name='m%'))
+
     def test_all_that_there_are(self):
         self.tell(self.report(), self.report(self.two))
         self.tell(self.report(self.two), all_balloons=True)
@@ -159,7 +174,7 @@ class Balloons:
         generation = ordered.generation
         self.assertEqual([(base.HOST, generation)], self.announcer.told)
         self.assertEqual(
-            messages.Overrides(
+            collector_replies.Overrides(
                 generation,
                 (),
                 (contract.BalloonOrder(self.one, generation, 2),),

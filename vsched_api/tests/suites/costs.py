@@ -2,9 +2,12 @@
 
 """What requests cost a database, by the number of hosts."""
 
+import re
+
 import sqlalchemy as sa
 
 from vsched_api.operations import hosts
+from vsched_api.operations import reservations
 from vsched_api.operations import usage
 from vsched_api.tests import base
 
@@ -81,6 +84,17 @@ class Costs:
             if 'count(' in one
         ]
         self.assertIn('host_id IN', counted)
+
+    def test_a_page_of_reservations_reads_no_more_of_hosts_than_names(self):
+        uuid = base.uuids(1)[0]
+        self.agent('host000').first(
+            uuid, reservations=(base.reservation(uuid),)
+        )
+        (statement,) = self.statements(
+            lambda: reservations.page(self.database, 1)
+        )
+        read = set(re.findall(r'\bhosts\.(\w+)', statement.split('FROM')[0]))
+        self.assertEqual({'name'}, read)
 
     def test_pages_of_many_hosts_have_each_sample_once(self):
         self.fill(0, 20)

@@ -13,6 +13,7 @@ from vsched_api.operations import hosts
 from vsched_api.operations import rollups
 from vsched_api.operations import usage
 from vsched_api.tests import base
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import messages
 
 HOSTS = 8
@@ -94,14 +95,14 @@ class Gathering:
         # Of an unknown host; then one that was never told of in full.
         for _ in range(2):
             self.assertEqual(
-                messages.ReportReply(False, 0, True),
+                collector_replies.ReportReply(False, 0, True),
                 agent.send(listed=False, usage=[base.sample(one)]),
             )
         agent.first(one)
         self.now += 7
         agent.at += 5
         self.assertEqual(
-            messages.ReportReply(False, 0, False),
+            collector_replies.ReportReply(False, 0, False),
             agent.send(listed=False, usage=[base.sample(one)]),
         )
         found = hosts.get(self.database, base.HOST, self.now, 30)
@@ -110,9 +111,9 @@ class Gathering:
         )
         # A repeat, an older one, and one after a gap.
         for number, reply in (
-            (4, messages.ReportReply(True, 0)),
-            (2, messages.ReportReply(True, 0)),
-            (9, messages.ReportReply(False, 0, True)),
+            (4, collector_replies.ReportReply(True, 0)),
+            (2, collector_replies.ReportReply(True, 0)),
+            (9, collector_replies.ReportReply(False, 0, True)),
         ):
             self.assertEqual(
                 reply,

@@ -13,6 +13,7 @@ from vsched_api.operations import rollups
 from vsched_api.operations import slowdowns
 from vsched_api.operations import usage
 from vsched_api.tests import base
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import messages
 from vsched_lib.contract import snapshot
 from vsched_lib.contract import wire
@@ -83,7 +84,7 @@ class Inspection:
             return False
         finally:
             self.assertLess(time.monotonic() - began, _LONGEST_S)
-        messages.ReportReply.from_dict(reply)
+        collector_replies.ReportReply.from_dict(reply)
         return True
 
     def last_batch(self, host):

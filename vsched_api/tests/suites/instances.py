@@ -130,6 +130,47 @@ class Instances:
             self.assertEqual(uuids[1:2], page(server_name='Web'))
             self.assertEqual([], page(server_name='we%'))
 
+    def test_flavors_are_filtered_page_by_page(self):
+        uuids = base.uuids(8)
+        for name, mine in (('h1', uuids[:4]), ('h2', uuids[4:])):
+            self.list(
+                self.agent(name),
+                *(
+                    (uuid, 'web', (ONE, TWO)[index % 2], flavor)
+                    for index, (uuid, flavor) in enumerate(
+                        zip(mine, ('m1', 'M1', None, 'm1'), strict=True)
+                    )
+                ),
+            )
+        expected = [*uuids[:4:3], *uuids[4::3]]
+        for page in (self.page, self.reserved):
+            self.assertEqual(expected, page(flavor_name='m1'))
+            found = []
+            while more := page(
+                1, found[-1] if found else None, flavor_name='m1'
+            ):
+                found += more
+            self.assertEqual(expected, found)
+            # Compared byte by byte.
+            self.assertEqual([uuids[1], uuids[5]], page(flavor_name='M1'))
+            self.assertEqual([], page(flavor_name='m%'))
+            self.assertEqual(uuids[4::3], page(flavor_name='m1', host='h2'))
+            self.assertEqual(
+                [uuids[0], uuids[4]], page(flavor_name='m1', project_id=ONE)
+            )
+        self.assertEqual(
+            expected[::-1], self.reserved(flavor_name='m1', descending=True)
+        )
+
+    def test_a_resized_instance_is_of_its_new_flavor(self):
+        (uuid,) = base.uuids(1)
+        agent = self.agent()
+        for flavor, other in (('m1', 'm2'), ('m2', 'm1')):
+            self.list(agent, (uuid, 'web', ONE, flavor))
+            for page in (self.page, self.reserved):
+                self.assertEqual([uuid], page(flavor_name=flavor))
+                self.assertEqual([], page(flavor_name=other))
+
     def test_while_it_migrates_and_after(self):
         (uuid,) = base.uuids(1)
         old, new = self.agent('old'), self.agent('new')

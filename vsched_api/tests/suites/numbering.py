@@ -13,13 +13,14 @@ from vsched_api.operations import rollups
 from vsched_api.operations import usage
 from vsched_api.tests import base
 from vsched_api.tests import databases
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import wire
 
-CURRENT = messages.EpochState.CURRENT
-UNOPENED = messages.EpochState.UNOPENED
-REPLACED = messages.EpochState.REPLACED
+CURRENT = collector_replies.EpochState.CURRENT
+UNOPENED = collector_replies.EpochState.UNOPENED
+REPLACED = collector_replies.EpochState.REPLACED
 DAY_MS = 86_400_000
 #: What an agent without epochs begins to number with, a day too late.
 AHEAD = int(base.NOW * 1000) + DAY_MS

@@ -15,7 +15,7 @@ from vsched_api.operations import gathering
 from vsched_api.operations import hosts
 from vsched_api.operations import reports
 from vsched_api.tests import base
-from vsched_lib.contract import messages
+from vsched_lib.contract import collector_replies
 
 HOSTS = 20
 #: Only a thread that hangs takes as long.
@@ -49,7 +49,9 @@ class Groups:
             replies = list(
                 pool.map(lambda one: one.first(*base.uuids(3)), agents)
             )
-        self.assertEqual([messages.ReportReply(False, 0)] * HOSTS, replies)
+        self.assertEqual(
+            [collector_replies.ReportReply(False, 0)] * HOSTS, replies
+        )
         rows = self.rows()
         self.assertEqual([one.host for one in agents], [r.name for r in rows])
         self.assertEqual(HOSTS, len({row.version for row in rows}))
@@ -86,7 +88,9 @@ class Groups:
             _await(lambda: len(queue._queue) == 5)
             go_on.set()
             replies = [one.result(_LIMIT_S) for one in sent]
-        self.assertEqual([messages.ReportReply(False, 0)] * 6, replies)
+        self.assertEqual(
+            [collector_replies.ReportReply(False, 0)] * 6, replies
+        )
         self.assertEqual([1, 3, 2], sizes)
 
     def _send(self, problem):
@@ -139,7 +143,8 @@ class Groups:
     def test_a_defect_that_one_meets(self):
         defect = KeyError('x')
         self.assertEqual(
-            [messages.ReportReply(False, 0)] * 7 + [defect], self._send(defect)
+            [collector_replies.ReportReply(False, 0)] * 7 + [defect],
+            self._send(defect),
         )
 
 
@@ -165,12 +170,13 @@ class BusyHosts:
                 waits = pool.submit(agents[0].first)
                 for _ in range(3):
                     self.assertEqual(
-                        messages.ReportReply(False, 0), agents[1].first()
+                        collector_replies.ReportReply(False, 0),
+                        agents[1].first(),
                     )
                 self.assertFalse(waits.done())
             finally:
                 go_on.set()
             held.result(_LIMIT_S)
             self.assertEqual(
-                messages.ReportReply(False, 0), waits.result(_LIMIT_S)
+                collector_replies.ReportReply(False, 0), waits.result(_LIMIT_S)
             )

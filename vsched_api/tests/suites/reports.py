@@ -14,6 +14,7 @@ from vsched_api.operations import instances
 from vsched_api.operations import reservations
 from vsched_api.operations import usage
 from vsched_api.tests import base
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import wire
@@ -35,7 +36,7 @@ class Reports:
         reply = self.agent().first(
             one, usage=(base.sample(one),), events=(told,)
         )
-        self.assertEqual(messages.ReportReply(False, 0, False), reply)
+        self.assertEqual(collector_replies.ReportReply(False, 0, False), reply)
 
         host = hosts.get(self.database, base.HOST, self.now, 30)
         self.assertEqual(base.host_info(), host.info)
@@ -370,7 +371,9 @@ class Reports:
         reply = collector.report(
             {}, {'host': base.HOST, 'batch': 4, 'at': 'noon'}
         )
-        self.assertEqual(messages.ReportReply(False, 0, True).to_dict(), reply)
+        self.assertEqual(
+            collector_replies.ReportReply(False, 0, True).to_dict(), reply
+        )
         (told,) = events.page(self.database, 10)
         self.assertIn('Report.at', told.detail)
         self.assertEqual({'batch': 4}, told.figures)

@@ -6,6 +6,7 @@ from vsched_api.operations import announcements
 from vsched_api.operations import errors
 from vsched_api.operations import reservations
 from vsched_api.tests import base
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
 
@@ -70,6 +71,32 @@ class Changes:
 class Reservations(Changes):
     """To be mixed into a :class:`vsched_api.tests.base.TestCase`."""
 
+    def test_a_list_has_all_that_single_reservations_have(self):
+        reported, changed, both = base.uuids(3)
+        self.agent().first(
+            reported,
+            changed,
+            both,
+            reservations=(
+                base.reservation(
+                    reported,
+                    io=messages.IoReport('charge', threads=2),
+                    figures={'free_mcpu': 1},
+                ),
+                base.reservation(both),
+            ),
+        )
+        self.create(changed, runtime_us=6_000, io_charging='charge')
+        self.change(both, runtime_us=7_000)
+        found = reservations.page(self.database, 10)
+        self.assertEqual(
+            [reported, changed, both], [one.instance_uuid for one in found]
+        )
+        for one in found:
+            self.assertEqual(
+                reservations.get(self.database, one.instance_uuid), one
+            )
+
     def test_a_change_is_pending_until_its_agent_answers(self):
         (one,) = base.uuids(1)
         agent = self.agent()
@@ -98,10 +125,10 @@ class Reservations(Changes):
         self.assertEqual(changed.generation, reply.overrides_generation)
         wanted = agent._collector.on_overrides(base.HOST)
         self.assertEqual(
-            messages.Overrides(
+            collector_replies.Overrides(
                 changed.generation,
                 (
-                    messages.Override(
+                    collector_replies.Override(
                         one, changed.generation, 6_000, 20_000, 'capped', None
                     ),
                 ),

@@ -12,6 +12,7 @@ from vsched_api.db import models
 from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_lib.contract import signing
+from vsched_lib.contract import signing_keys
 from vsched_lib.tests import bus_keys
 
 
@@ -49,7 +50,7 @@ class TestHostKey(base.TestCase):
     def key(self, *words):
         status, out, err = self.run_command('host-key', *words)
         self.assertEqual((0, ''), (status, err))
-        return signing.parse_host_key(out)
+        return signing_keys.parse_host_key(out)
 
     def test_life_of_a_key(self):
         first = self.key('issue', 'node1')
@@ -72,7 +73,9 @@ class TestHostKey(base.TestCase):
     def test_the_database_has_no_secret(self):
         """Whoever has a copy of it has no key."""
         keys = [self.key('issue', 'node1'), self.key('rotate', 'node1')]
-        masters = signing.KeyFile(self.master, signing.parse_masters).read()
+        masters = signing.KeyFile(
+            self.master, signing_keys.parse_masters
+        ).read()
         rows = self.database.read(
             lambda session: [
                 row
@@ -91,7 +94,7 @@ class TestHostKey(base.TestCase):
         self.assertEqual((0, '', ''), self.run_command(*words))
         self.assertEqual(0o600, os.stat(path).st_mode & 0o777)
         self.assertEqual(
-            1, signing.KeyFile(path, signing.parse_host_key).read().serial
+            1, signing.KeyFile(path, signing_keys.parse_host_key).read().serial
         )
         # It is not overwritten, and what fails leaves nothing.
         self.assertEqual(1, self.run_command(*words)[0])
@@ -117,13 +120,17 @@ class TestHostKey(base.TestCase):
         self.assertIn('chmod', err)
 
     def test_a_new_master_key_comes_first(self):
-        (old,) = signing.KeyFile(self.master, signing.parse_masters).read()
+        (old,) = signing.KeyFile(
+            self.master, signing_keys.parse_masters
+        ).read()
         self.assertEqual(0, manage.main(['master-key', 'create', self.master]))
-        new, kept = signing.KeyFile(self.master, signing.parse_masters).read()
+        new, kept = signing.KeyFile(
+            self.master, signing_keys.parse_masters
+        ).read()
         self.assertEqual(old, kept)
         self.assertNotEqual(old, new)
         self.assertEqual(
-            signing.derive(new, 'node1', 1), self.key('issue', 'node1')
+            signing_keys.derive(new, 'node1', 1), self.key('issue', 'node1')
         )
 
     def test_a_file_of_something_else_is_left_alone(self):

@@ -15,6 +15,7 @@ from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import signing
+from vsched_lib.contract import signing_keys
 from vsched_lib.tests import bus_keys
 
 ARGUMENTS = {'host': base.HOST}
@@ -34,7 +35,7 @@ class TestAuthenticator(base.TestCase):
         return authenticator.Authenticator(
             mode,
             self.database,
-            signing.KeyFile(self.masters, signing.parse_masters),
+            signing.KeyFile(self.masters, signing_keys.parse_masters),
             3_600,
             lambda: self.now,
             lambda: self.clock,

@@ -57,10 +57,10 @@ class TestCheck(base.BaseTestCase):
 
     def test_a_backend_without_known_ranges(self):
         xen = api_base.host_info(
-            backends=(messages.BackendInfo('rtds', True),)
+            backends=(messages.BackendInfo('credit2', True),)
         )
-        self.check(5_000, 20_000, 'rtds', xen)
-        self.assertRaises(errors.Invalid, self.check, 5_000, 20_000, 'rtds')
+        self.check(5_000, 20_000, 'credit2', xen)
+        self.assertRaises(errors.Invalid, self.check, 5_000, 20_000, 'credit2')
         self.assertRaises(
             errors.Conflict, self.check, 5_000, 20_000, 'cfs', xen
         )

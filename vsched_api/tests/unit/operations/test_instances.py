@@ -42,7 +42,7 @@ class TestPlans(base.TestCase):
     def test_filters_have_indexes(self):
         self.database.read(lambda session: None)
         for kind in (instances, reservations):
-            for name in ('project_id', 'server_name'):
+            for name in ('project_id', 'server_name', 'flavor_name'):
                 self.assertIn(
                     'instances_%s_idx' % name,
                     self.plan(

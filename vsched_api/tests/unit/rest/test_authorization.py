@@ -63,7 +63,7 @@ class TestAuthorization(tokens.TokenCase):
                 )
 
     def test_a_reader_of_a_project_may_read_of_its_instances_only(self):
-        # Here it has none; those that have some are in test_projects.
+        # Here it has none; those that have some are in test_project_roles.
         anyone = self.rules(base_policies.ANYONE)
         own = self.rules(base_policies.PROJECT_READER)
         self.assertEqual(7, len(own))

@@ -13,7 +13,6 @@ from vsched_api.tests import base
 from vsched_api.tests import databases
 
 SETUP = pathlib.Path(__file__).parents[4] / 'setup.cfg'
-NAMESPACE = 'oslo.middleware.healthcheck'
 
 
 def _installed(namespace, names, invoke_args=(), **_):

@@ -9,7 +9,6 @@ from vsched_lib.contract import errors
 from vsched_lib.tests import balloon_reports
 
 Code = errors.Code
-JSON = {'OpenStack-API-Version': 'vsched latest'}
 
 
 class TestGenerations(base.TestCase):
