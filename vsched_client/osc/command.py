@@ -42,6 +42,16 @@ class Base(command.Command):
         manager: ty.Any = self.app.client_manager
         return manager.vsched
 
+    @property
+    def compute(self) -> ty.Any:
+        """The client of Nova, openstacksdk's.
+
+        The manager's own ``compute`` is another one before
+        python-openstackclient 7.
+        """
+        manager: ty.Any = self.app.client_manager
+        return manager.sdk_connection.compute
+
     def report(self, text: str) -> None:
         """Write a message for people, beside the output."""
         self.app.stderr.write(terminal.clean(text) + '\n')

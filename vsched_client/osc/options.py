@@ -4,6 +4,7 @@
 
 import argparse
 from collections.abc import Callable
+from collections.abc import Sequence
 import datetime
 import re
 import typing as ty
@@ -76,6 +77,24 @@ def decimal(minimum: float, maximum: float) -> Callable[[str], float]:
     return parse
 
 
+def sort_order(keys: Sequence[str]) -> Callable[[str], tuple[str, bool]]:
+    """Return the type of an option with what the API sorts a list by.
+
+    It reads a key, and whether the order is descending.
+    """
+
+    def parse(text: str) -> tuple[str, bool]:
+        key, colon, direction = text.partition(':')
+        if key in keys and (not colon or direction in ('asc', 'desc')):
+            return key, direction == 'desc'
+        raise argparse.ArgumentTypeError(
+            '%s is not accepted; accepted: one of %s, with :asc or :desc'
+            % (ascii(text[:64]), ', '.join(keys))
+        )
+
+    return parse
+
+
 def time(text: str) -> str:
     """Read a time in ISO 8601; without a zone it is UTC."""
     try:
@@ -118,6 +137,40 @@ def add_host(parser: argparse.ArgumentParser) -> None:
     """Add the option that selects a host."""
     parser.add_argument(
         '--host', metavar='<host>', help='Only those of this host'
+    )
+
+
+def add_flavor(parser: argparse.ArgumentParser) -> None:
+    """Add the option that selects servers of a flavor."""
+    parser.add_argument(
+        '--flavor',
+        metavar='<flavor>',
+        help='Only those of servers of the flavor with this name',
+    )
+
+
+def add_project(parser: argparse.ArgumentParser) -> None:
+    """Add the option that selects servers of a project."""
+    parser.add_argument(
+        '--server-project',
+        metavar='<project-id>',
+        help='Only those of servers of this project',
+    )
+
+
+def add_sort(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
+    """Add the option with what the API sorts a list by.
+
+    :param keys: the first one is the default.
+    """
+    parser.add_argument(
+        '--sort',
+        metavar='<key>[:<direction>]',
+        type=sort_order(keys),
+        default=(None, False),
+        help='Have the API sort the list before --limit ends it, by one of '
+        '%s; direction: asc or desc; default: %s:asc'
+        % (', '.join(keys), keys[0]),
     )
 
 

@@ -101,7 +101,14 @@ class Column(ty.NamedTuple):
 Columns = Sequence[Column]
 
 
-class Cell(columns.FormattableColumn[ty.Any]):
+if ty.TYPE_CHECKING:
+    _FormattableColumn = columns.FormattableColumn[ty.Any]
+else:
+    # Before cliff 4.9, which Debian 12 has, it is not generic.
+    _FormattableColumn = columns.FormattableColumn
+
+
+class Cell(_FormattableColumn):
     """A value that is shown as text and sorted as what it is.
 
     :param text: formats it.

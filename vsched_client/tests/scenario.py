@@ -8,10 +8,10 @@ Nova has a flavor :data:`FLAVOR` with :data:`FLAVOR_SPECS`.
 from collections.abc import Callable
 from collections.abc import Generator
 from collections.abc import Sequence
-import csv
-import io
 import json
 import typing as ty
+
+from vsched_client.tests import outputs
 
 HOST = 'node1'
 
@@ -25,19 +25,34 @@ class Step(ty.NamedTuple):
     :param command: as its entry point names it, with blanks.
     :param arguments: the rest of the words.
     :param code: its exit code.
-    :param form: what it writes: ``json``, ``lines`` of JSON, ``csv``.
+    :param writes: whether it writes anything.
     """
 
     command: str
     arguments: tuple[str, ...] = ()
     code: int = _DONE
-    form: str = 'json'
+    writes: bool = True
 
-    @property
-    def words(self) -> list[str]:
-        """The whole command."""
-        words = [*self.command.split(), *self.arguments]
-        return words if self.form == 'csv' else [*words, '-f', 'json']
+    def formatter(self, form: str) -> str:
+        """Return the format of the output.
+
+        :param form: one of :data:`outputs.FORMATS`.
+        """
+        if self.command == 'cpu profile export':
+            # It has no YAML.
+            return 'csv' if form == 'csv' else 'json'
+        if form == 'csv' and not outputs.is_list(self.command):
+            return 'shell'
+        return form
+
+    def words(self, form: str) -> list[str]:
+        """Return the whole command."""
+        return [
+            *self.command.split(),
+            *self.arguments,
+            '-f',
+            self.formatter(form),
+        ]
 
 
 class Result(ty.NamedTuple):
@@ -72,7 +87,7 @@ def steps(
     if placement:
         yield Step('cpu host audit', (HOST,), _DIFFERS)
     else:
-        yield Step('cpu host audit', (HOST,), _ERROR, 'none')
+        yield Step('cpu host audit', (HOST,), _ERROR, writes=False)
     yield Step('cpu reservation list')
     yield Step('cpu reservation show', (reserved,))
     yield Step(
@@ -87,10 +102,12 @@ def steps(
         (plain, '--generation', str(changed['generation']), '--wait'),
     )
     yield Step('cpu usage show', (reserved,))
+    yield Step('cpu usage show', ('--of', 'hosts', '--host', HOST))
     yield Step('cpu usage top')
     yield Step('cpu profile list', (HOST,))
     yield Step('cpu profile show', (HOST,))
-    yield Step('cpu profile export', (HOST,), form='csv')
+    yield Step('cpu profile show', (HOST, '--kind', 'overhead'))
+    yield Step('cpu profile export', (HOST,))
     job = yield Step('cpu profile create', (HOST,))
     yield Step('cpu job list', ('--host', HOST))
     yield Step('cpu job show', (job['uuid'],))
@@ -102,9 +119,8 @@ def steps(
     yield Step('cpu balloon freeze', (plain, '--wait'))
     yield Step('cpu balloon unset', (plain, '--wait'))
     yield Step('cpu balloon history')
-    yield Step(
-        'cpu event list', ('--follow', '--timeout', '1us'), form='lines'
-    )
+    yield Step('cpu event list')
+    yield Step('cpu event list', ('--follow', '--timeout', '1us'))
     yield Step('cpu evaluation create', ('--share', '60%', '--instances', '2'))
     yield Step('cpu flavor show', (FLAVOR,), _DIFFERS)
     yield Step('cpu flavor sync', ('--all',))
@@ -116,46 +132,43 @@ def run(
     reserved: str,
     plain: str,
     placement: bool,
+    form: str = 'json',
 ) -> list[str]:
     """Run every command; return those that answered as they have to.
 
     :param execute: runs ``openstack`` with these words.
+    :param form: one of :data:`outputs.FORMATS`, which all outputs have.
     :raises AssertionError: when one did not.
     """
     answered = []
     remaining = steps(reserved, plain, placement)
     step = next(remaining)
     while True:
-        result = execute(step.words)
-        found = _read(step, result)
-        answered.append(step.command)
+        result = execute(step.words(form))
+        found = _read(step, form, result)
+        if step.command not in answered:
+            answered.append(step.command)
         try:
             step = remaining.send(found)
         except StopIteration:
             return answered
 
 
-def _read(step: Step, result: Result) -> ty.Any:
+def _read(step: Step, form: str, result: Result) -> ty.Any:
+    words = ' '.join(step.words(form))
     if result.code != step.code:
         raise AssertionError(
             '%s: exit code %d, not %d: %s'
-            % (
-                ' '.join(step.words),
-                result.code,
-                step.code,
-                result.err or result.out,
-            )
+            % (words, result.code, step.code, result.err or result.out)
         )
-    found: ty.Any = None
-    match step.form:
-        case 'json':
-            found = result.json
-        case 'lines':
-            found = [json.loads(line) for line in result.out.splitlines()]
-        case 'csv':
-            found = list(csv.DictReader(io.StringIO(result.out)))
-        case _:
-            return result.err
-    if not found and step.command != 'cpu reservation unset':
-        raise AssertionError('%s: nothing' % ' '.join(step.words))
+    if not step.writes:
+        if result.out:
+            raise AssertionError('%s: %s' % (words, result.out))
+        return None
+    output = outputs.Output(step.command, step.arguments, step.formatter(form))
+    found = output.read(result.out)
+    if found:
+        output.check(found)
+    elif step.command != 'cpu reservation unset':
+        raise AssertionError('%s: nothing' % words)
     return found

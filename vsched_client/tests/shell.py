@@ -10,6 +10,7 @@ import typing as ty
 from unittest import mock
 import warnings
 
+from openstack import connection
 from openstackclient.common import clientmanager
 from openstackclient import shell as openstack
 from osc_lib import clientmanager as base
@@ -48,8 +49,7 @@ def run(
     :param authentication: options instead of this.
     :param out: takes the output.
     :param err: takes messages.
-    :param compute: the client of Nova; or a property of the client manager
-        that makes it.
+    :param compute: the client of Nova instead of openstacksdk's.
     """
     out, err = out or io.StringIO(), err or io.StringIO()
     root = logging.getLogger()
@@ -79,11 +79,12 @@ def run(
                 create=True,
             )
         )
-        stack.enter_context(
-            mock.patch.object(
-                base.ClientManager, 'compute', compute, create=True
+        if compute is not None:
+            stack.enter_context(
+                mock.patch.object(
+                    connection.Connection, 'compute', compute, create=True
+                )
             )
-        )
         try:
             code = _Shell().run(
                 [

@@ -24,7 +24,7 @@ class Order(ty.TypedDict):
     frozen: bool
     code: str | None
     detail: str | None
-    set_by: dict[str, ty.Any] | None
+    set_by: base.Author | None
 
 
 class Balloon(ty.TypedDict, total=False):
@@ -32,6 +32,9 @@ class Balloon(ty.TypedDict, total=False):
 
     instance_uuid: str
     instance_name: str | None
+    server_name: str | None
+    project_id: str | None
+    flavor_name: str | None
     host: str | None
     present: bool
     state: str | None
@@ -78,10 +81,15 @@ class Balloons(base.Noun):
         host: str | None = None,
         states: Sequence[str] = (),
         limit: int | None = None,
+        project_id: str | None = None,
+        flavor_name: str | None = None,
+        instance_uuid: str | None = None,
     ) -> Iterator[Balloon]:
         """Iterate over instances in the order of their UUIDs.
 
         :param states: any of these; none for all.
+        :param project_id: only servers of this project.
+        :param flavor_name: only servers of this flavor.
         :param limit: the most instances to return; None for all.
         """
         return ty.cast(
@@ -89,7 +97,13 @@ class Balloons(base.Noun):
             self._api.pages(
                 'balloons',
                 'balloons',
-                query={'host': host, 'state': base.repeated(states)},
+                query={
+                    'host': host,
+                    'state': base.repeated(states),
+                    'project_id': project_id,
+                    'flavor_name': flavor_name,
+                    'instance_uuid': instance_uuid,
+                },
                 limit=limit,
             ),
         )

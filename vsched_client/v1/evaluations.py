@@ -10,6 +10,29 @@ from vsched_client import adapter
 from vsched_client.v1 import base
 
 
+class Problem(ty.TypedDict):
+    """What a host lacks."""
+
+    cause: str
+    detail: str
+    unknown: bool
+
+
+class Weights(ty.TypedDict):
+    """What the score of a host is made of."""
+
+    headroom: float | None
+    allocation_error: float | None
+    io_overhead: float | None
+
+
+class Place(ty.TypedDict):
+    """How many instances a host gets."""
+
+    host: str
+    instances: int
+
+
 class Verdict(ty.TypedDict, total=False):
     """Whether instances fit on one host."""
 
@@ -18,16 +41,16 @@ class Verdict(ty.TypedDict, total=False):
     fits: bool
     room: int | None
     score: float
-    weights: dict[str, float | None]
+    weights: Weights
     backend: str | None
     demand_mcpu: int
     guest_mcpu: int
-    overhead_mcpu: int
+    overhead_mcpu: int | None
     margin_ppm: int
     measured_p99_lower_ppm: int | None
     free_mcpu: int
     capacity_mcpu: int
-    problems: list[dict[str, ty.Any]]
+    problems: list[Problem]
 
 
 class Evaluation(ty.TypedDict, total=False):
@@ -38,7 +61,7 @@ class Evaluation(ty.TypedDict, total=False):
     hosts_fit: int
     room: int | None
     all_fit: bool
-    placed: list[dict[str, ty.Any]]
+    placed: list[Place]
     hosts: list[Verdict]
 
 

@@ -7,6 +7,9 @@ import typing as ty
 
 from vsched_client.v1 import base
 
+#: What a list may be sorted by.
+SORT_KEYS = ('name', 'last_report_at', 'admitted_mcpu')
+
 
 class Backend(ty.TypedDict):
     """Whether a host can use a backend, and if not, why."""
@@ -16,6 +19,40 @@ class Backend(ty.TypedDict):
     reasons: list[str]
 
 
+class Placement(ty.TypedDict):
+    """The state of a host in placement, as of the last success."""
+
+    state: str
+    detail: str
+    provider_uuid: str | None
+    offered_mcpu: int | None
+    claimed_mcpu: int | None
+
+
+class Policy(ty.TypedDict):
+    """How an agent uses its measurements."""
+
+    confidence: float
+    max_margin_ppm: int
+    max_overhead_ppm: int
+    refuse_unpriced: bool
+
+
+class Contradiction(ty.TypedDict):
+    """What a host reports and Nova or placement does not confirm."""
+
+    code: str
+    detail: str
+
+
+class Verification(ty.TypedDict):
+    """The last comparison of a host's reports with Nova and placement."""
+
+    checked_at: str
+    cpus: int | None
+    contradictions: list[Contradiction]
+
+
 class Host(ty.TypedDict, total=False):
     """A host; None for what its agent has not reported."""
 
@@ -23,10 +60,13 @@ class Host(ty.TypedDict, total=False):
     state: str
     last_report_at: str | None
     clock_skew_s: float | None
+    last_batch: int
+    overrides_generation: int
     instances: int
     problem: str | None
     agent_version: str | None
     kernel: str | None
+    boot_id: str | None
     hypervisor: str | None
     cpus: int | None
     tick_us: int | None
@@ -34,9 +74,9 @@ class Host(ty.TypedDict, total=False):
     admitted_mcpu: int | None
     reserve_mcpu: int | None
     backends: list[Backend]
-    placement: dict[str, ty.Any] | None
-    policy: dict[str, ty.Any] | None
-    verification: dict[str, ty.Any] | None
+    placement: Placement | None
+    policy: Policy | None
+    verification: Verification | None
 
 
 class Difference(ty.TypedDict, total=False):
@@ -63,13 +103,35 @@ class Audit(ty.TypedDict):
 class Hosts(base.Noun):
     """``/v1/hosts``."""
 
-    def list(self, limit: int | None = None) -> Iterator[Host]:
-        """Iterate over hosts in the order of their names.
+    def list(
+        self,
+        limit: int | None = None,
+        state: str | None = None,
+        name_prefix: str | None = None,
+        backend: str | None = None,
+        sort_key: str | None = None,
+        descending: bool = False,
+    ) -> Iterator[Host]:
+        """Iterate over hosts in the order of their names, or of another key.
 
         :param limit: the most hosts to return; None for all.
+        :param name_prefix: only those whose names begin with it.
+        :param backend: only those that can use it.
+        :param sort_key: one of :data:`SORT_KEYS`; None for the first one.
         """
         return ty.cast(
-            Iterator[Host], self._api.pages('hosts', 'hosts', limit=limit)
+            Iterator[Host],
+            self._api.pages(
+                'hosts',
+                'hosts',
+                query={
+                    'state': state,
+                    'name_prefix': name_prefix,
+                    'backend': backend,
+                    **base.sorted_by(sort_key, descending),
+                },
+                limit=limit,
+            ),
         )
 
     def get(self, name: str) -> Host:

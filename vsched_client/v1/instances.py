@@ -12,8 +12,11 @@ class Instance(ty.TypedDict, total=False):
     """An instance."""
 
     instance_uuid: str
-    name: str
-    host: str
+    name: str | None
+    server_name: str | None
+    project_id: str | None
+    flavor_name: str | None
+    host: str | None
     vcpus: int
     present: bool
 
@@ -26,18 +29,30 @@ class Instances(base.Noun):
         host: str | None = None,
         present: bool | None = None,
         limit: int | None = None,
+        project_id: str | None = None,
+        server_name: str | None = None,
+        flavor_name: str | None = None,
     ) -> Iterator[Instance]:
         """Iterate over instances in the order of their UUIDs.
 
         :param present: only those that a host lists now, or only others.
         :param limit: the most instances to return; None for all.
+        :param project_id: only servers of this project.
+        :param server_name: only servers that Nova knows by it.
+        :param flavor_name: only servers of this flavor.
         """
         return ty.cast(
             Iterator[Instance],
             self._api.pages(
                 'instances',
                 'instances',
-                query={'host': host, 'present': present},
+                query={
+                    'host': host,
+                    'present': present,
+                    'project_id': project_id,
+                    'server_name': server_name,
+                    'flavor_name': flavor_name,
+                },
                 limit=limit,
             ),
         )

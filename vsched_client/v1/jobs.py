@@ -28,7 +28,9 @@ class Job(ty.TypedDict, total=False):
     parameters: dict[str, ty.Any]
     progress_ppm: int
     detail: str
+    eta_s: float | None
     created_at: str
+    started_at: str | None
     updated_at: str
 
 

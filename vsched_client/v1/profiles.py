@@ -13,9 +13,65 @@ ERROR, OVERHEAD = 'error', 'overhead'
 KINDS = (ERROR, OVERHEAD)
 
 
-class Profile(ty.TypedDict, total=False):
-    """A profile; those of a page have no points."""
+class ErrorBound(ty.TypedDict):
+    """Bounds of errors; None when there are too few windows."""
 
+    confidence_pct: int
+    lower_ppm: int | None
+    size_ppm: int | None
+
+
+class ErrorPoint(ty.TypedDict):
+    """The errors at one share, backend and period."""
+
+    backend: str
+    period_us: int
+    share_ppm: int
+    contenders: int
+    probe: str
+    window_us: int
+    n: int
+    mean_ppm: int
+    min_ppm: int
+    max_ppm: int
+    quantiles_ppm: list[int]
+    abs_p50_ppm: int
+    abs_p95_ppm: int
+    abs_p99_ppm: int
+    long_mean_ppm: int
+    counts: list[int]
+    lowest_ppm: list[int]
+    largest_ppm: list[int]
+    bounds: list[ErrorBound]
+
+
+class OverheadPrice(ty.TypedDict):
+    """The CPU time that one event costs."""
+
+    term: str
+    cost_ns: float
+    error_ns: float | None
+
+
+class OverheadPoint(ty.TypedDict):
+    """One measurement of what I/O costs."""
+
+    experiment: str
+    rate: int
+    burst: int
+    size_bytes: int
+    interval_us: int
+    net_rx: int
+    net_tx: int
+    disk_read: int
+    disk_write: int
+    wakeups: int
+    direct_us: int
+    shared_us: int
+    predicted_us: int
+
+
+class _Profile(ty.TypedDict, total=False):
     uuid: str
     host: str
     source: str
@@ -30,12 +86,28 @@ class Profile(ty.TypedDict, total=False):
     complete: bool
     features: dict[str, ty.Any]
     notes: list[str]
-    points: list[dict[str, ty.Any]]
+
+
+class ErrorProfile(_Profile, total=False):
+    """An error profile; those of a page have no points."""
+
+    edges_ppm: list[int]
+    quantile_parts_ppm: list[int]
+    points: list[ErrorPoint]
+
+
+class OverheadProfile(_Profile, total=False):
+    """An overhead profile; those of a page have no points."""
+
     good: bool
     r2: float
     residual_ns: float
     n: int
-    prices: list[dict[str, ty.Any]]
+    prices: list[OverheadPrice]
+    points: list[OverheadPoint]
+
+
+Profile = ErrorProfile | OverheadProfile
 
 
 class Profiles(base.Noun):

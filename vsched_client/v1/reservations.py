@@ -15,6 +15,9 @@ from vsched_client import waiting
 #: The period of a new reservation that names none.
 DEFAULT_PERIOD_US = 20_000
 
+#: What a list may be sorted by.
+SORT_KEYS = ('instance_uuid', 'host', 'state', 'bandwidth_mcpu')
+
 PENDING, APPLIED, DEGRADED = 'pending', 'applied', 'degraded'
 REFUSED, RELEASED = 'refused', 'released'
 
@@ -23,9 +26,33 @@ class Enforced(ty.TypedDict):
     """What the kernel was last seen to hold."""
 
     backend: str
-    runtime_us: int
-    period_us: int
+    runtime_us: int | None
+    period_us: int | None
     bandwidth_mcpu: int | None
+
+
+class Io(ty.TypedDict):
+    """The reservations of the host's threads for the I/O of an instance."""
+
+    charging: str | None
+    threads: int | None
+    runtime_us: int | None
+    period_us: int | None
+    guest_runtime_us: int | None
+    charged_mcpu: int | None
+    debt_us: int | None
+    code: str | None
+    detail: str | None
+
+
+class Communication(ty.TypedDict):
+    """How finely runtime and period are divided."""
+
+    granularity: int | None
+    runtime_ns: int | None
+    period_ns: int | None
+    code: str | None
+    detail: str | None
 
 
 class Reservation(ty.TypedDict, total=False):
@@ -53,10 +80,10 @@ class Reservation(ty.TypedDict, total=False):
     min_vcpus: int | None
     weight: int | None
     comm_aware: bool | None
-    override: dict[str, ty.Any] | None
+    override: base.Author | None
     enforced: Enforced | None
-    io: dict[str, ty.Any] | None
-    communication: dict[str, ty.Any] | None
+    io: Io | None
+    communication: Communication | None
     since: str | None
     attested_at: str | None
     code: str | None
@@ -76,6 +103,10 @@ class Reservations(base.Noun):
         limit: int | None = None,
         project_id: str | None = None,
         server_name: str | None = None,
+        flavor_name: str | None = None,
+        instance_uuids: Sequence[str] = (),
+        sort_key: str | None = None,
+        descending: bool = False,
     ) -> Iterator[Reservation]:
         """Iterate over reservations in the order of their instances.
 
@@ -85,6 +116,9 @@ class Reservations(base.Noun):
         :param limit: the most reservations to return; None for all.
         :param project_id: only those of its servers.
         :param server_name: only those of servers that Nova knows by it.
+        :param flavor_name: only those of servers of this flavor.
+        :param instance_uuids: only those of these instances; none for all.
+        :param sort_key: one of :data:`SORT_KEYS`; None for the first one.
         """
         return ty.cast(
             Iterator[Reservation],
@@ -98,6 +132,9 @@ class Reservations(base.Noun):
                     'backend': backend,
                     'project_id': project_id,
                     'server_name': server_name,
+                    'flavor_name': flavor_name,
+                    'instance_uuid': base.repeated(instance_uuids),
+                    **base.sorted_by(sort_key, descending),
                 },
                 limit=limit,
             ),

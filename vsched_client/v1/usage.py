@@ -13,8 +13,96 @@ from vsched_client.v1 import base
 INSTANCES, HOSTS = 'instances', 'hosts'
 RAW, MINUTE, HOUR = 'raw', 'minute', 'hour'
 
-#: One sample or sum, as in the API reference.
-Sample = dict[str, ty.Any]
+
+class _OfInstances(ty.TypedDict, total=False):
+    host: str | None
+    at: str
+    interval_us: int
+    guest_us: int
+    wait_us: int
+    promised_us: int | None
+    guest_mcpu: int | None
+    promised_mcpu: int | None
+    error_ppm: int | None
+    direct_us: int
+    direct_wait_us: int
+    shared_us: int
+    wakeups: int
+    net_rx_packets: int
+    net_tx_packets: int
+    disk_read_requests: int
+    disk_write_requests: int
+    executions: int | None
+    emulator_wakeups: int | None
+    emulator_wait_us: int | None
+    iothread_wakeups: int | None
+    iothread_wait_us: int | None
+    vhost_wakeups: int | None
+    vhost_wait_us: int | None
+    executions_per_s: float | None
+    io_per_execution: float | None
+    wait_per_execution_us: float | None
+    wakeups_per_s: float | None
+    io_per_wakeup: float | None
+    wait_per_wakeup_us: float | None
+    emulator_wakeups_per_s: float | None
+    emulator_wait_per_wakeup_us: float | None
+    iothread_wakeups_per_s: float | None
+    iothread_wait_per_wakeup_us: float | None
+    vhost_wakeups_per_s: float | None
+    vhost_wait_per_wakeup_us: float | None
+    server_name: str | None
+    project_id: str | None
+    flavor_name: str | None
+
+
+class InstanceSample(_OfInstances, total=False):
+    """What one instance got in one interval."""
+
+    instance_uuid: str
+
+
+class InstanceSum(_OfInstances, total=False):
+    """A minute or an hour of one instance, or of all of one host."""
+
+    instance_uuid: str | None
+    samples: int
+    instances: int
+    first_at: str
+    last_at: str
+    promised_guest_us: int
+
+
+class _OfHosts(ty.TypedDict, total=False):
+    host: str
+    at: str
+    interval_us: int
+    cpu_us: int
+    idle_us: int
+    steal_us: int
+    irq_us: int
+    guest_us: int
+    direct_us: int
+    shared_us: int
+    own_us: int
+
+
+class HostSample(_OfHosts, total=False):
+    """What the CPUs of one host did in one interval."""
+
+    cpus: int | None
+
+
+class HostSum(_OfHosts, total=False):
+    """A minute or an hour of one host."""
+
+    samples: int
+    first_at: str
+    last_at: str
+
+
+#: All of an answer are of one kind.
+Sample = InstanceSample | InstanceSum | HostSample | HostSum
 
 
 @dataclasses.dataclass(slots=True)
@@ -27,7 +115,7 @@ class Total:
     """
 
     instance_uuid: str
-    host: str
+    host: str | None
     at: str
     samples: int = 0
     interval_us: int = 0
@@ -37,7 +125,7 @@ class Total:
     reserved_us: int = 0
     reserved_guest_us: int = 0
 
-    def add(self, sample: Sample) -> None:
+    def add(self, sample: InstanceSample) -> None:
         """Add an interval."""
         self.samples += 1
         self.interval_us += sample['interval_us']
@@ -86,19 +174,22 @@ class Usage(base.Noun):
         :param end: only what ended at this time or before.
         :param limit: the most to return; None for all.
         """
-        return self._api.pages(
-            'usage',
-            'usage',
-            query={
-                'of': of,
-                'resolution': resolution,
-                'instance_uuid': instance_uuid,
-                'host': host,
-                'start': start,
-                'end': end,
-                'sort_dir': 'desc' if newest_first else 'asc',
-            },
-            limit=limit,
+        return ty.cast(
+            Iterator[Sample],
+            self._api.pages(
+                'usage',
+                'usage',
+                query={
+                    'of': of,
+                    'resolution': resolution,
+                    'instance_uuid': instance_uuid,
+                    'host': host,
+                    'start': start,
+                    'end': end,
+                    'sort_dir': 'desc' if newest_first else 'asc',
+                },
+                limit=limit,
+            ),
         )
 
     def totals(
@@ -116,9 +207,10 @@ class Usage(base.Noun):
             newest['at']
         ) - datetime.timedelta(seconds=window_s)
         found: dict[str, Total] = {}
-        for sample in self.list(
+        samples = self.list(
             host=host, start=start.isoformat(), newest_first=True, limit=limit
-        ):
+        )
+        for sample in ty.cast(Iterator[InstanceSample], samples):
             uuid = sample['instance_uuid']
             if uuid not in found:
                 found[uuid] = Total(uuid, sample['host'], sample['at'])

@@ -21,7 +21,10 @@ class ListBalloons(command.List):
 
     columns = (
         Column('instance_uuid', 'Instance'),
+        Column('server_name', 'Server'),
         Column('instance_name', 'Name'),
+        Column('project_id', 'Project', extra=True),
+        Column('flavor_name', 'Flavor', extra=True),
         Column('host', 'Host'),
         Column('state', 'State'),
         Column('online_vcpus', 'Online'),
@@ -54,6 +57,14 @@ class ListBalloons(command.List):
             help='Only those in this state: full, trial, kept, manual or '
             'returning; may be repeated',
         )
+        options.add_project(parser)
+        options.add_flavor(parser)
+        parser.add_argument(
+            '--instance',
+            metavar='<instance>',
+            type=options.uuid,
+            help='Only this instance',
+        )
         options.add_limit(parser)
         return parser
 
@@ -65,6 +76,9 @@ class ListBalloons(command.List):
                 host=parsed_args.host,
                 states=parsed_args.state,
                 limit=parsed_args.limit,
+                project_id=parsed_args.server_project,
+                flavor_name=parsed_args.flavor,
+                instance_uuid=parsed_args.instance,
             ),
         )
 
@@ -74,7 +88,10 @@ class Show(command.Show):
 
     columns = (
         Column('instance_uuid', 'Instance'),
+        Column('server_name', 'Server'),
         Column('instance_name', 'Name'),
+        Column('project_id', 'Project'),
+        Column('flavor_name', 'Flavor'),
         Column('host', 'Host'),
         Column('present', 'Running'),
         Column('state', 'State'),
@@ -253,8 +270,8 @@ class ListHistory(command.List):
             metavar='<outcome>',
             action='append',
             default=[],
-            help='Only those with this outcome, as in kept or reverted; may '
-            'be repeated',
+            help='Only those with this outcome: kept, calm, reverted, '
+            'unknown, failed, undone, changed or proposed; may be repeated',
         )
         options.add_times(parser, 'those that began')
         options.add_limit(parser, 50)

@@ -172,8 +172,7 @@ class CreateEvaluation(command.List):
     def _flavor(self, name: str | None) -> tuple[dict[str, str], int]:
         if name is None:
             return {}, 1
-        manager: ty.Any = self.app.client_manager
-        flavor = manager.compute.find_flavor(
+        flavor = self.compute.find_flavor(
             name, ignore_missing=False, get_extra_specs=True
         )
         return dict(flavor.extra_specs or {}), int(flavor.vcpus)

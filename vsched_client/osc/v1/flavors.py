@@ -57,10 +57,9 @@ class _Nova(command.Base):
     """A command that uses Nova as well, with the same token."""
 
     @property
-    def compute(self) -> nova.Nova:
-        """The client of Nova."""
-        manager: ty.Any = self.app.client_manager
-        return nova.Nova(manager.compute)
+    def nova_flavors(self) -> nova.Nova:
+        """The client of Nova's flavors."""
+        return nova.Nova(self.compute)
 
     def claim(self, flavor: nova.Flavor, specs: Mapping[str, str]) -> ty.Any:
         """Return what a flavor has to claim.
@@ -76,12 +75,12 @@ class _Nova(command.Base):
         found = extra_specs.changes(flavor.extra_specs, after)
         added = [one for one in found if one['after'] is not None]
         if added:
-            self.compute.set_extra_specs(
+            self.nova_flavors.set_extra_specs(
                 flavor, {one['extra_spec']: str(one['after']) for one in added}
             )
         yield from added
         for one in found[len(added) :]:
-            self.compute.unset_extra_spec(flavor, one['extra_spec'])
+            self.nova_flavors.unset_extra_spec(flavor, one['extra_spec'])
             yield one
 
 
@@ -143,7 +142,7 @@ class ShowFlavor(_Show):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tables.Rows:
         """Return the output."""
-        flavor = self.compute.flavor(parsed_args.flavor)
+        flavor = self.nova_flavors.flavor(parsed_args.flavor)
         found = self.row(
             flavor, flavor.extra_specs, self.claim(flavor, flavor.extra_specs)
         )
@@ -199,7 +198,7 @@ class SetFlavor(_Show):
                 'nothing to change: give one of --share, --runtime, '
                 '--period, --mode, --backend, an extra spec or --no-property'
             )
-        flavor = self.compute.flavor(parsed_args.flavor)
+        flavor = self.nova_flavors.flavor(parsed_args.flavor)
         specs = _changed(flavor.extra_specs, asked, parsed_args.no_property)
         if parsed_args.share is not None:
             specs['vsched:cpu_runtime_us'] = str(
@@ -259,7 +258,7 @@ class SyncFlavors(_Nova, command.List):
         """Return the output."""
         if bool(parsed_args.flavors) == parsed_args.all:
             raise exit_codes.UsageError('give flavors or --all, one of both')
-        known = self.compute.flavors()
+        known = self.nova_flavors.flavors()
         chosen = (
             [one for one in known if extra_specs.ours(one.extra_specs)]
             if parsed_args.all

@@ -12,6 +12,9 @@ from vsched_client.osc import tables
 
 Column = tables.Column
 
+#: What the API sorts hosts by.
+SORT_KEYS = ('name', 'last_report_at', 'admitted_mcpu')
+
 
 def free_mcpu(one: tables.Object) -> int | None:
     """Return what a host could still reserve; None when it is not known."""
@@ -74,13 +77,39 @@ class ListHosts(command.List):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the options."""
         parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--state',
+            metavar='<state>',
+            help='Only those in this state: up or down',
+        )
+        parser.add_argument(
+            '--name-prefix',
+            metavar='<text>',
+            help='Only those whose names begin with this',
+        )
+        parser.add_argument(
+            '--backend',
+            metavar='<backend>',
+            help='Only those that can use this backend: deadline, cfs, rtds, '
+            'credit2 or credit',
+        )
+        options.add_sort(parser, SORT_KEYS)
         options.add_limit(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tables.Rows:
         """Return the output."""
+        sort_key, descending = parsed_args.sort
         return self.table(
-            parsed_args, self.client.hosts.list(limit=parsed_args.limit)
+            parsed_args,
+            self.client.hosts.list(
+                limit=parsed_args.limit,
+                state=parsed_args.state,
+                name_prefix=parsed_args.name_prefix,
+                backend=parsed_args.backend,
+                sort_key=sort_key,
+                descending=descending,
+            ),
         )
 
 

@@ -30,8 +30,10 @@ class ListJobs(command.List):
         Column('state', 'State'),
         Column('progress_ppm', 'Progress', tables.ppm),
         Column('detail', 'Detail'),
+        Column('eta_s', 'Time left', tables.seconds),
         Column('attempt', 'Attempt', extra=True),
         Column('created_at', 'Created', tables.time),
+        Column('started_at', 'Started', tables.time),
         Column('updated_at', 'Updated', tables.time, extra=True),
     )
 
@@ -81,9 +83,11 @@ class Show(command.Show):
         Column('state', 'State'),
         Column('progress_ppm', 'Progress', tables.ppm),
         Column('detail', 'Detail'),
+        Column('eta_s', 'Time left', tables.seconds),
         Column('attempt', 'Attempt'),
         Column('parameters', 'Parameters'),
         Column('created_at', 'Created', tables.time),
+        Column('started_at', 'Started', tables.time),
         Column('updated_at', 'Updated', tables.time),
     )
 

@@ -14,6 +14,9 @@ from vsched_client import units
 
 Column = tables.Column
 
+#: What the API sorts reservations by.
+SORT_KEYS = ('instance_uuid', 'host', 'state', 'bandwidth_mcpu')
+
 _REFUSED = ('refused', 'degraded', 'released')
 
 
@@ -90,23 +93,33 @@ class ListReservations(command.List):
         parser.add_argument(
             '--backend',
             metavar='<backend>',
-            help='Only those that this backend enforces now',
+            help='Only those that this backend enforces now: deadline, cfs, '
+            'rtds, credit2 or credit',
         )
-        parser.add_argument(
-            '--server-project',
-            metavar='<project-id>',
-            help='Only those of servers of this project',
-        )
+        options.add_project(parser)
         parser.add_argument(
             '--server-name',
             metavar='<name>',
             help='Only those of servers with this name',
         )
+        options.add_flavor(parser)
+        parser.add_argument(
+            '--instance',
+            metavar='<instance>',
+            dest='instances',
+            action='append',
+            default=[],
+            type=options.uuid,
+            help='Only that of this instance; may be repeated, up to 100 '
+            'times',
+        )
+        options.add_sort(parser, SORT_KEYS)
         options.add_limit(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tables.Rows:
         """Return the output."""
+        sort_key, descending = parsed_args.sort
         return self.table(
             parsed_args,
             self.client.reservations.list(
@@ -117,6 +130,10 @@ class ListReservations(command.List):
                 limit=parsed_args.limit,
                 project_id=parsed_args.server_project,
                 server_name=parsed_args.server_name,
+                flavor_name=parsed_args.flavor,
+                instance_uuids=parsed_args.instances,
+                sort_key=sort_key,
+                descending=descending,
             ),
         )
 

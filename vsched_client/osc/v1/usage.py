@@ -58,7 +58,7 @@ _HOST_COLUMNS = (
     Column('guest_mcpu', 'Guests', tables.mcpu, _part('guest_us')),
     Column('direct_mcpu', 'I/O threads', tables.mcpu, _part('direct_us')),
     Column('shared_mcpu', 'Shared', tables.mcpu, _part('shared_us')),
-    Column('own_mcpu', 'Host', tables.mcpu, _part('own_us')),
+    Column('own_mcpu', 'Own', tables.mcpu, _part('own_us')),
     Column('steal_mcpu', 'Stolen', tables.mcpu, _part('steal_us')),
     Column('irq_mcpu', 'Interrupts', tables.mcpu, _part('irq_us')),
     Column('cpu_us', 'CPU time', tables.us, extra=True),
@@ -66,7 +66,7 @@ _HOST_COLUMNS = (
     Column('guest_us', 'Guest time', tables.us, extra=True),
     Column('direct_us', 'I/O thread time', tables.us, extra=True),
     Column('shared_us', 'Shared time', tables.us, extra=True),
-    Column('own_us', 'Host time', tables.us, extra=True),
+    Column('own_us', 'Own time', tables.us, extra=True),
     Column('steal_us', 'Stolen time', tables.us, extra=True),
     Column('irq_us', 'Interrupt time', tables.us, extra=True),
 )

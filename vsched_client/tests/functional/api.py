@@ -31,6 +31,8 @@ REFUSED = populated.REFUSED
 TOO_MUCH_US = 19_000
 #: It does not answer changes with exactly this runtime.
 SILENT_US = 7_777
+#: It holds exactly this runtime with a weaker backend.
+WEAKER_US = 8_888
 
 
 class Agent(gabbi_fixtures.Agent):
@@ -64,6 +66,14 @@ class _Judge:
 
 
 def _judged(one: messages.ReservationReport) -> messages.ReservationReport:
+    if one.runtime_us == WEAKER_US:
+        return dataclasses.replace(
+            one,
+            state=messages.State.DEGRADED,
+            enforced_backend='cfs',
+            code='vsched.backend.unavailable',
+            detail='deadline cannot be used',
+        )
     if (one.runtime_us or 0) < TOO_MUCH_US:
         return one
     return dataclasses.replace(

@@ -5,80 +5,54 @@
 Its kernel and hypervisor are simulated: nothing of this host is changed.
 """
 
-from fractions import Fraction
 import time
 
 import fixtures
-from oslo_config import cfg
 from oslotest import base
 
-from vsched_agent import service as agents
-from vsched_agent.tests import agent_parts
 from vsched_agent.tests import fakes
+from vsched_client.tests import entry_points
+from vsched_client.tests import fake_nova
+from vsched_client.tests.functional import standalone
+from vsched_client.tests import scenario
 from vsched_client.tests import shell
-from vsched_lib.model import reservation
-from vsched_standalone import conf as standalone_conf
-from vsched_standalone import service
 
-#: How many CPUs the host can reserve.
-_CAPACITY = Fraction(18, 10)
 #: Only a hang takes longer.
 _PATIENCE_S = 60
 
 
-class TestStandalone(base.BaseTestCase):
-    def setUp(self):
-        super().setUp()
+class Case(base.BaseTestCase):
+    """Runs commands."""
+
+    def start(self, *domains, **more):
+        """Start the services with these instances."""
         self.useFixture(fixtures.FakeLogger())
-        hypervisor = fakes.FakeHypervisor()
-        self.domain = fakes.domain(1, vcpus=2)
-        hypervisor.running[self.domain.uuid] = self.domain
-        self.backend = fakes.FakeBackend(reservation.Backend.DEADLINE)
-        for owner, name, new in (
-            (
-                agents.backends,
-                'Ladder',
-                lambda conf: agent_parts.Ladder(self.backend),
-            ),
-            (
-                agents.capacity,
-                'KernelCapacity',
-                lambda reserve_mcpu: agent_parts.Capacity(_CAPACITY),
-            ),
-            (agents.usage, 'meter_of', lambda *_: agent_parts.Meter()),
-            (agents.privileged, 'use', lambda conf: None),
-            (
-                service.agents,
-                'Agent',
-                lambda conf, transport, make=agents.Agent: make(
-                    conf, transport, hypervisor
-                ),
-            ),
-        ):
-            self.useFixture(fixtures.MockPatchObject(owner, name, new))
-        conf = cfg.ConfigOpts()
-        standalone_conf.register_opts(conf)
-        standalone_conf.set_defaults(
-            conf, self.useFixture(fixtures.TempDir()).path
+        self.standalone = self.useFixture(
+            standalone.Standalone(domains, **more)
         )
-        conf([], default_config_files=[], default_config_dirs=[])
-        for group, name, value in (
-            ('standalone', 'bind_port', 0),
-            ('agent', 'host', 'node1'),
-            ('agent', 'interval', 0.1),
-            ('agent', 'report_interval', 0.1),
-        ):
-            conf.set_override(name, value, group)
-            # Groups are shared by all that register them.
-            self.addCleanup(conf.clear_override, name, group)
-        self.standalone = service.Standalone(conf)
-        self.standalone.start()
-        self.addCleanup(self.standalone.stop)
 
     def openstack(self, *words, code=0):
         found = shell.run(*words, url=self.standalone.url)
         self.assertEqual(code, found.code, found)
         return found
+
+    def until(self, *words):
+        """Wait until a command has something to show; return that."""
+        give_up = time.monotonic() + _PATIENCE_S
+        while True:
+            found = shell.run(*words, '-f', 'json', url=self.standalone.url)
+            if found.code == 0 and found.json:
+                return found.json
+            if time.monotonic() > give_up:
+                self.fail('%s: %s' % (words, found))
+            time.sleep(0.05)
+
+
+class TestReservations(Case):
+    def setUp(self):
+        super().setUp()
+        self.domain = fakes.domain(1, vcpus=2)
+        self.start(self.domain)
 
     def reservation(self, verb, *words, code=0):
         return self.openstack(
@@ -90,18 +64,11 @@ class TestStandalone(base.BaseTestCase):
     def held(self):
         return {
             tid: (one.runtime_us, one.period_us)
-            for tid, one in self.backend.held.items()
+            for tid, one in self.standalone.backend.held.items()
         }
 
-    def await_report(self):
-        give_up = time.monotonic() + _PATIENCE_S
-        while not self.openstack('cpu', 'host', 'list', '-f', 'json').json:
-            if time.monotonic() > give_up:
-                self.fail('the agent has not reported')
-            time.sleep(0.05)
-
     def test_the_agent_applies_or_refuses(self):
-        self.await_report()
+        self.until('cpu', 'host', 'list')
         found = self.reservation(
             'create', '--share', '60%', '--period', '10ms'
         ).json
@@ -122,3 +89,46 @@ class TestStandalone(base.BaseTestCase):
         found = self.reservation('unset').json
         self.assertEqual('released', found['state'])
         self.assertEqual({}, self.held())
+
+
+class TestEveryCommand(Case):
+    """What each of them writes, in each format."""
+
+    def each_command(self, form):
+        reserved = fakes.domain(
+            1, vcpus=1, cpu_runtime_us=2_000, cpu_period_us=10_000
+        )
+        plain = fakes.domain(2, vcpus=2, balloon='auto')
+        self.start(reserved, plain, profiles=True)
+        for words in (
+            ('reservation', 'show', reserved.uuid),
+            ('balloon', 'show', plain.uuid),
+            ('usage', 'show', reserved.uuid),
+            ('usage', 'show', '--of', 'hosts'),
+            ('profile', 'show', scenario.HOST),
+            ('profile', 'show', scenario.HOST, '--kind', 'overhead'),
+            ('event', 'list'),
+        ):
+            self.until('cpu', *words)
+        compute = fake_nova.FakeNova(
+            **{scenario.FLAVOR: dict(scenario.FLAVOR_SPECS)}
+        )
+        answered = scenario.run(
+            lambda words: shell.run(
+                *words, url=self.standalone.url, compute=compute
+            ),
+            reserved.uuid,
+            plain.uuid,
+            placement=False,
+            form=form,
+        )
+        self.assertEqual(sorted(entry_points.commands()), sorted(answered))
+
+    def test_in_json(self):
+        self.each_command('json')
+
+    def test_in_yaml(self):
+        self.each_command('yaml')
+
+    def test_in_csv(self):
+        self.each_command('csv')

@@ -28,7 +28,9 @@ def job(**changes):
         'parameters': {'quick': True},
         'progress_ppm': 1_000_000,
         'detail': '12 points',
+        'eta_s': None,
         'created_at': '2027-01-15T08:00:00.000000Z',
+        'started_at': '2027-01-15T08:00:01.000000Z',
         'updated_at': '2027-01-15T08:04:30.000000Z',
         **changes,
     }

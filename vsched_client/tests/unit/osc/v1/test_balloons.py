@@ -50,6 +50,19 @@ class BalloonTestCase(command_case.CommandTestCase):
             ('applied', 2), (first['order_state'], first['target_vcpus'])
         )
         self.assertIsNone(second['order_state'])
+        self.run_command(
+            'cpu balloon list --instance %s --server-project p1 --flavor m1 '
+            '--host node1' % UUID
+        )
+        self.assertEqual(
+            {
+                'instance_uuid': [UUID],
+                'project_id': ['p1'],
+                'flavor_name': ['m1'],
+                'host': ['node1'],
+            },
+            self.api.last_request.qs,
+        )
         self.answer('GET', self.path, {'balloon': balloon(state='applied')})
         found = self.run_command('cpu balloon show ' + UUID)
         self.assertIn('target_vcpus: 2', found.out)

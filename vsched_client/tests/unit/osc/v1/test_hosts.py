@@ -55,6 +55,34 @@ class HostTestCase(command_case.CommandTestCase):
         )
         self.assertEqual('node1\nnode2\n', found.out)
 
+    def test_filters_and_order(self):
+        self.answer('GET', '/v1/hosts', {'hosts': []})
+        self.run_command('cpu host list')
+        self.assertEqual({}, self.api.last_request.qs)
+        self.run_command(
+            'cpu host list --state down --name-prefix rack1- --backend cfs '
+            '--sort admitted_mcpu:desc --limit 5'
+        )
+        self.assertEqual(
+            {
+                'state': ['down'],
+                'name_prefix': ['rack1-'],
+                'backend': ['cfs'],
+                'sort_key': ['admitted_mcpu'],
+                'sort_dir': ['desc'],
+                'limit': ['5'],
+            },
+            self.api.last_request.qs,
+        )
+        for order in ('name', 'name:asc'):
+            self.run_command('cpu host list --sort ' + order)
+            self.assertEqual({'sort_key': ['name']}, self.api.last_request.qs)
+        for order in ('', 'cpus', 'name:', 'name:up', ':desc'):
+            found = self.run_command(
+                'cpu host list --sort', order, code=ExitCode.USAGE
+            )
+            self.assertIn('admitted_mcpu', found.err)
+
     def test_show(self):
         self.answer('GET', '/v1/hosts/node1', {'host': self.host})
         found = self.run_command('cpu host show node1')

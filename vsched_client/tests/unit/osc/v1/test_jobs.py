@@ -16,13 +16,24 @@ class JobTestCase(command_case.CommandTestCase):
     path = '/v1/jobs/' + UUID
 
     def test_list_and_show(self):
-        self.answer('GET', '/v1/jobs', {'jobs': [job(progress_ppm=250_000)]})
+        self.answer(
+            'GET',
+            '/v1/jobs',
+            {'jobs': [job(progress_ppm=250_000, eta_s=90.0)]},
+        )
         found = self.run_command('cpu job list --kind profile-error')
         self.assertIn('25 %', found.out)
-        self.answer('GET', self.path, {'job': job()})
-        self.assertIn(
-            'quick: yes', self.run_command('cpu job show ' + UUID).out
+        for text in ('1 min 30 s', '2027-01-15T08:00:01Z'):
+            self.assertIn(text, found.out)
+        (one,) = self.run_command('cpu job list -f json').json
+        self.assertEqual(
+            (90.0, '2027-01-15T08:00:01.000000Z'),
+            (one['eta_s'], one['started_at']),
         )
+        self.answer('GET', self.path, {'job': job()})
+        found = self.run_command('cpu job show ' + UUID)
+        for text in ('quick: yes', 'Time left', '2027-01-15T08:00:01Z'):
+            self.assertIn(text, found.out)
 
     def test_wait(self):
         self.answer(

@@ -8,6 +8,7 @@ from vsched_client.tests.unit.osc.v1 import command_case
 
 ExitCode = command_case.ExitCode
 UUID = command_case.UUID
+OTHER = '7a1d2c3b-4e5f-4a6b-8c7d-9e0f1a2b3c4d'
 failure = command_case.failure
 
 
@@ -67,7 +68,8 @@ class ReservationTestCase(command_case.CommandTestCase):
         found = self.run_command(
             'cpu reservation list --host node1 --state applied --state '
             'refused --source override --backend deadline --server-project '
-            'p1 --server-name web'
+            'p1 --server-name web --flavor rt.small --instance %s --instance '
+            '%s --sort state:desc' % (UUID, OTHER)
         )
         self.assertIn(r'vm\x1b[31m', found.out)
         self.assertNotIn('\x1b', found.out)
@@ -81,6 +83,10 @@ class ReservationTestCase(command_case.CommandTestCase):
                 'backend': ['deadline'],
                 'project_id': ['p1'],
                 'server_name': ['web'],
+                'flavor_name': ['rt.small'],
+                'instance_uuid': [UUID, OTHER],
+                'sort_key': ['state'],
+                'sort_dir': ['desc'],
             },
             self.api.last_request.qs,
         )
