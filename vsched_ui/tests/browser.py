@@ -41,6 +41,16 @@ document.addEventListener('securitypolicyviolation', (event) =>
 """
 
 
+#: Timers of a second or more do not fire: nothing is read again by itself.
+_NO_POLLS = """
+for (const name of ['setTimeout', 'setInterval']) {
+  const real = window[name].bind(window);
+  window[name] = (act, ms, ...more) =>
+    ms >= 1000 ? 0 : real(act, ms, ...more);
+}
+"""
+
+
 class Missing(Exception):
     """There is no browser, or nothing that drives it."""
 
@@ -134,6 +144,10 @@ class Tab:
     def _console(self, message: ty.Any) -> None:
         if message.type in ('error', 'warning'):
             self.errors.append('%s: %s' % (message.type, message.text))
+
+    def stop_polls(self) -> None:
+        """Have the views that are loaded next read only on demand."""
+        self.page.add_init_script(_NO_POLLS)
 
     def close(self) -> None:
         """Close the tab."""

@@ -11,6 +11,8 @@ import uuid
 from oslo_config import cfg
 
 from vsched_api.collector import endpoint
+from vsched_api.operations import announcements
+from vsched_api.operations import jobs
 from vsched_api.operations import rollups
 from vsched_api.tests import base
 from vsched_lib.contract import agent_rpc
@@ -21,8 +23,9 @@ from vsched_lib.contract import profiles
 from vsched_lib.tests import balloon_reports
 from vsched_lib.tests import error_profiles
 from vsched_lib.tests import overhead_profiles
+from vsched_ui.tests import measurements
 
-CPUS = 16
+CPUS = measurements.CPUS
 CAPACITY_MCPU = 15_200
 #: A server's name is data.
 HOSTILE = '<script>window.hostile=1</script><img src=x onerror=hostile=1>'
@@ -107,7 +110,7 @@ class Host(agent_rpc.AgentEndpoint):
         self.send(
             host_info=base.host_info(
                 agent_version='1.0.0',
-                kernel='6.1.0-28-amd64',
+                kernel=measurements.KERNEL,
                 cpus=CPUS,
                 capacity_mcpu=CAPACITY_MCPU,
                 admitted_mcpu=admitted,
@@ -300,6 +303,12 @@ class Host(agent_rpc.AgentEndpoint):
             return messages.JobState.CANCELLED, 250_000, self._now, 'as asked'
         return messages.JobState.RUNNING, 420_000, self._now, '5 of 12 points'
 
+    def measured_once(self) -> None:
+        """Report profiles of a host that is measured, and little else."""
+        parts = measurements.parts(self._number, self.name, self._now)
+        if parts:
+            self.send(**parts)
+
     def measured(self) -> None:
         """Report profiles, balloons and events, as a host in use has them."""
         now = self._now
@@ -313,7 +322,7 @@ class Host(agent_rpc.AgentEndpoint):
                     version=1,
                     started_at=now - 7200,
                     finished_at=now - 3600,
-                    kernel='6.1.0-28-amd64',
+                    kernel=measurements.KERNEL,
                     cpus=CPUS,
                 ),
                 error_profiles.full(
@@ -326,7 +335,7 @@ class Host(agent_rpc.AgentEndpoint):
                     source=profiles.ProfileSource.LIVE,
                     started_at=now - 3600,
                     finished_at=now - 60,
-                    kernel='6.1.0-28-amd64',
+                    kernel=measurements.KERNEL,
                     cpus=CPUS,
                 ),
             ),
@@ -334,7 +343,7 @@ class Host(agent_rpc.AgentEndpoint):
                 overhead_profiles.profile(
                     started_at=now - 7200,
                     finished_at=now - 6900,
-                    kernel='6.1.0-28-amd64',
+                    kernel=measurements.KERNEL,
                     cpus=CPUS,
                 ),
             ),
@@ -376,6 +385,7 @@ class Host(agent_rpc.AgentEndpoint):
             ),
             events=(
                 base.event(now - 4000),
+                measurements.event(now - 3600),
                 base.event(
                     now - 120,
                     code='vsched.drift.repaired',
@@ -395,6 +405,30 @@ class Host(agent_rpc.AgentEndpoint):
         )
 
 
+def _order(host: Host, now: float) -> None:
+    """Have a host finish a job."""
+    job = jobs.create(
+        host.collector.database,
+        announcements.Announcer(),
+        host.name,
+        messages.JobKind.PROFILE_OVERHEAD,
+        {},
+        now - 7_300,
+    )
+    host.send(
+        jobs=(
+            messages.JobReport(
+                job.uuid,
+                1,
+                messages.JobState.DONE,
+                1_000_000,
+                now - 6_900,
+                'overhead profile 1',
+            ),
+        )
+    )
+
+
 def seed(
     conf: cfg.ConfigOpts,
     collector: endpoint.Collector,
@@ -407,7 +441,8 @@ def seed(
     """Fill a database with a fleet.
 
     The first host is measured and has usage by second; the others have a
-    minute of it. Each 37th host has not reported for ten minutes.
+    minute of it, and the next three have profiles. Each 37th host has not
+    reported for ten minutes.
 
     :param conf: of the collector.
     :param collector: with a clock of ``now``.
@@ -435,6 +470,9 @@ def seed(
                 host.measured()
             elif not down:
                 host.usage(now - 70, now - 65)
+                host.measured_once()
+            if number == measurements.WITHDRAWN:
+                _order(host, now)
             found.append(host)
     finally:
         late.database.dispose()

@@ -19,16 +19,15 @@ from vsched_ui.tests import serving
 _TIMEOUT_S = 30
 
 
-class PageCase(base.BaseTestCase):
-    """One browser and one service for all tests of a class."""
+class BrowserCase(base.BaseTestCase):
+    """One browser for all tests of a class, and a service of any kind.
 
-    hosts: ty.ClassVar[int] = 40
-    instances: ty.ClassVar[int] = 5
-    auth_strategy: ty.ClassVar[str] = 'noauth'
+    :cvar url: root of the API.
+    """
 
     chromium: ty.ClassVar[browser.Browser]
-    service: ty.ClassVar[serving.Service]
     missing: ty.ClassVar[str | None] = None
+    url: ty.ClassVar[str]
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -39,20 +38,6 @@ class PageCase(base.BaseTestCase):
             cls.missing = str(problem)
             return
         cls.addClassCleanup(cls.chromium.close)
-        cls.service = serving.Service(
-            cls.configuration(), cls.hosts, cls.instances
-        )
-        cls.addClassCleanup(cls.service.close)
-
-    @classmethod
-    def configuration(cls) -> cfg.ConfigOpts:
-        """Return the options of the service."""
-        owner: ty.Any = types.SimpleNamespace(addCleanup=cls.addClassCleanup)
-        conf = databases.configuration(databases.SQLite.make(owner))
-        conf.set_override('auth_strategy', cls.auth_strategy, 'api')
-        # No host but the ones that are down is silent for as long.
-        conf.set_override('host_down_after_s', 500, 'api')
-        return conf
 
     def setUp(self) -> None:
         super().setUp()
@@ -68,14 +53,14 @@ class PageCase(base.BaseTestCase):
 
     def go(self, tab: browser.Tab, path: str) -> None:
         """Load a view."""
-        tab.page.goto(self.service.url + '/ui' + path)
+        tab.page.goto(self.url + '/ui' + path)
 
     def request(
         self, method: str, path: str, **more: ty.Any
     ) -> requests.Response:
         """Send a request beside the page."""
         return requests.request(
-            method, self.service.url + path, timeout=_TIMEOUT_S, **more
+            method, self.url + path, timeout=_TIMEOUT_S, **more
         )
 
     def see(self, tab: browser.Tab, text: str, exact: bool = True) -> None:
@@ -101,3 +86,34 @@ class PageCase(base.BaseTestCase):
         self.wait_for_data(tab)
         self.assertEqual([], tab.axe(), tab.page.url)
         self.assertEqual([], tab.errors, tab.page.url)
+
+
+class PageCase(BrowserCase):
+    """One browser and one service for all tests of a class."""
+
+    hosts: ty.ClassVar[int] = 40
+    instances: ty.ClassVar[int] = 5
+    auth_strategy: ty.ClassVar[str] = 'noauth'
+
+    service: ty.ClassVar[serving.Service]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        if cls.missing is not None:
+            return
+        cls.service = serving.Service(
+            cls.configuration(), cls.hosts, cls.instances
+        )
+        cls.addClassCleanup(cls.service.close)
+        cls.url = cls.service.url
+
+    @classmethod
+    def configuration(cls) -> cfg.ConfigOpts:
+        """Return the options of the service."""
+        owner: ty.Any = types.SimpleNamespace(addCleanup=cls.addClassCleanup)
+        conf = databases.configuration(databases.SQLite.make(owner))
+        conf.set_override('auth_strategy', cls.auth_strategy, 'api')
+        # No host but the ones that are down is silent for as long.
+        conf.set_override('host_down_after_s', 500, 'api')
+        return conf

@@ -88,6 +88,7 @@ VIEWS: dict[str, tuple[str, str, Callable[[ty.Any], None]]] = {
     'balloons': ('/balloons', 'reverted', _nothing),
     'events': ('/events', 'vsched.drift.repaired', _nothing),
     'jobs': ('/jobs', '5 of 12 points', _nothing),
+    'evidence': ('/evidence', 'poor fit', _nothing),
 }
 
 

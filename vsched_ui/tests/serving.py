@@ -63,12 +63,14 @@ class Service:
             for host in self.hosts:
                 host.collector = self.collector
             transport = rpc.get_transport(conf, 'fake://')
-            first = rpc.get_server(
-                transport, agent_rpc.TOPIC, self.hosts[0].name, [self.hosts[0]]
-            )
-            first.start()
-            stack.callback(first.wait)
-            stack.callback(first.stop)
+            # The first host follows what changes; an empty fleet has none.
+            for host in self.hosts[:1]:
+                first = rpc.get_server(
+                    transport, agent_rpc.TOPIC, host.name, [host]
+                )
+                first.start()
+                stack.callback(first.wait)
+                stack.callback(first.stop)
             application = app.create_app(conf, transport)
             stack.callback(application.extensions['vsched'].database.dispose)
             http = waitress.create_server(
@@ -80,7 +82,8 @@ class Service:
             )
             stack.callback(http.close)
             threading.Thread(target=_serve, args=(http,), daemon=True).start()
-            self.door = doors.Door(('127.0.0.1', int(http.effective_port)))
+            self._port = int(http.effective_port)
+            self.door = doors.Door(('127.0.0.1', self._port))
             self.door.open()
             stack.callback(self.door.shut)
             self._stack = stack.pop_all()
@@ -89,6 +92,11 @@ class Service:
     def url(self) -> str:
         """Return the root of the API."""
         return 'http://127.0.0.1:%d' % self.door.port
+
+    @property
+    def direct_url(self) -> str:
+        """Return the root of the API, past the door."""
+        return 'http://127.0.0.1:%d' % self._port
 
     def close(self) -> None:
         """End the service."""

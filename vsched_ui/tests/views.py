@@ -23,5 +23,9 @@ VIEWS: tuple[tuple[str, str, str], ...] = (
     ('/whatif', 'What if', 'Evaluate'),
     ('/balloons', 'Balloons', 'reverted'),
     ('/events', 'Events', 'vsched.reservation.does_not_fit'),
-    ('/jobs', 'Jobs', 'No jobs'),
+    ('/jobs', 'Jobs', 'overhead profile 1'),
+    ('/evidence', 'Evidence', 'poor fit'),
 )
+
+#: By path.
+PATHS = {path: (heading, text) for path, heading, text in VIEWS}

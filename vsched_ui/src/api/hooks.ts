@@ -16,7 +16,15 @@ import { useApi } from '../app/api';
 import { type Fleet, updated } from '../model/fleet';
 import { newestByHost } from '../model/series';
 import { type Client, type Query, nextMarker, pollDelay } from './client';
-import { type ListAnswer, patchReservation, withNewer } from './singles';
+import {
+  MAX_PAGES,
+  type ListAnswer,
+  type Pages,
+  countRows,
+  readAgain,
+  readPages,
+} from './pages';
+import { patchReservation, withNewer } from './singles';
 import type {
   Balloon,
   Bucket,
@@ -42,8 +50,9 @@ export const EVERY = {
 /** The first page comes at once, the others in as few requests as possible. */
 const FIRST_PAGE = 100;
 const NEXT_PAGE = 1000;
-/** No list of the page holds more pages. */
-const MAX_PAGES = 20;
+/** As of the other requests, see made(). */
+const FRESH_MS = 1_000;
+const TOO_LONG = new Error('The list is longer than a view can hold.');
 
 /** What a view shows of a request. */
 export interface Result<T> {
@@ -59,7 +68,6 @@ export interface Collection<T> extends Result<T[]> {
   /** Whether the last page was read. */
   complete: boolean;
 }
-
 
 function every(client: Client, ms: number) {
   return () => pollDelay(ms, client.connection.failures);
@@ -87,7 +95,7 @@ export function usePolled<T>(
   };
 }
 
-/** Read a list page by page, and each page again and again. */
+/** Read a list as a whole, again and again. */
 export function useCollection<T>(
   name: string,
   path: string,
@@ -97,54 +105,96 @@ export function useCollection<T>(
 ): Collection<T> {
   const { client } = useApi();
   const cache = useQueryClient();
-  const found = useInfiniteQuery({
+  const found = useQuery({
     queryKey: [name, 'all', query],
-    initialPageParam: null as string | null,
-    queryFn: async ({ pageParam, signal }) => {
-      const askedAt = Date.now();
-      const answer = await client.get<ListAnswer>(path, {
-        query: {
-          ...query,
-          limit: pageParam === null ? FIRST_PAGE : NEXT_PAGE,
-          marker: pageParam ?? undefined,
-        },
-        signal,
-      });
-      return name === 'reservations'
-        ? withNewer(cache, answer, askedAt)
-        : answer;
-    },
-    getNextPageParam: (last: ListAnswer) => nextMarker(last.links),
-    // Every page is read again: long lists are read less often.
-    refetchInterval: (one) =>
-      pollDelay(
-        Math.min(
-          everyMs * Math.ceil((one.state.data?.pages.length ?? 1) / 2),
-          Math.max(everyMs, EVERY.slow),
-        ),
+    queryFn: ({ signal, queryKey }) =>
+      readList(client, cache, { name, path, query, queryKey, signal }),
+    // Long lists are read less often, and soon again where a page is missing.
+    refetchInterval: ({ state: { data, error } }) => {
+      const pages = data?.pages.length ?? 0;
+      return pollDelay(
+        error !== null && pages > 0
+          ? Math.min(everyMs, EVERY.list)
+          : Math.min(
+              everyMs * Math.max(1, Math.ceil(pages / 2)),
+              Math.max(everyMs, EVERY.slow),
+            ),
         client.connection.failures,
-      ),
+      );
+    },
+    // A view that is left ends its requests: a part of a list is never fresh.
+    staleTime: (one) => (one.state.data?.next == null ? FRESH_MS : 0),
     enabled,
   });
-  const { fetchNextPage, hasNextPage, isFetching, isError } = found;
-  const more =
-    hasNextPage && (found.data?.pages.length ?? 0) < MAX_PAGES && !isError;
-  useEffect(() => {
-    if (more && !isFetching) {
-      void fetchNextPage();
-    }
-  }, [more, isFetching, fetchNextPage]);
+  const pages = found.data;
+  const full = pages !== undefined && pages.pages.length >= MAX_PAGES;
+  const complete = pages !== undefined && pages.next === null;
   const data = useMemo(
-    () => found.data?.pages.flatMap((page) => page[name] as T[]),
-    [found.data, name],
+    () => pages?.pages.flatMap((page) => page[name] as T[]),
+    [pages, name],
   );
   return {
     data,
-    error: found.error,
+    error: found.error ?? (full && !complete ? TOO_LONG : null),
     loading: found.isPending && enabled,
-    complete: !more && data !== undefined,
+    complete,
     refetch: found.refetch,
   };
+}
+
+async function readList(
+  client: Client,
+  cache: QueryClient,
+  list: {
+    name: string;
+    path: string;
+    query: Query;
+    queryKey: QueryKey;
+    signal: AbortSignal;
+  },
+): Promise<Pages> {
+  const { name, path, query, queryKey, signal } = list;
+  const asked = new Map<ListAnswer, number>();
+  // Single reservations that were read meanwhile are newer than their page.
+  const newest = (found: Pages): Pages =>
+    name === 'reservations'
+      ? {
+          ...found,
+          pages: found.pages.map((page) =>
+            withNewer(cache, page, asked.get(page) ?? 0),
+          ),
+        }
+      : found;
+  return newest(
+    await readPages(
+      name,
+      async (marker) => {
+        const askedAt = Date.now();
+        const answer = await client.get<ListAnswer>(path, {
+          query: {
+            ...query,
+            limit: marker === null ? FIRST_PAGE : NEXT_PAGE,
+            marker: marker ?? undefined,
+          },
+          signal,
+        });
+        asked.set(answer, askedAt);
+        return answer;
+      },
+      (part) => {
+        const known = cache.getQueryData<Pages>(queryKey);
+        // A list that is read again stays as it is until it was read.
+        if (
+          !signal.aborted &&
+          (known === undefined ||
+            (known.next !== null &&
+              countRows(name, part) > countRows(name, known)))
+        ) {
+          cache.setQueryData<Pages>(queryKey, newest(part));
+        }
+      },
+    ),
+  );
 }
 
 /** A list that is read as far as its user goes. */
@@ -380,8 +430,8 @@ async function refresh(
     void cache.invalidateQueries({ queryKey: ['host', host] });
   }
   if (instances.size > MAX_SINGLE_READS) {
-    void cache.invalidateQueries({ queryKey: ['reservations'] });
-    void cache.invalidateQueries({ queryKey: ['balloons'] });
+    void readAgain(cache, { queryKey: ['reservations'] });
+    void readAgain(cache, { queryKey: ['balloons'] });
     return;
   }
   for (const uuid of instances) {

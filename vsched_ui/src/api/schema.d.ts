@@ -200,6 +200,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/flavors/claims": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Compute what a flavor has to claim in placement.
+         * @description Nothing is stored, and Nova is not asked. The cost of I/O that comes on
+         *     top of a reservation is that of the most expensive host.
+         */
+        post: operations["flavors_claim"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/hosts": {
         parameters: {
             query?: never;
@@ -1107,6 +1128,46 @@ export interface components {
             detail: string;
             /** @description The numbers behind it, by name. */
             figures: Record<string, never>;
+        };
+        /** FlavorClaim */
+        FlavorClaim: {
+            /** @description Whether the extra specs of the request claim just that. */
+            agrees: boolean;
+            /** @description All that the flavor has to have: those of the request with the right claim. */
+            extra_specs: {
+                [key: string]: string;
+            };
+            /** @description CPU time reserved for each vCPU in every period; ``null`` without a reservation, as the other three. */
+            runtime_us: number | null;
+            /** @description Length of the period. */
+            period_us: number | null;
+            /**
+             * @description ``capped``: the runtime is guarantee and cap. ``work_conserving``: time that others leave idle may be used as well.
+             * @enum {string|null}
+             */
+            mode: "capped" | "work_conserving" | null;
+            /**
+             * @description The backend that has to enforce it; ``null`` for the best that a host has.
+             * @enum {string|null}
+             */
+            backend: "deadline" | "cfs" | "rtds" | "credit2" | "credit" | null;
+            /** @description What an instance claims of the capacity of its host: the sum of the two parts. */
+            claim_mcpu: number;
+            /** @description The part of its vCPUs. */
+            guest_mcpu: number;
+            /** @description The part of the host's work on its I/O, on the most expensive host; 0 unless it comes on top of the reservation. */
+            overhead_mcpu: number;
+            /** @description What placement cannot check, and what is not known of hosts; each in one sentence for people. */
+            notes: string[];
+        };
+        /** FlavorClaimCreate */
+        FlavorClaimCreate: {
+            /** @description Those of the flavor, as text, those of other namespaces too. */
+            extra_specs: {
+                [key: string]: string;
+            };
+            /** @description Of the flavor. */
+            vcpus: number;
         };
         /** Host */
         Host: {
@@ -2345,6 +2406,8 @@ export interface operations {
                 host?: string;
                 /** @description Only those of this project. An instance of which hosts report different projects, or one does not report any, is of none. */
                 project_id?: string;
+                /** @description Only those of servers of the flavor with this name, as in ``flavor_name``. */
+                flavor_name?: string;
                 /** @description Only those of this instance. */
                 instance_uuid?: string;
                 /** @description Only those with this state; may be given more than once. */
@@ -2902,6 +2965,71 @@ export interface operations {
             408: components["responses"]["408"];
             411: components["responses"]["411"];
             413: components["responses"]["413"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    flavors_claim: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The microversion that the request is written for, or ``latest``; without it the oldest.
+                 * @example vsched 1.0
+                 */
+                "OpenStack-API-Version"?: components["parameters"]["version"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FlavorClaimCreate"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    "X-Openstack-Request-Id": components["headers"]["X-Openstack-Request-Id"];
+                    "OpenStack-API-Version": components["headers"]["OpenStack-API-Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        claim: components["schemas"]["FlavorClaim"];
+                    };
+                };
+            };
+            /** @description Bad Request: ``vsched.request.invalid``, ``vsched.extra_specs.invalid``, ``vsched.extra_specs.unavailable``. */
+            400: {
+                headers: {
+                    "X-Openstack-Request-Id": components["headers"]["X-Openstack-Request-Id"];
+                    "OpenStack-API-Version": components["headers"]["OpenStack-API-Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            406: components["responses"]["406"];
+            408: components["responses"]["408"];
+            411: components["responses"]["411"];
+            413: components["responses"]["413"];
+            /** @description Unsupported Media Type: ``vsched.request.unsupported_media_type``. */
+            415: {
+                headers: {
+                    "X-Openstack-Request-Id": components["headers"]["X-Openstack-Request-Id"];
+                    "OpenStack-API-Version": components["headers"]["OpenStack-API-Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
             431: components["responses"]["431"];
             500: components["responses"]["500"];
             503: components["responses"]["503"];
@@ -3588,6 +3716,8 @@ export interface operations {
                 project_id?: string;
                 /** @description Only those of servers with this name, as the project's own. */
                 server_name?: string;
+                /** @description Only those of servers of the flavor with this name, as in ``flavor_name``. */
+                flavor_name?: string;
                 /** @description ``true`` for those that a host lists now, ``false`` for those that none lists any more. */
                 present?: boolean;
             };
@@ -3936,6 +4066,8 @@ export interface operations {
                 project_id?: string;
                 /** @description Only those of servers with this name, as the project's own. */
                 server_name?: string;
+                /** @description Only those of servers of the flavor with this name, as in ``flavor_name``. */
+                flavor_name?: string;
                 /** @description Only those of this instance. May be given up to 100 times. */
                 instance_uuid?: string[];
                 /** @description Only those with this state; may be given more than once. */

@@ -3,12 +3,8 @@
 import { QueryClient } from '@tanstack/react-query';
 import { expect, it } from 'vitest';
 
-import {
-  type ListAnswer,
-  type Pages,
-  patchReservation,
-  withNewer,
-} from './singles';
+import type { ListAnswer, Pages } from './pages';
+import { patchReservation, withNewer } from './singles';
 import type { Reservation } from './types';
 
 const ALL = ['reservations', 'all', {}];
@@ -33,7 +29,7 @@ function filled(): QueryClient {
   for (const key of [ALL, REFUSED]) {
     cache.setQueryData<Pages>(key, {
       pages: [page(row('a', 1), row('b', 2)), page(row('c', 3))],
-      pageParams: [null, 'b'],
+      next: null,
     });
   }
   return cache;

@@ -2,14 +2,11 @@
 
 // Reservations that are read one by one, and the lists that have them.
 
-import type { InfiniteData, QueryClient } from '@tanstack/react-query';
+import type { QueryClient } from '@tanstack/react-query';
 
 import type { Query } from './client';
-import type { Link, Reservation } from './types';
-
-/** A page of a list: its rows are below the name of the list. */
-export type ListAnswer = { links: Link[] } & Record<string, unknown>;
-export type Pages = InfiniteData<ListAnswer, string | null>;
+import { type ListAnswer, type Pages, readAgain } from './pages';
+import type { Reservation } from './types';
 
 /** Single reservations that were read lately, and when they were asked for. */
 const singles = new WeakMap<
@@ -85,7 +82,7 @@ export function patchReservation(
     });
   }
   // It may be new, or be in another state than a list is of.
-  void cache.invalidateQueries({
+  void readAgain(cache, {
     queryKey: ['reservations'],
     predicate: (query) => {
       const filter = query.queryKey[2] as Query | undefined;

@@ -24,6 +24,7 @@ const VIEWS = {
   balloons: () => import('../pages/Balloons'),
   events: () => import('../pages/Events'),
   jobs: () => import('../pages/Jobs'),
+  evidence: () => import('../pages/Evidence'),
 } as const;
 
 const Overview = lazy(async () => ({ default: (await VIEWS.overview()).Overview }));
@@ -35,6 +36,7 @@ const WhatIf = lazy(async () => ({ default: (await VIEWS.whatif()).WhatIf }));
 const Balloons = lazy(async () => ({ default: (await VIEWS.balloons()).Balloons }));
 const Events = lazy(async () => ({ default: (await VIEWS.events()).Events }));
 const Jobs = lazy(async () => ({ default: (await VIEWS.jobs()).Jobs }));
+const Evidence = lazy(async () => ({ default: (await VIEWS.evidence()).Evidence }));
 
 const TOKEN = 'vsched.token';
 const SESSION_MS = 60_000;
@@ -158,6 +160,7 @@ function Identified({
                 <Route path="/balloons" element={<Balloons />} />
                 <Route path="/events" element={<Events />} />
                 <Route path="/jobs" element={<Jobs />} />
+                <Route path="/evidence" element={<Evidence />} />
                 <Route path="*" element={<Nowhere />} />
               </Routes>
             </Suspense>

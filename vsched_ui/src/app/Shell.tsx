@@ -41,6 +41,7 @@ const VIEWS: readonly (readonly [string, string])[] = [
   ['/balloons', 'Balloons'],
   ['/events', 'Events'],
   ['/jobs', 'Jobs'],
+  ['/evidence', 'Evidence'],
 ];
 
 const THEMES: readonly (readonly [Choice, string, ReactNode])[] = [

@@ -33,6 +33,7 @@ export function useConnection(client: Client): Connection {
 
 /** Names of policies that decide about buttons. */
 export const RULES = {
+  auditHost: 'vsched:hosts:audit',
   cancelJob: 'vsched:jobs:update',
   changeBalloon: 'vsched:balloons:update',
   createReservation: 'vsched:reservations:create',

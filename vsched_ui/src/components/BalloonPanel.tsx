@@ -2,7 +2,7 @@
 
 import { Button, FormSelect, FormSelectOption } from '@patternfly/react-core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useMemo, useState } from 'react';
+import { useState } from 'react';
 
 import type { Query } from '../api/client';
 import { EVERY, segment, useGrowing } from '../api/hooks';
@@ -11,7 +11,7 @@ import { RULES, useApi } from '../app/api';
 import { titleOf } from '../model/identity';
 import { duration, fixed } from '../model/units';
 import { type Column, DataTable, type Facet } from './DataTable';
-import { Ago, Figure, useNow } from './figures';
+import { Ago, Figure } from './figures';
 import { HostLink, InstanceLink } from './links';
 import { Empty, Problems, State } from './states';
 
@@ -139,6 +139,81 @@ const OUTCOMES: readonly Facet<BalloonChange>[] = [
   },
 ];
 
+const HISTORY: readonly Column<BalloonChange>[] = [
+  {
+    key: 'started',
+    title: 'Began',
+    value: (row) => row.started_at,
+    render: (row) => <Ago at={row.started_at} />,
+  },
+  {
+    key: 'instance',
+    title: 'Instance',
+    value: (row) => row.instance_uuid,
+    render: (row) => <InstanceLink uuid={row.instance_uuid} />,
+  },
+  {
+    key: 'host',
+    title: 'Host',
+    value: (row) => row.host,
+    render: (row) => <HostLink name={row.host} />,
+  },
+  {
+    key: 'vcpus',
+    title: 'vCPUs',
+    value: (row) => row.online_vcpus - row.before_vcpus,
+    render: (row) =>
+      `${row.before_vcpus} → ${row.online_vcpus} of ${row.vcpus}`,
+  },
+  {
+    key: 'duration',
+    title: 'Lasted',
+    numeric: true,
+    value: (row) => row.duration_s,
+    render: (row) =>
+      row.duration_s === null ? 'goes on' : duration(row.duration_s),
+  },
+  {
+    key: 'took',
+    title: 'Took',
+    numeric: true,
+    value: (row) => row.took_ms,
+    render: (row) => (
+      <Figure
+        of={
+          row.took_ms === null
+            ? null
+            : { value: fixed(row.took_ms, 0), unit: 'ms' }
+        }
+      />
+    ),
+    help: 'From the command until the guest was verified.',
+  },
+  {
+    key: 'outcome',
+    title: 'Outcome',
+    value: (row) => row.outcome,
+    render: (row) => <State of={row.outcome} />,
+  },
+  {
+    key: 'by',
+    title: 'By',
+    value: (row) => (row.manual ? 'operator' : 'agent'),
+  },
+  {
+    key: 'cause',
+    title: 'Why',
+    value: (row) => row.cause,
+    render: (row) => (
+      <span className="vs-detail">
+        {row.cause}
+        {row.detail !== null && row.detail !== '' && ` — ${row.detail}`}
+      </span>
+    ),
+    text: (row) => row.detail ?? '',
+  },
+];
+
 /** Balloons that are and that were, newest first. */
 export function BalloonHistory({ id, query }: { id: string; query: Query }) {
   const found = useGrowing<BalloonChange>(
@@ -146,84 +221,6 @@ export function BalloonHistory({ id, query }: { id: string; query: Query }) {
     'v1/balloons/history',
     query,
     EVERY.list,
-  );
-  const now = useNow(5_000);
-  const columns = useMemo<readonly Column<BalloonChange>[]>(
-    () => [
-      {
-        key: 'started',
-        title: 'Began',
-        value: (row) => row.started_at,
-        render: (row) => <Ago at={row.started_at} now={now} />,
-      },
-      {
-        key: 'instance',
-        title: 'Instance',
-        value: (row) => row.instance_uuid,
-        render: (row) => <InstanceLink uuid={row.instance_uuid} />,
-      },
-      {
-        key: 'host',
-        title: 'Host',
-        value: (row) => row.host,
-        render: (row) => <HostLink name={row.host} />,
-      },
-      {
-        key: 'vcpus',
-        title: 'vCPUs',
-        value: (row) => row.online_vcpus - row.before_vcpus,
-        render: (row) =>
-          `${row.before_vcpus} → ${row.online_vcpus} of ${row.vcpus}`,
-      },
-      {
-        key: 'duration',
-        title: 'Lasted',
-        numeric: true,
-        value: (row) => row.duration_s,
-        render: (row) =>
-          row.duration_s === null ? 'goes on' : duration(row.duration_s),
-      },
-      {
-        key: 'took',
-        title: 'Took',
-        numeric: true,
-        value: (row) => row.took_ms,
-        render: (row) => (
-          <Figure
-            of={
-              row.took_ms === null
-                ? null
-                : { value: fixed(row.took_ms, 0), unit: 'ms' }
-            }
-          />
-        ),
-        help: 'From the command until the guest was verified.',
-      },
-      {
-        key: 'outcome',
-        title: 'Outcome',
-        value: (row) => row.outcome,
-        render: (row) => <State of={row.outcome} />,
-      },
-      {
-        key: 'by',
-        title: 'By',
-        value: (row) => (row.manual ? 'operator' : 'agent'),
-      },
-      {
-        key: 'cause',
-        title: 'Why',
-        value: (row) => row.cause,
-        render: (row) => (
-          <span className="vs-detail">
-            {row.cause}
-            {row.detail !== null && row.detail !== '' && ` — ${row.detail}`}
-          </span>
-        ),
-        text: (row) => row.detail ?? '',
-      },
-    ],
-    [now],
   );
   return (
     <>
@@ -233,11 +230,16 @@ export function BalloonHistory({ id, query }: { id: string; query: Query }) {
         rows={found.data}
         error={found.error}
         retry={found.refetch}
-        columns={columns}
+        columns={HISTORY}
         facets={OUTCOMES}
         rowKey={(row) => row.uuid}
         sort={{ key: 'started', direction: 'desc' }}
-        empty={<Empty title="No balloons yet" />}
+        empty={
+          <Empty title="No balloons yet">
+            vCPUs that are taken from instances, and given back, are here once
+            there are any.
+          </Empty>
+        }
       />
       {found.more !== null && (
         <Button

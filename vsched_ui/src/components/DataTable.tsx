@@ -20,6 +20,7 @@ import {
 } from '@patternfly/react-table';
 import {
   type ReactNode,
+  memo,
   useDeferredValue,
   useEffect,
   useMemo,
@@ -28,7 +29,7 @@ import {
 } from 'react';
 import { useSearchParams } from 'react-router';
 
-import { type Direction, type SortValue, matches, sorted } from '../model/tables';
+import { type Direction, Finder, type SortValue, sorted } from '../model/tables';
 import { Empty, Failure, Loading } from './states';
 
 export interface Column<T> {
@@ -51,13 +52,14 @@ export interface Facet<T> {
   options: readonly string[];
 }
 
-interface Props<T> {
+interface Props<T extends object> {
   /** Unique in its view; the address keeps sorting and filters by it. */
   id: string;
   label: string;
   rows: readonly T[] | undefined;
   error?: Error | null;
   retry?: () => unknown;
+  /** The same array each time: what it makes of rows is kept. */
   columns: readonly Column<T>[];
   rowKey: (row: T) => string;
   facets?: readonly Facet<T>[];
@@ -68,6 +70,7 @@ interface Props<T> {
   /** Whether further rows are on their way. */
   incomplete?: boolean;
   actions?: ReactNode;
+  /** The same function each time. */
   rowActions?: (row: T) => ReactNode;
   /** Without filter and pages, for a few rows. */
   plain?: boolean;
@@ -78,11 +81,12 @@ const PAGE_SIZE = 25;
 const PAUSE_MS = 250;
 
 /** A table that sorts, filters and pages rows that are all here. */
-export function DataTable<T>(props: Props<T>) {
+export function DataTable<T extends object>(props: Props<T>) {
   const { id, columns, facets = [], plain = false } = props;
-  // A list is requested page by page: the next request does not wait until
-  // the table has sorted what is there.
+  // Typing does not wait until the table has sorted what is there. Whether
+  // that is all is of the same rows.
   const rows = useDeferredValue(props.rows);
+  const incomplete = useDeferredValue(props.incomplete ?? false);
   const [address, setAddress] = useSearchParams();
   const name = (key: string) => `${id}.${key}`;
   const set = (changes: Record<string, string | null>) => {
@@ -137,8 +141,18 @@ export function DataTable<T>(props: Props<T>) {
   const size = Number(address.get(name('size'))) || (props.pageSize ?? PAGE_SIZE);
   const facetState = chosen.join('\n');
 
+  const finder = useMemo(
+    () => new Finder((row: T) => searchText(row, columns)),
+    [columns],
+  );
+  const ordered = useMemo(() => {
+    const column = columns.find((one) => one.key === sortKey);
+    return column === undefined
+      ? (rows ?? [])
+      : sorted(rows ?? [], column.value, direction);
+  }, [rows, columns, sortKey, direction]);
   const found = useMemo(() => {
-    let left = rows ?? [];
+    let left = ordered;
     facets.forEach((facet, index) => {
       const wanted = chosen[index];
       if (wanted) {
@@ -147,12 +161,11 @@ export function DataTable<T>(props: Props<T>) {
     });
     const words = deferredFilter.trim();
     if (words !== '') {
-      left = left.filter((row) => matches(searchText(row, columns), words));
+      left = finder.find(left, words);
     }
-    const column = columns.find((one) => one.key === sortKey);
-    return column === undefined ? left : sorted(left, column.value, direction);
+    return left;
     // "facetState" stands for "chosen".
-  }, [rows, columns, deferredFilter, facetState, sortKey, direction]);
+  }, [ordered, finder, deferredFilter, facetState]);
 
   const pages = Math.max(1, Math.ceil(found.length / size));
   const page = Math.min(pages, Math.max(1, Number(address.get(name('page'))) || 1));
@@ -275,42 +288,67 @@ export function DataTable<T>(props: Props<T>) {
           </Thead>
           <Tbody>
             {shown.map((row) => (
-              <Tr key={props.rowKey(row)}>
-                {columns.map((column) => (
-                  <Td
-                    key={column.key}
-                    dataLabel={column.title}
-                    className={column.numeric ? 'vs-numeric' : ''}
-                  >
-                    {column.render?.(row) ?? String(column.value(row) ?? '–')}
-                  </Td>
-                ))}
-                {props.rowActions !== undefined && (
-                  <Td isActionCell className="vs-actions">
-                    {props.rowActions(row)}
-                  </Td>
-                )}
-              </Tr>
+              <Row
+                key={props.rowKey(row)}
+                row={row}
+                columns={columns}
+                actions={props.rowActions}
+              />
             ))}
           </Tbody>
         </Table>
       </div>
       {shown.length === 0 &&
-        (filtered ? (
+        (incomplete ? (
+          !props.error && <Loading lines={2} />
+        ) : filtered ? (
           <Empty title="Nothing matches the filters" />
-        ) : props.incomplete ? (
-          <Loading lines={2} />
         ) : (
           (props.empty ?? <Empty title="Nothing here" />)
         ))}
-      {props.incomplete && shown.length > 0 && (
+      {incomplete && props.error && (
+        <Failure error={props.error} retry={props.retry} />
+      )}
+      {incomplete && (
         <p className="vs-small" role="status">
-          Reading the rest of the list …
+          {props.error
+            ? `The list is not complete: ${rows.length} rows were read.`
+            : 'Reading the rest of the list …'}
         </p>
       )}
     </div>
   );
 }
+
+interface RowProps<T> {
+  row: T;
+  columns: readonly Column<T>[];
+  actions: ((row: T) => ReactNode) | undefined;
+}
+
+function PlainRow<T>({ row, columns, actions }: RowProps<T>) {
+  return (
+    <Tr>
+      {columns.map((column) => (
+        <Td
+          key={column.key}
+          dataLabel={column.title}
+          className={column.numeric ? 'vs-numeric' : ''}
+        >
+          {column.render?.(row) ?? String(column.value(row) ?? '–')}
+        </Td>
+      ))}
+      {actions !== undefined && (
+        <Td isActionCell className="vs-actions">
+          {actions(row)}
+        </Td>
+      )}
+    </Tr>
+  );
+}
+
+// Most rows are the same when others change, or when the filter does.
+const Row = memo(PlainRow) as typeof PlainRow;
 
 function searchText<T>(row: T, columns: readonly Column<T>[]): string {
   return columns

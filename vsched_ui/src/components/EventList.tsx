@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { Button } from '@patternfly/react-core';
-import { useMemo } from 'react';
 
 import type { Query } from '../api/client';
 import { EVERY, useGrowing } from '../api/hooks';
 import type { Event } from '../api/types';
 import { type Column, DataTable, type Facet } from './DataTable';
-import { Ago, useNow } from './figures';
+import { Ago } from './figures';
 import { HostLink, InstanceLink } from './links';
 import { Empty, State } from './states';
 
@@ -19,6 +18,51 @@ const FACETS: readonly Facet<Event>[] = [
     title: 'Severity',
     value: (row) => row.severity,
     options: ['error', 'warning', 'info'],
+  },
+];
+
+const COLUMNS: readonly Column<Event>[] = [
+  {
+    key: 'at',
+    title: 'When',
+    value: (row) => row.at,
+    render: (row) => <Ago at={row.at} />,
+  },
+  {
+    key: 'severity',
+    title: 'Severity',
+    value: (row) => RANK[row.severity],
+    render: (row) => <State of={row.severity} />,
+    text: (row) => row.severity,
+  },
+  {
+    key: 'host',
+    title: 'Host',
+    value: (row) => row.host,
+    render: (row) => <HostLink name={row.host} />,
+  },
+  {
+    key: 'instance',
+    title: 'Instance',
+    value: (row) => row.instance_uuid,
+    render: (row) =>
+      row.instance_uuid === null ? (
+        '–'
+      ) : (
+        <InstanceLink uuid={row.instance_uuid} />
+      ),
+  },
+  {
+    key: 'code',
+    title: 'Code',
+    value: (row) => row.code,
+    render: (row) => <code className="vs-code">{row.code}</code>,
+  },
+  {
+    key: 'detail',
+    title: 'What happened',
+    value: (row) => row.detail,
+    render: (row) => <span className="vs-detail">{row.detail}</span>,
   },
 ];
 
@@ -35,54 +79,6 @@ export function EventList({
   plain?: boolean;
 }) {
   const found = useGrowing<Event>('events', 'v1/events', query, EVERY.list, size);
-  const now = useNow(plain ? 1000 : 5000);
-  const columns = useMemo<readonly Column<Event>[]>(
-    () => [
-      {
-        key: 'at',
-        title: 'When',
-        value: (row) => row.at,
-        render: (row) => <Ago at={row.at} now={now} />,
-      },
-      {
-        key: 'severity',
-        title: 'Severity',
-        value: (row) => RANK[row.severity],
-        render: (row) => <State of={row.severity} />,
-        text: (row) => row.severity,
-      },
-      {
-        key: 'host',
-        title: 'Host',
-        value: (row) => row.host,
-        render: (row) => <HostLink name={row.host} />,
-      },
-      {
-        key: 'instance',
-        title: 'Instance',
-        value: (row) => row.instance_uuid,
-        render: (row) =>
-          row.instance_uuid === null ? (
-            '–'
-          ) : (
-            <InstanceLink uuid={row.instance_uuid} />
-          ),
-      },
-      {
-        key: 'code',
-        title: 'Code',
-        value: (row) => row.code,
-        render: (row) => <code className="vs-code">{row.code}</code>,
-      },
-      {
-        key: 'detail',
-        title: 'What happened',
-        value: (row) => row.detail,
-        render: (row) => <span className="vs-detail">{row.detail}</span>,
-      },
-    ],
-    [now],
-  );
   return (
     <>
       <DataTable
@@ -91,12 +87,18 @@ export function EventList({
         rows={plain ? found.data?.slice(0, size) : found.data}
         error={found.error}
         retry={found.refetch}
-        columns={columns}
+        columns={COLUMNS}
         facets={FACETS}
         rowKey={(row) => row.uuid}
         sort={{ key: 'at', direction: 'desc' }}
         plain={plain}
-        empty={<Empty title="No events" />}
+        empty={
+          <Empty title="No events">
+            {query.severity === undefined
+              ? 'Refusals, repaired drift and changes by operators are here once there are any.'
+              : 'Read all severities to have the others.'}
+          </Empty>
+        }
       />
       {!plain && found.more !== null && (
         <Button

@@ -2,15 +2,14 @@
 
 import { Button, Progress, ProgressSize } from '@patternfly/react-core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useMemo } from 'react';
 
 import type { Query } from '../api/client';
 import { EVERY, segment, useGrowing } from '../api/hooks';
 import type { Job } from '../api/types';
 import { RULES, useApi } from '../app/api';
-import { text, percent } from '../model/units';
+import { duration, percent, text } from '../model/units';
 import { type Column, DataTable, type Facet } from './DataTable';
-import { Ago, useNow } from './figures';
+import { Ago, Unknown } from './figures';
 import { HostLink } from './links';
 import { Empty, Problems, State } from './states';
 
@@ -56,6 +55,27 @@ export function JobProgress({ job }: { job: Job }) {
   );
 }
 
+/** How long a job will still take; a dash when that is not known. */
+export function TimeLeft({ job }: { job: Job }) {
+  if (job.eta_s === null) {
+    return (
+      <Unknown
+        why={
+          job.state === 'running'
+            ? 'known once it has progressed'
+            : 'it does not run'
+        }
+      />
+    );
+  }
+  return (
+    <span
+      className="vs-figure"
+      title="at the speed of its progress so far"
+    >{`about ${duration(Math.ceil(job.eta_s))}`}</span>
+  );
+}
+
 /** Cancel a job that goes on, or resume one that came to an early end. */
 export function JobAction({ job }: { job: Job }) {
   const { client, may } = useApi();
@@ -93,66 +113,80 @@ export function JobAction({ job }: { job: Job }) {
   );
 }
 
+const COLUMNS: readonly Column<Job>[] = [
+  {
+    key: 'created',
+    title: 'Ordered',
+    value: (row) => row.created_at,
+    render: (row) => <Ago at={row.created_at} everyMs={1_000} />,
+  },
+  {
+    key: 'host',
+    title: 'Host',
+    value: (row) => row.host,
+    render: (row) => <HostLink name={row.host} />,
+  },
+  {
+    key: 'kind',
+    title: 'Kind',
+    value: (row) => KINDS[row.kind] ?? row.kind,
+  },
+  {
+    key: 'state',
+    title: 'State',
+    value: (row) => row.state,
+    render: (row) => <State of={row.state} />,
+  },
+  {
+    key: 'started',
+    title: 'Started',
+    value: (row) => row.started_at,
+    render: (row) => <Ago at={row.started_at} everyMs={1_000} />,
+    help: 'When the agent began the attempt.',
+  },
+  {
+    key: 'progress',
+    title: 'Progress',
+    value: (row) => row.progress_ppm,
+    render: (row) => (
+      <div className="vs-progress">
+        <JobProgress job={row} />
+      </div>
+    ),
+  },
+  {
+    key: 'left',
+    title: 'Time left',
+    numeric: true,
+    value: (row) => row.eta_s,
+    render: (row) => <TimeLeft job={row} />,
+    help: 'An estimate, from its progress so far.',
+  },
+  {
+    key: 'detail',
+    title: 'Detail',
+    value: (row) => row.detail,
+    render: (row) => <span className="vs-detail">{row.detail || '–'}</span>,
+  },
+  {
+    key: 'attempt',
+    title: 'Attempt',
+    numeric: true,
+    value: (row) => row.attempt,
+  },
+  {
+    key: 'updated',
+    title: 'Updated',
+    value: (row) => row.updated_at,
+    render: (row) => <Ago at={row.updated_at} everyMs={1_000} />,
+  },
+];
+
+const actions = (row: Job) => <JobAction job={row} />;
+
 /** Jobs, newest first; older ones on request. */
 export function JobList({ id, query }: { id: string; query: Query }) {
   const found = useGrowing<Job>('jobs', 'v1/jobs', query, EVERY.live * 2);
-  const now = useNow(1_000);
-  const columns = useMemo<readonly Column<Job>[]>(
-    () => [
-      {
-        key: 'created',
-        title: 'Ordered',
-        value: (row) => row.created_at,
-        render: (row) => <Ago at={row.created_at} now={now} />,
-      },
-      {
-        key: 'host',
-        title: 'Host',
-        value: (row) => row.host,
-        render: (row) => <HostLink name={row.host} />,
-      },
-      {
-        key: 'kind',
-        title: 'Kind',
-        value: (row) => KINDS[row.kind] ?? row.kind,
-      },
-      {
-        key: 'state',
-        title: 'State',
-        value: (row) => row.state,
-        render: (row) => <State of={row.state} />,
-      },
-      {
-        key: 'progress',
-        title: 'Progress',
-        value: (row) => row.progress_ppm,
-        render: (row) => (
-          <div className="vs-progress">
-            <JobProgress job={row} />
-          </div>
-        ),
-      },
-      {
-        key: 'detail',
-        title: 'Detail',
-        value: (row) => row.detail,
-        render: (row) => <span className="vs-detail">{row.detail || '–'}</span>,
-      },
-      {
-        key: 'attempt',
-        title: 'Attempt',
-        numeric: true,
-        value: (row) => row.attempt,
-      },
-      {
-        key: 'updated',
-        title: 'Updated',
-        value: (row) => row.updated_at,
-        render: (row) => <Ago at={row.updated_at} now={now} />,
-      },
-    ],
-    [now],
-  );
   const { may } = useApi();
   return (
     <>
@@ -162,13 +196,11 @@ export function JobList({ id, query }: { id: string; query: Query }) {
         rows={found.data}
         error={found.error}
         retry={found.refetch}
-        columns={columns}
+        columns={COLUMNS}
         facets={FACETS}
         rowKey={(row) => row.uuid}
         sort={{ key: 'created', direction: 'desc' }}
-        {...(may(RULES.cancelJob)
-          ? { rowActions: (row: Job) => <JobAction job={row} /> }
-          : {})}
+        {...(may(RULES.cancelJob) ? { rowActions: actions } : {})}
         empty={
           <Empty title="No jobs">
             “Measure now” on the view of a host orders one.

@@ -7,7 +7,7 @@ import {
   FormSelectOption,
 } from '@patternfly/react-core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useMemo, useState } from 'react';
+import { type ReactNode, useMemo, useState } from 'react';
 
 import { EVERY, segment, useCollection, usePolled } from '../api/hooks';
 import type {
@@ -19,7 +19,8 @@ import type {
   Profile,
 } from '../api/types';
 import { RULES, useApi } from '../app/api';
-import { fixed, microseconds, nanoseconds, text } from '../model/units';
+import { TERMS } from '../model/evidence';
+import { count, fixed, microseconds, nanoseconds, text } from '../model/units';
 import {
   Chart,
   type Colors,
@@ -30,8 +31,8 @@ import {
   valueAxis,
 } from './Chart';
 import { type Column, DataTable } from './DataTable';
-import { ErrorFigure, Figure, Micros, Moment, Percent } from './figures';
-import { JobAction, JobProgress, unfinished } from './JobList';
+import { Ago, ErrorFigure, Figure, Micros, Moment, Percent } from './figures';
+import { JobAction, JobProgress, TimeLeft, unfinished } from './JobList';
 import { Facts } from './Section';
 import { Empty, Loaded, Problems, State } from './states';
 
@@ -87,7 +88,21 @@ export function Measure({ host, kind }: { host: string; kind: Kind }) {
       {current !== undefined && (
         <div className="vs-job">
           <State of={current.state} /> <JobProgress job={current} />
-          <span className="vs-small">{current.detail}</span>
+          <span className="vs-small">
+            <span>{current.detail}</span>
+            {current.started_at !== null && (
+              <>
+                {' · started '}
+                <Ago at={current.started_at} everyMs={1_000} />
+              </>
+            )}
+            {current.eta_s !== null && (
+              <>
+                {' · '}
+                <TimeLeft job={current} /> left
+              </>
+            )}
+          </span>
           <JobAction job={current} />
         </div>
       )}
@@ -148,6 +163,27 @@ function Choice({
   );
 }
 
+/** Of profiles from before it was counted: vsched_lib's certification. */
+const DEFAULT_THREADS = 5;
+
+/** How budgets were checked, and for how many threads errors hold so. */
+function checks(profile: Profile): (readonly [string, ReactNode])[] {
+  const { budget_check_us: us, looked_at_threads: threads } =
+    profile.features as Record<string, unknown>;
+  return typeof us !== 'number' || us === 0
+    ? []
+    : [
+        ['Checks of budgets', <Micros us={us} />],
+        [
+          'Holds for',
+          count(
+            typeof threads === 'number' ? threads : DEFAULT_THREADS,
+            'reserved thread',
+          ),
+        ],
+      ];
+}
+
 function About({ profile }: { profile: Profile }) {
   return (
     <>
@@ -165,6 +201,7 @@ function About({ profile }: { profile: Profile }) {
             'Load meanwhile',
             profile.load === null ? '–' : fixed(profile.load, 2),
           ],
+          ...checks(profile),
           [
             'Extent',
             `${profile.quick ? 'quick' : 'thorough'}, ${profile.complete ? 'complete' : 'not complete'}`,
@@ -377,15 +414,6 @@ function errorOption(colors: Colors, points: readonly ErrorPoint[]) {
     })),
   };
 }
-
-const TERMS: Record<string, string> = {
-  net_rx: 'packet received',
-  net_tx: 'packet sent',
-  disk_read: 'disk read',
-  disk_write: 'disk write',
-  wakeups: 'wakeup of a thread of the host',
-  idle_s: 'second without I/O',
-};
 
 const PRICES: readonly Column<Price>[] = [
   {

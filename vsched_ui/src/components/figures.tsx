@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { Tooltip } from '@patternfly/react-core';
-import { type ReactNode, useEffect, useState } from 'react';
+import { type ReactNode, useSyncExternalStore } from 'react';
 
 import { useApi } from '../app/api';
+import { clockOf } from '../app/clocks';
 import * as units from '../model/units';
 
 /** A number with its unit; a dash for what is unknown. */
@@ -80,19 +81,23 @@ export function Budget({
 /** The clock of the server, which ticks with the page. */
 export function useNow(everyMs = 1000): number {
   const { client } = useApi();
-  const [now, setNow] = useState(() => client.serverNow());
-  useEffect(() => {
-    const timer = window.setInterval(
-      () => setNow(client.serverNow()),
-      everyMs,
-    );
-    return () => window.clearInterval(timer);
-  }, [client, everyMs]);
-  return now;
+  const clock = clockOf(client, everyMs);
+  return useSyncExternalStore(clock.subscribe, clock.now);
 }
 
-/** How long ago something was; the moment itself where the mouse rests. */
-export function Ago({ at, now }: { at: string | null; now: number }) {
+/**
+ * How long ago something was; the moment itself where the mouse rests.
+ *
+ * It follows the clock by itself: a table is not drawn again when time passes.
+ */
+export function Ago({
+  at,
+  everyMs = 5_000,
+}: {
+  at: string | null;
+  everyMs?: number;
+}) {
+  const now = useNow(everyMs);
   if (at === null) {
     return <Unknown />;
   }

@@ -34,6 +34,12 @@ const STATUSES: Record<string, Status> = {
   // Profiles
   'good fit': 'success',
   'poor fit': 'warning',
+  'in force': 'success',
+  withdrawn: 'warning',
+  'out of date': 'warning',
+  // Targets
+  met: 'success',
+  missed: 'warning',
   // Jobs
   queued: 'info',
   running: 'info',
@@ -159,6 +165,16 @@ export function Empty({
     >
       {children !== undefined && <EmptyStateBody>{children}</EmptyStateBody>}
     </EmptyState>
+  );
+}
+
+/** A fleet that has nothing to show yet. */
+export function NoHost() {
+  return (
+    <Empty title="No host reports yet">
+      Start vsched-agent on a compute host: the host is here once its agent has
+      reported. “vsched-agent doctor” there lists what is missing.
+    </Empty>
   );
 }
 

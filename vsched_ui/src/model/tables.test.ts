@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 
-import { matches, sorted } from './tables';
+import { Finder, sorted } from './tables';
 
 it('sorts names with numbers as people do', () => {
   const names = ['node10', 'node2', 'Node1'];
@@ -21,7 +21,21 @@ it('has what is unknown at the end, whatever the direction', () => {
 });
 
 it('filters by all words', () => {
-  expect(matches('vm-web node12 applied', 'NODE1 web')).toBe(true);
-  expect(matches('vm-web node12 applied', 'node1 db')).toBe(false);
-  expect(matches('anything', '')).toBe(true);
+  const rows = [{ text: 'vm-web node12 applied' }, { text: 'vm-db node1' }];
+  const finder = new Finder<{ text: string }>((row) => row.text);
+  expect(finder.find(rows, 'NODE1 web')).toEqual([rows[0]]);
+  expect(finder.find(rows, 'node1 none')).toEqual([]);
+  expect(finder.find(rows, '')).toEqual(rows);
+});
+
+it('makes the text of a row once, as long as it is the same row', () => {
+  const text = vi.fn((row: { text: string }) => row.text);
+  const finder = new Finder(text);
+  const rows = [{ text: 'one' }, { text: 'two' }];
+  finder.find(rows, 'o');
+  finder.find(rows, 'on');
+  expect(text).toHaveBeenCalledTimes(2);
+  const changed = { text: 'three' };
+  expect(finder.find([...rows, changed], 'three')).toEqual([changed]);
+  expect(text).toHaveBeenCalledTimes(3);
 });

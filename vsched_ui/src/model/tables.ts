@@ -38,11 +38,26 @@ export function sorted<T>(
     .map(({ row }) => row);
 }
 
-/** Whether a text has every word of a filter, in any case. */
-export function matches(text: string, filter: string): boolean {
-  const found = text.toLowerCase();
-  return filter
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => found.includes(word));
+function wordsOf(filter: string): string[] {
+  return filter.toLowerCase().split(/\s+/);
+}
+
+/** Finds rows by words; the text of each row is made once. */
+export class Finder<T extends object> {
+  private readonly texts = new WeakMap<T, string>();
+
+  constructor(private readonly text: (row: T) => string) {}
+
+  /** The rows whose text has every word of a filter, in any case. */
+  find(rows: readonly T[], filter: string): T[] {
+    const words = wordsOf(filter);
+    return rows.filter((row) => {
+      let text = this.texts.get(row);
+      if (text === undefined) {
+        text = this.text(row).toLowerCase();
+        this.texts.set(row, text);
+      }
+      return words.every((word) => text.includes(word));
+    });
+  }
 }

@@ -13,6 +13,7 @@ it('knows the view of each address', () => {
     ['/instances/9e4c1a70', 'instance'],
     ['/reservations', 'reservations'],
     ['/jobs/', 'jobs'],
+    ['/evidence', 'evidence'],
   ] as const) {
     expect(firstView(path), path).toBe(view);
   }

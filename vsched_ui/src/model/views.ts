@@ -11,7 +11,8 @@ export type View =
   | 'whatif'
   | 'balloons'
   | 'events'
-  | 'jobs';
+  | 'jobs'
+  | 'evidence';
 
 const LISTS: readonly string[] = [
   'hosts',
@@ -20,6 +21,7 @@ const LISTS: readonly string[] = [
   'balloons',
   'events',
   'jobs',
+  'evidence',
 ] satisfies View[];
 
 /**

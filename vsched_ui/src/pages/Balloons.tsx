@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { useMemo } from 'react';
-
 import { EVERY, useCollection } from '../api/hooks';
 import type { Balloon } from '../api/types';
 import { RULES, useApi } from '../app/api';
@@ -11,7 +9,7 @@ import {
   orderText,
 } from '../components/BalloonPanel';
 import { type Column, DataTable, type Facet } from '../components/DataTable';
-import { Ago, Unknown, useNow } from '../components/figures';
+import { Ago, Unknown } from '../components/figures';
 import { identityColumns } from '../components/identity';
 import { HostLink } from '../components/links';
 import { Head, Section } from '../components/Section';
@@ -26,6 +24,70 @@ const FACETS: readonly Facet<Balloon>[] = [
   },
 ];
 
+const COLUMNS: readonly Column<Balloon>[] = [
+  ...identityColumns<Balloon>((row) => row),
+  {
+    key: 'host',
+    title: 'Host',
+    value: (row) => row.host,
+    render: (row) => <HostLink name={row.host} />,
+  },
+  {
+    key: 'state',
+    title: 'State',
+    value: (row) => row.state,
+    render: (row) => <State of={row.state} title={row.cause ?? ''} />,
+  },
+  {
+    key: 'vcpus',
+    title: 'vCPUs in use',
+    numeric: true,
+    value: (row) => row.online_vcpus,
+    render: (row) =>
+      row.online_vcpus === null ? (
+        <Unknown />
+      ) : (
+        `${row.online_vcpus} of ${row.vcpus}`
+      ),
+  },
+  {
+    key: 'auto',
+    title: 'Automatic',
+    value: (row) => row.auto,
+    render: (row) =>
+      row.auto === null
+        ? '–'
+        : row.auto
+          ? row.dry_run
+            ? 'proposes only'
+            : 'yes'
+          : 'no',
+    help: 'Whether its flavor lets the agent take vCPUs by itself.',
+  },
+  {
+    key: 'cause',
+    title: 'Why',
+    value: (row) => row.cause,
+    render: (row) => <span className="vs-detail">{row.cause ?? '–'}</span>,
+  },
+  {
+    key: 'order',
+    title: 'Ordered by operators',
+    value: orderText,
+    render: (row) => (
+      <span title={row.order?.detail ?? ''}>{orderText(row)}</span>
+    ),
+  },
+  {
+    key: 'since',
+    title: 'Since',
+    value: (row) => row.since,
+    render: (row) => <Ago at={row.since} />,
+  },
+];
+
+const actions = (row: Balloon) => <BalloonActions balloon={row} />;
+
 export function Balloons() {
   const found = useCollection<Balloon>(
     'balloons',
@@ -34,71 +96,6 @@ export function Balloons() {
     EVERY.list,
   );
   const { may } = useApi();
-  const now = useNow(5_000);
-  const columns = useMemo<readonly Column<Balloon>[]>(
-    () => [
-      ...identityColumns<Balloon>((row) => row),
-      {
-        key: 'host',
-        title: 'Host',
-        value: (row) => row.host,
-        render: (row) => <HostLink name={row.host} />,
-      },
-      {
-        key: 'state',
-        title: 'State',
-        value: (row) => row.state,
-        render: (row) => <State of={row.state} title={row.cause ?? ''} />,
-      },
-      {
-        key: 'vcpus',
-        title: 'vCPUs in use',
-        numeric: true,
-        value: (row) => row.online_vcpus,
-        render: (row) =>
-          row.online_vcpus === null ? (
-            <Unknown />
-          ) : (
-            `${row.online_vcpus} of ${row.vcpus}`
-          ),
-      },
-      {
-        key: 'auto',
-        title: 'Automatic',
-        value: (row) => row.auto,
-        render: (row) =>
-          row.auto === null
-            ? '–'
-            : row.auto
-              ? row.dry_run
-                ? 'proposes only'
-                : 'yes'
-              : 'no',
-        help: 'Whether its flavor lets the agent take vCPUs by itself.',
-      },
-      {
-        key: 'cause',
-        title: 'Why',
-        value: (row) => row.cause,
-        render: (row) => <span className="vs-detail">{row.cause ?? '–'}</span>,
-      },
-      {
-        key: 'order',
-        title: 'Ordered by operators',
-        value: orderText,
-        render: (row) => (
-          <span title={row.order?.detail ?? ''}>{orderText(row)}</span>
-        ),
-      },
-      {
-        key: 'since',
-        title: 'Since',
-        value: (row) => row.since,
-        render: (row) => <Ago at={row.since} now={now} />,
-      },
-    ],
-    [now],
-  );
   return (
     <>
       <Head title="Balloons">
@@ -112,15 +109,16 @@ export function Balloons() {
           error={found.error}
           retry={found.refetch}
           incomplete={!found.complete}
-          columns={columns}
+          columns={COLUMNS}
           facets={FACETS}
           rowKey={(row) => row.instance_uuid}
           {...(may(RULES.orderBalloon) || may(RULES.changeBalloon)
-            ? { rowActions: (row: Balloon) => <BalloonActions balloon={row} /> }
+            ? { rowActions: actions }
             : {})}
           empty={
             <Empty title="No instance may be ballooned">
-              A flavor with vsched:balloon=auto allows it.
+              Set vsched:balloon=auto in the extra specs of a flavor: its
+              instances are here once they run.
             </Empty>
           }
         />

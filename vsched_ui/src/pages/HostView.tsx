@@ -10,17 +10,17 @@ import { useParams, useSearchParams } from 'react-router';
 import { ApiError } from '../api/client';
 import { EVERY, segment, useCollection, useHost } from '../api/hooks';
 import type { Audit, Difference, Host, Instance, Reservation } from '../api/types';
-import { useApi } from '../app/api';
+import { RULES, useApi } from '../app/api';
 import { CpuStack } from '../components/CpuStack';
 import { type Column, DataTable } from '../components/DataTable';
 import { EventList } from '../components/EventList';
-import { Ago, Cpus, Figure, Micros, Moment, Percent, useNow } from '../components/figures';
+import { Ago, Cpus, Figure, Micros, Moment, Percent, Unknown } from '../components/figures';
 import { JobList } from '../components/JobList';
 import { identityColumns } from '../components/identity';
 import { InstanceLink } from '../components/links';
 import { ErrorProfiles, Measure, OverheadProfiles } from '../components/Profiles';
 import { Facts, Head, Section, Tile, Tiles } from '../components/Section';
-import { Empty, Loaded, Problems, State } from '../components/states';
+import { Empty, Failure, Loaded, Problems, State } from '../components/states';
 import { identityOf } from '../model/identity';
 import { sharePpm, usedPpm } from '../model/shares';
 import { count, fixed } from '../model/units';
@@ -54,7 +54,6 @@ export function HostView() {
 }
 
 function Whole({ host }: { host: Host }) {
-  const now = useNow();
   const [address, setAddress] = useSearchParams();
   const asked = address.get('tab');
   const tab = TABS.some(([key]) => key === asked) ? (asked ?? 'cpu') : 'cpu';
@@ -120,7 +119,7 @@ function Whole({ host }: { host: Host }) {
           level={host.state === 'down' ? 'danger' : undefined}
           note={host.agent_version === null ? '' : `agent ${host.agent_version}`}
         >
-          <Ago at={host.last_report_at} now={now} />
+          <Ago at={host.last_report_at} everyMs={1_000} />
         </Tile>
       </Tiles>
       <Tabs
@@ -144,7 +143,8 @@ function Whole({ host }: { host: Host }) {
 
 interface Row {
   instance: Instance;
-  reservation: Reservation | undefined;
+  /** Null if it has none, undefined if that is not known. */
+  reservation: Reservation | null | undefined;
 }
 
 const INSTANCES: readonly Column<Row>[] = [
@@ -158,9 +158,11 @@ const INSTANCES: readonly Column<Row>[] = [
   {
     key: 'state',
     title: 'Reservation',
-    value: (row) => row.reservation?.state ?? 'none',
+    value: (row) => (row.reservation === null ? 'none' : row.reservation?.state),
     render: (row) =>
       row.reservation === undefined ? (
+        <Unknown />
+      ) : row.reservation === null ? (
         'none'
       ) : (
         <State
@@ -229,9 +231,11 @@ function Cpu({ host }: { host: Host }) {
     );
     return instances.data?.map((instance) => ({
       instance,
-      reservation: held.get(instance.instance_uuid),
+      reservation:
+        held.get(instance.instance_uuid) ??
+        (reservations.complete ? null : undefined),
     }));
-  }, [instances.data, reservations.data]);
+  }, [instances.data, reservations.data, reservations.complete]);
   return (
     <>
       <Section
@@ -254,6 +258,17 @@ function Cpu({ host }: { host: Host }) {
           rowKey={(row) => row.instance.instance_uuid}
           empty={<Empty title="No instances run here" />}
         />
+        {reservations.error !== null && !reservations.complete && (
+          <>
+            <p className="vs-small" role="status">
+              What is reserved for these instances is not known.
+            </p>
+            <Failure
+              error={reservations.error}
+              retry={reservations.refetch}
+            />
+          </>
+        )}
       </Section>
     </>
   );
@@ -394,7 +409,7 @@ const DIFFERENCES: readonly Column<Difference>[] = [
 ];
 
 function AuditSection({ host }: { host: string }) {
-  const { client } = useApi();
+  const { client, may } = useApi();
   // It changes nothing, but asks placement and Nova: on demand only.
   const audit = useMutation({
     mutationFn: () =>
@@ -405,37 +420,51 @@ function AuditSection({ host }: { host: string }) {
     <Section
       title="Audit"
       note="Compares what instances claim in placement, what is reserved by the database, and what the kernel holds."
-      actions={
-        <Button
-          variant="secondary"
-          className="vs-read"
-          isLoading={audit.isPending}
-          isDisabled={audit.isPending}
-          onClick={() => audit.mutate()}
-        >
-          Compare now
-        </Button>
-      }
+      {...(may(RULES.auditHost)
+        ? {
+            actions: (
+              <Button
+                variant="secondary"
+                className="vs-read"
+                isLoading={audit.isPending}
+                isDisabled={audit.isPending}
+                onClick={() => audit.mutate()}
+              >
+                Compare now
+              </Button>
+            ),
+          }
+        : {})}
     >
       <Problems error={audit.error} />
-      {found === undefined ? (
-        <p className="vs-note">Not compared yet.</p>
-      ) : found.agrees ? (
-        <p className="vs-well">
-          <CheckCircleIcon /> Placement, database and kernel agree.
-        </p>
-      ) : (
-        <>
+      <div role="status">
+        {audit.isPending ? (
+          <p className="vs-note">Comparing …</p>
+        ) : audit.isError ? (
+          <p className="vs-note">It could not be compared.</p>
+        ) : found === undefined ? (
+          <p className="vs-note">
+            {may(RULES.auditHost)
+              ? 'Not compared yet.'
+              : 'The policies do not allow this user to compare them.'}
+          </p>
+        ) : found.agrees ? (
+          <p className="vs-well">
+            <CheckCircleIcon /> Placement, database and kernel agree.
+          </p>
+        ) : (
           <p>{count(found.differences.length, 'difference')}</p>
-          <DataTable
-            id="audit"
-            label="Differences"
-            plain
-            rows={found.differences}
-            columns={DIFFERENCES}
-            rowKey={(row) => `${row.kind} ${row.consumer} ${row.detail}`}
-          />
-        </>
+        )}
+      </div>
+      {found !== undefined && !found.agrees && (
+        <DataTable
+          id="audit"
+          label="Differences"
+          plain
+          rows={found.differences}
+          columns={DIFFERENCES}
+          rowKey={(row) => `${row.kind} ${row.consumer} ${row.detail}`}
+        />
       )}
     </Section>
   );

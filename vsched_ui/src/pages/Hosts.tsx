@@ -5,10 +5,10 @@ import { useMemo } from 'react';
 import { useFleet, useFleetUsage, useHosts } from '../api/hooks';
 import type { Bucket, Host } from '../api/types';
 import { type Column, DataTable, type Facet } from '../components/DataTable';
-import { Ago, Cpus, Meter, Percent, Unknown, useNow } from '../components/figures';
+import { Ago, Cpus, Meter, Percent, Unknown } from '../components/figures';
 import { HostLink } from '../components/links';
 import { Head } from '../components/Section';
-import { Empty, State } from '../components/states';
+import { NoHost, State } from '../components/states';
 import type { Fleet } from '../model/fleet';
 import { gotMcpu, withheldOf } from '../model/series';
 import { usedPpm } from '../model/shares';
@@ -18,6 +18,8 @@ interface Row {
   state: 'up' | 'down';
   admitted: number | null;
   usage: Bucket | undefined;
+  /** Why there is no usage, if there is none. */
+  why: string;
 }
 
 const FACETS: readonly Facet<Row>[] = [
@@ -46,7 +48,14 @@ function rowsOf(
   hosts: readonly Host[] | undefined,
   fleet: Fleet | undefined,
   usage: ReadonlyMap<string, Bucket> | undefined,
+  failed: boolean,
 ): Row[] | undefined {
+  const why =
+    usage !== undefined
+      ? 'no usage in the last minutes'
+      : failed
+        ? 'the usage could not be read'
+        : 'the usage is not read yet';
   return hosts?.map((host) => ({
     host,
     // The snapshot is newer than the list.
@@ -58,116 +67,123 @@ function rowsOf(
           : 'up',
     admitted: fleet?.hosts.get(host.name)?.admitted_mcpu ?? host.admitted_mcpu,
     usage: usage?.get(host.name),
+    why,
   }));
 }
+
+const COLUMNS: readonly Column<Row>[] = [
+  {
+    key: 'name',
+    title: 'Host',
+    value: (row) => row.host.name,
+    render: (row) => <HostLink name={row.host.name} />,
+  },
+  {
+    key: 'state',
+    title: 'State',
+    value: (row) => row.state,
+    render: (row) => (
+      <State
+        of={row.host.problem === null ? row.state : 'failed'}
+        {...(row.host.problem === null ? {} : { title: row.host.problem })}
+      />
+    ),
+  },
+  {
+    key: 'capacity',
+    title: 'Capacity',
+    numeric: true,
+    value: (row) => row.host.capacity_mcpu,
+    render: (row) => <Cpus mcpu={row.host.capacity_mcpu} />,
+    help: 'What reservations may use in total, as the kernel admits it.',
+  },
+  {
+    key: 'reserved',
+    title: 'Reserved',
+    value: (row) => usedPpm(row.admitted, row.host.capacity_mcpu),
+    numeric: true,
+    render: (row) => (
+      <Meter
+        used={row.admitted}
+        total={row.host.capacity_mcpu}
+        label={`Reserved of ${row.host.name}`}
+      />
+    ),
+    help: 'What reservations use of the capacity. Sorted by that part.',
+  },
+  {
+    key: 'got',
+    title: 'Got',
+    numeric: true,
+    value: (row) => (row.usage === undefined ? null : gotMcpu(row.usage)),
+    render: (row) =>
+      row.usage === undefined ? (
+        <Unknown why={row.why} />
+      ) : (
+        <Cpus mcpu={gotMcpu(row.usage)} />
+      ),
+    help: 'CPU time that instances with a reservation used in the newest minute.',
+  },
+  {
+    key: 'withheld',
+    title: 'Withheld',
+    numeric: true,
+    value: (row) => (row.usage === undefined ? null : withheldOf(row.usage)),
+    render: (row) =>
+      row.usage === undefined ? (
+        <Unknown why={row.why} />
+      ) : (
+        <Percent ppm={withheldOf(row.usage)} />
+      ),
+    help: 'Of what is reserved: the part that instances were ready to use and did not get, at most.',
+  },
+  {
+    key: 'instances',
+    title: 'Instances',
+    numeric: true,
+    value: (row) => row.host.instances,
+  },
+  {
+    key: 'backends',
+    title: 'Backends',
+    value: (row) => backends(row.host),
+  },
+  {
+    key: 'placement',
+    title: 'Placement',
+    value: (row) => row.host.placement?.state ?? null,
+    render: (row) => <State of={row.host.placement?.state ?? null} />,
+  },
+  {
+    key: 'kernel',
+    title: 'Kernel',
+    value: (row) => row.host.kernel,
+  },
+  {
+    key: 'report',
+    title: 'Last report',
+    value: (row) => row.host.last_report_at,
+    render: (row) => <Ago at={row.host.last_report_at} />,
+  },
+];
 
 export function Hosts() {
   const hosts = useHosts();
   const fleet = useFleet();
   const usage = useFleetUsage();
-  const now = useNow(5_000);
+  const unread = usage.data === undefined ? usage.error : null;
   const rows = useMemo(
-    () => rowsOf(hosts.data, fleet.data, usage.data),
-    [hosts.data, fleet.data, usage.data],
-  );
-  const columns = useMemo<readonly Column<Row>[]>(
-    () => [
-      {
-        key: 'name',
-        title: 'Host',
-        value: (row) => row.host.name,
-        render: (row) => <HostLink name={row.host.name} />,
-      },
-      {
-        key: 'state',
-        title: 'State',
-        value: (row) => row.state,
-        render: (row) => (
-          <State
-            of={row.host.problem === null ? row.state : 'failed'}
-            {...(row.host.problem === null ? {} : { title: row.host.problem })}
-          />
-        ),
-      },
-      {
-        key: 'capacity',
-        title: 'Capacity',
-        numeric: true,
-        value: (row) => row.host.capacity_mcpu,
-        render: (row) => <Cpus mcpu={row.host.capacity_mcpu} />,
-        help: 'What reservations may use in total, as the kernel admits it.',
-      },
-      {
-        key: 'reserved',
-        title: 'Reserved',
-        value: (row) => usedPpm(row.admitted, row.host.capacity_mcpu),
-        numeric: true,
-        render: (row) => (
-          <Meter
-            used={row.admitted}
-            total={row.host.capacity_mcpu}
-            label={`Reserved of ${row.host.name}`}
-          />
-        ),
-        help: 'What reservations use of the capacity. Sorted by that part.',
-      },
-      {
-        key: 'got',
-        title: 'Got',
-        numeric: true,
-        value: (row) => (row.usage === undefined ? null : gotMcpu(row.usage)),
-        render: (row) =>
-          row.usage === undefined ? (
-            <Unknown why="no usage in the last minutes" />
-          ) : (
-            <Cpus mcpu={gotMcpu(row.usage)} />
-          ),
-        help: 'CPU time that instances with a reservation used in the newest minute.',
-      },
-      {
-        key: 'withheld',
-        title: 'Withheld',
-        numeric: true,
-        value: (row) => (row.usage === undefined ? null : withheldOf(row.usage)),
-        render: (row) => (
-          <Percent ppm={row.usage === undefined ? null : withheldOf(row.usage)} />
-        ),
-        help: 'Of what is reserved: the part that instances were ready to use and did not get, at most.',
-      },
-      {
-        key: 'instances',
-        title: 'Instances',
-        numeric: true,
-        value: (row) => row.host.instances,
-      },
-      {
-        key: 'backends',
-        title: 'Backends',
-        value: (row) => backends(row.host),
-      },
-      {
-        key: 'placement',
-        title: 'Placement',
-        value: (row) => row.host.placement?.state ?? null,
-        render: (row) => <State of={row.host.placement?.state ?? null} />,
-      },
-      {
-        key: 'kernel',
-        title: 'Kernel',
-        value: (row) => row.host.kernel,
-      },
-      {
-        key: 'report',
-        title: 'Last report',
-        value: (row) => row.host.last_report_at,
-        render: (row) => <Ago at={row.host.last_report_at} now={now} />,
-      },
-    ],
-    [now],
+    () => rowsOf(hosts.data, fleet.data, usage.data, unread !== null),
+    [hosts.data, fleet.data, usage.data, unread],
   );
   return (
     <>
       <Head title="Hosts" />
+      {unread !== null && (
+        <p className="vs-note" role="status">
+          The CPU time that instances got could not be read: {unread.message}
+        </p>
+      )}
       <DataTable
         id="hosts"
         label="Hosts"
@@ -175,14 +191,10 @@ export function Hosts() {
         error={hosts.error}
         retry={hosts.refetch}
         incomplete={!hosts.complete}
-        columns={columns}
+        columns={COLUMNS}
         facets={FACETS}
         rowKey={(row) => row.host.name}
-        empty={
-          <Empty title="No host reports yet">
-            Hosts are here once their agent has reported.
-          </Empty>
-        }
+        empty={<NoHost />}
       />
     </>
   );

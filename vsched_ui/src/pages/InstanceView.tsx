@@ -46,7 +46,6 @@ import {
   Moment,
   Percent,
   Term,
-  useNow,
 } from '../components/figures';
 import { HostLink } from '../components/links';
 import { OverrideForm } from '../components/OverrideForm';
@@ -164,7 +163,6 @@ function Whole({ instance }: { instance: Instance }) {
 }
 
 function Held({ reservation: one }: { reservation: Reservation }) {
-  const now = useNow();
   const enforced = one.enforced;
   return (
     <>
@@ -210,10 +208,10 @@ function Held({ reservation: one }: { reservation: Reservation }) {
           {one.source === 'metadata' ? 'flavor' : one.source}
         </Tile>
         <Tile title="Since" note={one.state}>
-          <Ago at={one.since} now={now} />
+          <Ago at={one.since} everyMs={1_000} />
         </Tile>
         <Tile title="Compared with the kernel">
-          <Ago at={one.attested_at} now={now} />
+          <Ago at={one.attested_at} everyMs={1_000} />
         </Tile>
       </Tiles>
       {one.override !== null && (
@@ -547,7 +545,6 @@ function Io({ reservation }: { reservation: Reservation | null }) {
 
 function BalloonState({ uuid }: { uuid: string }) {
   const found = useBalloon(uuid);
-  const now = useNow();
   return (
     <Loaded result={found}>
       {(balloon) =>
@@ -567,8 +564,8 @@ function BalloonState({ uuid }: { uuid: string }) {
                     : `${balloon.online_vcpus} of ${balloon.vcpus}`,
                 ],
                 ['At least', String(balloon.floor_vcpus ?? '–')],
-                ['Since', <Ago at={balloon.since} now={now} />],
-                ['Not again before', <Ago at={balloon.not_before} now={now} />],
+                ['Since', <Ago at={balloon.since} everyMs={1_000} />],
+                ['Not again before', <Ago at={balloon.not_before} everyMs={1_000} />],
                 ['Order', orderText(balloon)],
                 ['Failures in a row', String(balloon.failures ?? '–')],
               ]}

@@ -7,6 +7,7 @@ import { Link } from 'react-router';
 
 import {
   EVERY,
+  type Collection,
   useCollection,
   useFleet,
   useFleetUsage,
@@ -26,7 +27,7 @@ import { EventList } from '../components/EventList';
 import { Cpus, ErrorFigure, Figure, Percent, Term, useNow } from '../components/figures';
 import { HostLink, InstanceLink } from '../components/links';
 import { Head, Section, Tile, Tiles } from '../components/Section';
-import { Empty, Failure, Loading, State } from '../components/states';
+import { Empty, Failure, Loaded, Loading, NoHost, State } from '../components/states';
 import type { Fleet } from '../model/fleet';
 import { nameOf } from '../model/identity';
 import { gotMcpu, withheldOf } from '../model/series';
@@ -69,7 +70,16 @@ export function Overview() {
           <Loading lines={3} />
         )
       ) : (
-        <Figures hosts={hosts.data} usage={usage.data} fleet={fleet.data} />
+        <>
+          <Figures hosts={hosts.data} usage={usage.data} fleet={fleet.data} />
+          {!hosts.complete && (
+            <p className="vs-small" role="status">
+              {hosts.error
+                ? `The list of hosts is not complete: the figures are of ${count(hosts.data.length, 'host')}.`
+                : `Reading the rest of the hosts: the figures are of the first ${fixed(hosts.data.length, 0)}.`}
+            </p>
+          )}
+        </>
       )}
       <div className="vs-columns">
         <Section title="What is wrong">
@@ -78,18 +88,16 @@ export function Overview() {
             fleet={fleet.data}
             reservations={[...(bad.data ?? []), ...(pending.data ?? [])]}
             jobs={jobs.data ?? []}
-            complete={bad.data !== undefined && hosts.complete}
+            lists={[hosts, bad, pending, jobs]}
           />
         </Section>
         <Section
           title="Capacity in use"
           note="How many hosts have reserved which part of their capacity."
         >
-          {hosts.data === undefined ? (
-            <Loading />
-          ) : (
-            <Distribution hosts={hosts.data} fleet={fleet.data} />
-          )}
+          <Loaded result={hosts}>
+            {(found) => <Distribution hosts={found} fleet={fleet.data} />}
+          </Loaded>
         </Section>
       </div>
       <div className="vs-columns">
@@ -162,7 +170,13 @@ function Figures({
       <Tile
         title="Hosts"
         level={down > 0 ? 'danger' : undefined}
-        note={down > 0 ? `${count(down, 'host')} down` : 'all report'}
+        note={
+          down > 0
+            ? `${count(down, 'host')} down`
+            : hosts.length > 0
+              ? 'all report'
+              : 'none reports yet'
+        }
       >
         {fixed(hosts.length, 0)}
       </Tile>
@@ -218,13 +232,14 @@ function Wrong({
   fleet,
   reservations,
   jobs,
-  complete,
+  lists,
 }: {
   hosts: readonly Host[] | undefined;
   fleet: Fleet | undefined;
   reservations: readonly Reservation[];
   jobs: readonly Job[];
-  complete: boolean;
+  /** All that was read for it. */
+  lists: readonly Pick<Collection<unknown>, 'error' | 'complete' | 'refetch'>[];
 }) {
   const now = useNow(5_000);
   const found = useMemo(() => {
@@ -285,16 +300,26 @@ function Wrong({
     return troubles.sort((one, other) => (one.severity === other.severity ? 0 : one.severity === 'error' ? -1 : 1));
   }, [hosts, fleet, reservations, jobs, now]);
 
+  const failed = lists.filter((one) => one.error !== null);
+  const again = () => failed.map((one) => one.refetch());
   if (found.length === 0) {
-    return complete ? (
+    // That nothing is wrong is known only if all of it was read.
+    if (failed[0]?.error) {
+      return <Failure error={failed[0].error} retry={again} />;
+    }
+    if (!lists.every((one) => one.complete)) {
+      return <Loading lines={3} />;
+    }
+    return hosts?.length === 0 ? (
+      <NoHost />
+    ) : (
       <p className="vs-well">
         <CheckCircleIcon /> Nothing: all hosts report, and every reservation is
         held.
       </p>
-    ) : (
-      <Loading lines={3} />
     );
   }
+  const missing = failed.find((one) => !one.complete)?.error;
   const most = 12;
   return (
     <>
@@ -318,6 +343,14 @@ function Wrong({
           </Button>
           .
         </p>
+      )}
+      {missing && (
+        <>
+          <p className="vs-small" role="status">
+            There may be more: not all of it could be read.
+          </p>
+          <Failure error={missing} retry={again} />
+        </>
       )}
     </>
   );
@@ -367,7 +400,7 @@ function Distribution({
     [bins],
   );
   if (hosts.length === 0) {
-    return <Empty title="No host reports yet" />;
+    return <NoHost />;
   }
   return (
     <Chart

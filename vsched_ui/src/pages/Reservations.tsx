@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { useMemo } from 'react';
-
 import { useReservations } from '../api/hooks';
 import type { Reservation } from '../api/types';
 import { type Column, DataTable, type Facet } from '../components/DataTable';
-import { Ago, Budget, Cpus, Percent, useNow } from '../components/figures';
+import { Ago, Budget, Cpus, Percent } from '../components/figures';
 import { identityColumns } from '../components/identity';
 import { HostLink } from '../components/links';
 import { Head } from '../components/Section';
 import { Empty, State } from '../components/states';
 import { sharePpm } from '../model/shares';
 
-export const RESERVATION_FACETS: readonly Facet<Reservation>[] = [
+const FACETS: readonly Facet<Reservation>[] = [
   {
     key: 'state',
     title: 'State',
@@ -29,99 +27,88 @@ export const RESERVATION_FACETS: readonly Facet<Reservation>[] = [
     key: 'backend',
     title: 'Enforced by',
     value: (row) => row.enforced?.backend ?? 'nothing',
-    options: ['deadline', 'cfs', 'nothing'],
+    options: ['deadline', 'cfs', 'rtds', 'nothing'],
   },
 ];
 
-export function reservationColumns(
-  now: number,
-  withHost: boolean,
-): readonly Column<Reservation>[] {
-  return [
-    ...identityColumns<Reservation>((row) => row),
-    ...(withHost
-      ? [
-          {
-            key: 'host',
-            title: 'Host',
-            value: (row: Reservation) => row.host,
-            render: (row: Reservation) => <HostLink name={row.host} />,
-          },
-        ]
-      : []),
-    {
-      key: 'state',
-      title: 'State',
-      value: (row) => row.state,
-      render: (row) => <State of={row.state} title={row.detail ?? ''} />,
-    },
-    {
-      key: 'share',
-      title: 'Share',
-      numeric: true,
-      value: (row) => sharePpm(row.runtime_us, row.period_us),
-      render: (row) => <Percent ppm={sharePpm(row.runtime_us, row.period_us)} />,
-      help: 'What each vCPU is reserved of a CPU.',
-    },
-    {
-      key: 'vcpus',
-      title: 'vCPUs',
-      numeric: true,
-      value: (row) => row.vcpus,
-    },
-    {
-      key: 'bandwidth',
-      title: 'Reserved',
-      numeric: true,
-      value: (row) => row.bandwidth_mcpu,
-      render: (row) => <Cpus mcpu={row.bandwidth_mcpu} />,
-      help: 'Over all vCPUs.',
-    },
-    {
-      key: 'enforced',
-      title: 'Enforced',
-      numeric: true,
-      value: (row) => row.enforced?.bandwidth_mcpu,
-      render: (row) => <Cpus mcpu={row.enforced?.bandwidth_mcpu} />,
-      help: 'What the kernel was last seen to hold.',
-    },
-    {
-      key: 'period',
-      title: 'Runtime and period',
-      value: (row) => row.period_us,
-      render: (row) => (
-        <Budget runtimeUs={row.runtime_us} periodUs={row.period_us} />
-      ),
-    },
-    {
-      key: 'mode',
-      title: 'Mode',
-      value: (row) => row.mode,
-    },
-    {
-      key: 'backend',
-      title: 'Backend',
-      value: (row) => row.enforced?.backend ?? row.backend,
-    },
-    {
-      key: 'source',
-      title: 'Source',
-      value: (row) => row.source,
-      render: (row) => (row.source === 'metadata' ? 'flavor' : row.source),
-    },
-    {
-      key: 'since',
-      title: 'Since',
-      value: (row) => row.since,
-      render: (row) => <Ago at={row.since} now={now} />,
-    },
-  ];
-}
+const COLUMNS: readonly Column<Reservation>[] = [
+  ...identityColumns<Reservation>((row) => row),
+  {
+    key: 'host',
+    title: 'Host',
+    value: (row) => row.host,
+    render: (row) => <HostLink name={row.host} />,
+  },
+  {
+    key: 'state',
+    title: 'State',
+    value: (row) => row.state,
+    render: (row) => <State of={row.state} title={row.detail ?? ''} />,
+  },
+  {
+    key: 'share',
+    title: 'Share',
+    numeric: true,
+    value: (row) => sharePpm(row.runtime_us, row.period_us),
+    render: (row) => <Percent ppm={sharePpm(row.runtime_us, row.period_us)} />,
+    help: 'What each vCPU is reserved of a CPU.',
+  },
+  {
+    key: 'vcpus',
+    title: 'vCPUs',
+    numeric: true,
+    value: (row) => row.vcpus,
+  },
+  {
+    key: 'bandwidth',
+    title: 'Reserved',
+    numeric: true,
+    value: (row) => row.bandwidth_mcpu,
+    render: (row) => <Cpus mcpu={row.bandwidth_mcpu} />,
+    help: 'Over all vCPUs.',
+  },
+  {
+    key: 'enforced',
+    title: 'Enforced',
+    numeric: true,
+    value: (row) => row.enforced?.bandwidth_mcpu,
+    render: (row) => <Cpus mcpu={row.enforced?.bandwidth_mcpu} />,
+    help: 'What the kernel was last seen to hold.',
+  },
+  {
+    key: 'period',
+    title: 'Runtime and period',
+    value: (row) => row.period_us,
+    render: (row) => (
+      <Budget runtimeUs={row.runtime_us} periodUs={row.period_us} />
+    ),
+  },
+  {
+    key: 'mode',
+    title: 'Mode',
+    value: (row) => row.mode,
+  },
+  {
+    key: 'backend',
+    title: 'Backend',
+    value: (row) => row.enforced?.backend ?? row.backend,
+  },
+  {
+    key: 'source',
+    title: 'Source',
+    value: (row) => row.source,
+    render: (row) => (row.source === 'metadata' ? 'flavor' : row.source),
+  },
+  {
+    key: 'since',
+    title: 'Since',
+    value: (row) => row.since,
+    render: (row) => <Ago at={row.since} />,
+  },
+];
 
 export function Reservations() {
   const found = useReservations();
-  const now = useNow(5_000);
-  const columns = useMemo(() => reservationColumns(now, true), [now]);
   return (
     <>
       <Head title="Reservations" />
@@ -132,8 +119,8 @@ export function Reservations() {
         error={found.error}
         retry={found.refetch}
         incomplete={!found.complete}
-        columns={columns}
-        facets={RESERVATION_FACETS}
+        columns={COLUMNS}
+        facets={FACETS}
         rowKey={(row) => row.instance_uuid}
         empty={
           <Empty title="No reservations">

@@ -12,7 +12,7 @@ import { Choice, Field, ShareFields } from '../components/fields';
 import { Cpus, ErrorFigure, Figure, Percent } from '../components/figures';
 import { HostLink } from '../components/links';
 import { Head, Section, Tile, Tiles } from '../components/Section';
-import { Empty, Problems, State } from '../components/states';
+import { NoHost, Problems, State } from '../components/states';
 import { type FlavorDraft, NEW_FLAVOR, flavorFaults, flavorRequest } from '../model/flavors';
 import { count, fixed } from '../model/units';
 
@@ -263,7 +263,7 @@ export function WhatIf() {
               facets={FACETS}
               rowKey={(row) => row.host}
               sort={{ key: 'score', direction: 'desc' }}
-              empty={<Empty title="No host is known" />}
+              empty={<NoHost />}
             />
           </Section>
         </>

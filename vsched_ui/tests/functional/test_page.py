@@ -2,10 +2,13 @@
 
 """The page over a fleet, as its users see it."""
 
+import json
+import pathlib
 import re
 import time
 
 from vsched_ui.tests import fleet
+from vsched_ui.tests import measurements
 from vsched_ui.tests import page_case
 from vsched_ui.tests import views
 
@@ -14,6 +17,9 @@ HOSTILE = fleet.instance_uuid(1, 2)
 CHANGED = fleet.instance_uuid(2, 3)
 FORMED = fleet.instance_uuid(1, 4)
 CONTESTED = fleet.instance_uuid(1, 5)
+PUBLISHED = (
+    pathlib.Path(__file__).resolve().parents[2] / 'src' / 'published.json'
+)
 
 
 class TestViews(page_case.PageCase):
@@ -92,6 +98,25 @@ class TestTables(page_case.PageCase):
         self.see(tab, 'Nothing matches the filters')
         self.check(tab)
 
+    def test_a_list_of_which_only_a_part_was_read(self):
+        tab = self.chromium.tab()
+        self.addCleanup(tab.close)
+        rest = re.compile(r'/v1/reservations\?.*marker=')
+        tab.page.route(rest, lambda route: route.fulfill(status=500))
+        self.go(tab, '/reservations')
+        self.see(tab, 'This could not be read')
+        self.see(tab, 'The list is not complete: 100 rows were read.')
+        tab.page.get_by_label('Filter Reservations').fill('none of them')
+        self.chromium.expect(tab.page.locator('tbody tr')).to_have_count(0)
+        # It may be among the others.
+        self.chromium.expect(
+            tab.page.get_by_text('Nothing matches the filters')
+        ).to_have_count(0)
+        self.assertEqual([], tab.axe())
+        tab.page.unroute(rest)
+        self.button(tab, 'again').click()
+        self.see(tab, 'Nothing matches the filters')
+
     def test_sort_by_the_keyboard(self):
         tab = self.tab('/hosts')
         self.see(tab, FIRST)
@@ -153,6 +178,103 @@ class TestTables(page_case.PageCase):
             'main', tab.page.evaluate('document.activeElement.id')
         )
         self.assertTrue(tab.page.url.endswith('/ui/hosts'))
+
+
+class TestEvidence(page_case.PageCase):
+    """What was measured, of this fleet and by the project."""
+
+    def rows(self, tab, label):
+        return tab.page.get_by_role('region', name=label).locator('tbody tr')
+
+    def choose(self, tab, label, value):
+        tab.page.get_by_label(label, exact=True).select_option(value)
+
+    def test_it_is_in_the_menu(self):
+        tab = self.tab('/jobs')
+        tab.page.get_by_role('link', name='Evidence', exact=True).click()
+        self.see_heading(tab, 'Published measurements')
+        self.assertEqual('Evidence · vsched', tab.page.title())
+        self.assertTrue(tab.page.url.endswith('/ui/evidence'))
+
+    def test_certificates_and_why_they_are_not_in_force(self):
+        tab = self.tab('/evidence')
+        rows = self.rows(tab, 'Error certificates')
+        expect = self.chromium.expect
+        # Each host without a certificate has a row, and each backend that
+        # was measured: the first host and the one of the quick run have two.
+        expect(rows).to_have_count(25)
+        self.choose(tab, 'Status of Error certificates', 'in force')
+        expect(rows).to_have_count(4)
+        # The worst comes first.
+        expect(rows.first).to_contain_text(FIRST)
+        expect(rows.first).to_contain_text('cfs')
+        expect(rows.first).to_contain_text('1 h')
+        expect(rows.nth(2)).to_contain_text(
+            fleet.host_name(measurements.QUICK)
+        )
+        expect(rows.nth(2)).to_contain_text('0 of 4')
+        for status, number, why in (
+            ('withdrawn', measurements.WITHDRAWN, '5 reserved threads'),
+            ('out of date', measurements.OUT_OF_DATE, 'the kernel'),
+        ):
+            self.choose(tab, 'Status of Error certificates', status)
+            expect(rows).to_have_count(1)
+            expect(rows.first).to_contain_text(fleet.host_name(number))
+            expect(rows.first).to_contain_text(why)
+        self.choose(tab, 'Status of Error certificates', 'withdrawn')
+        expect(rows.first).to_contain_text(
+            fleet.host_name(measurements.WITHDRAWN)
+        )
+        self.check(tab)
+        rows.first.get_by_role('link', name='thorough').click()
+        # What only the profile has.
+        self.see_heading(tab, 'Error of CPU allocation')
+        self.see(tab, '5 reserved threads')
+        self.see(tab, 'was stolen from this host', exact=False)
+        self.check(tab)
+
+    def test_prices(self):
+        tab = self.tab('/evidence')
+        rows = self.rows(tab, 'Prices of I/O')
+        expect = self.chromium.expect
+        self.choose(tab, 'Status of Prices of I/O', 'in force')
+        expect(rows).to_have_count(2)
+        expect(rows.filter(has_text=FIRST)).to_contain_text('25 µs')
+        # The other was measured by a job.
+        expect(
+            rows.filter(has_text=fleet.host_name(measurements.WITHDRAWN))
+        ).to_contain_text('ago')
+        self.choose(tab, 'Status of Prices of I/O', 'poor fit')
+        expect(rows).to_have_count(1)
+        expect(rows.first).to_contain_text('explains only 62 %')
+        self.check(tab)
+        rows.first.get_by_role('link', name='profile', exact=True).click()
+        self.see_heading(tab, 'Cost of I/O')
+
+    def test_every_published_target_with_its_verdict(self):
+        found = json.loads(PUBLISHED.read_text(encoding='utf-8'))
+        targets = [
+            target
+            for benchmark in found['benchmarks']
+            for target in benchmark['targets']
+        ]
+        reached = [one for one in targets if one['missed_by'] == 0]
+        missed = [one for one in targets if one['missed_by']]
+        tab = self.tab('/evidence')
+        rows = self.rows(tab, 'Published targets')
+        tiles = tab.page.locator('.vs-tile__value')
+        expect = self.chromium.expect
+        expect(tiles.nth(0)).to_have_text(str(len(reached)))
+        expect(tiles.nth(1)).to_have_text(str(len(missed)))
+        for verdict, some in (('met', reached), ('missed', missed)):
+            self.choose(tab, 'Verdict of Published targets', verdict)
+            expect(rows).to_have_count(min(25, len(some)))
+            expect(rows.first).to_contain_text(some[0]['metric'])
+            expect(rows.first).to_contain_text(some[0]['target'])
+        self.button(tab, 'Clear filters').click()
+        tab.page.get_by_label('Filter Published targets').fill('drill gap_s')
+        expect(rows.first).to_contain_text('= 0 s')
+        self.check(tab)
 
 
 class TestChanges(page_case.PageCase):

@@ -1,1 +1,0 @@
-import{n as e}from"./JobList-6VxsP5kf.js";import{n as t}from"./Section-BdniIeIb.js";import{gn as n}from"./index-CC1_aEZb.js";var r=n();function i(){return(0,r.jsxs)(r.Fragment,{children:[(0,r.jsx)(t,{title:`Jobs`,children:`What hosts were asked to measure.`}),(0,r.jsx)(e,{id:`jobs`,query:{}})]})}export{i as Jobs};
