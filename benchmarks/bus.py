@@ -11,10 +11,12 @@ import uuid
 from oslo_config import cfg
 
 from benchmarks import frame
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.tests import bus_keys
+from vsched_lib.tests import rabbitmq
 
 BROKER = os.environ.get(
     'VSCHED_BENCH_RABBITMQ_URL', 'rabbit://guest:guest@127.0.0.1:5672'
@@ -28,26 +30,18 @@ class Collector(collector_rpc.CollectorEndpoint):
         self.batches = 0
         self.samples = 0
 
-    def on_report(self, report: messages.Report) -> messages.ReportReply:
+    def on_report(
+        self, report: messages.Report
+    ) -> collector_replies.ReportReply:
         self.batches += 1
         self.samples += len(report.usage)
-        return messages.ReportReply(False, 0)
+        return collector_replies.ReportReply(False, 0)
 
-    def on_overrides(self, host: str) -> messages.Overrides:
-        return messages.Overrides(0)
+    def on_overrides(self, host: str) -> collector_replies.Overrides:
+        return collector_replies.Overrides(0)
 
     def on_jobs(self, host: str) -> messages.Jobs:
         return messages.Jobs(0)
-
-
-def _control(*arguments: str) -> None:
-    subprocess.run(
-        ('rabbitmqctl', '--quiet', *arguments),
-        check=True,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
 
 
 @contextlib.contextmanager
@@ -60,8 +54,8 @@ def collector() -> Iterator[tuple[str, Collector]]:
     name = 'vsched-bench-' + uuid.uuid4().hex
     user = BROKER.partition('//')[2].partition(':')[0]
     try:
-        _control('add_vhost', name)
-        _control('set_permissions', '-p', name, user, '.*', '.*', '.*')
+        rabbitmq.control('add_vhost', name)
+        rabbitmq.control('set_permissions', '-p', name, user, '.*', '.*', '.*')
     except (OSError, subprocess.CalledProcessError) as error:
         raise frame.Unavailable(
             'needs RabbitMQ: %s %s'
@@ -85,4 +79,4 @@ def collector() -> Iterator[tuple[str, Collector]]:
             server.wait()
             transport.cleanup()
     finally:
-        _control('delete_vhost', name)
+        rabbitmq.control('delete_vhost', name)

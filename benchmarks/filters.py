@@ -4,13 +4,10 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
-import contextlib
 import functools
 import gc
 import itertools
 import json
-import logging
-import os
 import statistics
 import subprocess
 import sys
@@ -81,7 +78,7 @@ def run(quick: bool) -> frame.Run:
     """One number of hosts after the other, then a whole scheduler."""
     nova_hosts.prepare()
     worst: dict[str, float] = {}
-    with frame.alone(), _logging():
+    with frame.alone(), nova_hosts.logging_as_nova():
         for size in SIZES[:2] if quick else SIZES:
             found = _measure(size, 3 if quick else 9)
             yield frame.Variant('%d hosts' % size, found)
@@ -106,21 +103,6 @@ def _metrics(found: dict[str, ty.Any]) -> dict[str, float]:
             metrics['us_per_host_' + metric] = max(first, again)
             metrics['us_per_host_%s_again' % metric] = again
     return metrics
-
-
-@contextlib.contextmanager
-def _logging() -> Iterator[None]:
-    """What nova-scheduler writes into its log is part of the cost."""
-    root = logging.getLogger()
-    before = root.level, list(root.handlers)
-    with open(os.devnull, 'w', encoding='utf-8') as nowhere:
-        root.handlers = [logging.StreamHandler(nowhere)]
-        root.setLevel(logging.INFO)
-        try:
-            yield
-        finally:
-            root.setLevel(before[0])
-            root.handlers = before[1]
 
 
 def _whole(computes: int, requests: int) -> dict[str, ty.Any]:

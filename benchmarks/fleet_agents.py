@@ -23,11 +23,13 @@ import uuid
 
 from oslo_config import cfg
 
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
+from vsched_lib.contract import signing_keys
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,7 +71,9 @@ class Agent:
     def __init__(self, task: Task, number: int, transport: ty.Any) -> None:
         self._task = task
         self.host = name(number)
-        self._key = signing.derive(bytes.fromhex(task.master), self.host, 1)
+        self._key = signing_keys.derive(
+            bytes.fromhex(task.master), self.host, 1
+        )
         self._epoch = uuid.uuid4().hex
         self._instances = [str(uuid.uuid4()) for _ in range(task.instances)]
         self._client = collector_rpc.CollectorClient(
@@ -148,13 +152,13 @@ class Agent:
         tried = report.batch == self._tried
         self._tried = report.batch
         reply = self._client.report(report)
-        if reply.epoch_state is messages.EpochState.UNOPENED:
+        if reply.epoch_state is collector_replies.EpochState.UNOPENED:
             # The first one; the collector says after which batch.
             reply = self._client.report(
                 dataclasses.replace(report, after=reply.last_batch)
             )
         if (reply.duplicate and not tried) or (
-            reply.epoch_state is not messages.EpochState.CURRENT
+            reply.epoch_state is not collector_replies.EpochState.CURRENT
         ):
             raise AssertionError(
                 '%s: batch %d is a repeat' % (self.host, report.batch)

@@ -14,13 +14,13 @@ import typing as ty
 from benchmarks import charging_rig
 from benchmarks import frame
 from benchmarks import http_client
-from benchmarks import request_rig
+from benchmarks import isolated_client
 from vsched_agent.privileged import isolated
 from vsched_agent.tests.functional import agent_guests
 
 #: The VM whose answers are timed, the one beside it, and their clients.
-FIRST, SECOND = request_rig.SERVER, '198.18.64.3'
-CLIENT, SECOND_CLIENT = request_rig.CLIENT, '198.18.64.10'
+FIRST, SECOND = isolated_client.SERVER, '198.18.64.3'
+CLIENT, SECOND_CLIENT = isolated_client.CLIENT, '198.18.64.10'
 #: For a server to answer, in seconds: guests boot one after the other.
 PATIENCE_S = 90.0
 
@@ -28,7 +28,7 @@ PATIENCE_S = 90.0
 Answer = tuple[int, float, int]
 
 
-class Client(request_rig.Client):
+class Client(isolated_client.Client):
     """A process that sends HTTP requests; a context manager."""
 
     @staticmethod

@@ -29,7 +29,6 @@ REQUESTS, QUICK_REQUESTS = 300, 60
 #: Before each measurement, so that the threads have what they need.
 WARM_UP, QUICK_WARM_UP = 150, 60
 SEED = 19
-PATIENCE_S = 30.0
 
 HELD, UNHELD, NO_RESERVATIONS = 'held', 'unheld', 'no_reservations'
 VARIANTS = (HELD, UNHELD, NO_RESERVATIONS)

@@ -5,7 +5,6 @@
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
-import random
 import statistics
 import typing as ty
 
@@ -13,6 +12,7 @@ from benchmarks import charging_rig
 from benchmarks import frame
 from benchmarks import http_client
 from benchmarks import http_rig
+from benchmarks import isolated_client
 from benchmarks import needs
 from benchmarks import request_rig
 from benchmarks import scheduling
@@ -104,7 +104,6 @@ def run(quick: bool) -> frame.Run:
     repeats = QUICK_REPEATS if quick else REPEATS
     requests = QUICK_REQUESTS if quick else REQUESTS
     load = QUICK_LOAD if quick else LOAD
-    order = random.Random(SEED)
     found: dict[str, list[dict[str, ty.Any]]] = {name: [] for name in VARIANTS}
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
@@ -116,7 +115,7 @@ def run(quick: bool) -> frame.Run:
             )
         )
         client = enter(http_rig.Client(bridge))
-        reserved_us = LOADER_US, request_rig.CLIENT_PERIOD_US
+        reserved_us = LOADER_US, isolated_client.CLIENT_PERIOD_US
         loader = enter(
             http_rig.Client(bridge, http_rig.SECOND_CLIENT, reserved_us)
         )
@@ -134,30 +133,17 @@ def run(quick: bool) -> frame.Run:
                 scheduling.Member(second, NEIGHBOUR_US),
             ]
         )
-        for _ in range(repeats):
-            for name in order.sample(VARIANTS, len(VARIANTS)):
-                scheduler.change(_WAYS[name])
-                found[name].append(
-                    _measure(
-                        client,
-                        loader,
-                        requests,
-                        0 if name in _UNLOADED else load,
-                    )
-                    | {'divisions': scheduler.divisions()}
+        for _, name in scheduling.rounds(VARIANTS, repeats, SEED):
+            scheduler.change(_WAYS[name])
+            found[name].append(
+                _measure(
+                    client, loader, requests, 0 if name in _UNLOADED else load
                 )
+                | {'divisions': scheduler.divisions()}
+            )
     for name, repeated in found.items():
         yield frame.Variant(
-            name,
-            {
-                **request_rig.spreads(
-                    [
-                        {key: one[key] for key in one if key != 'divisions'}
-                        for one in repeated
-                    ]
-                ),
-                'divisions': [one['divisions'] for one in repeated],
-            },
+            name, scheduling.figures_of(repeated, ('divisions',))
         )
     return metrics(found)
 

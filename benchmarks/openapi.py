@@ -8,6 +8,7 @@ import unittest
 from benchmarks import frame
 from vsched_api import app
 from vsched_api.collector import endpoint
+from vsched_api.tests import accepted_requests
 from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_api.tests import generated_requests
@@ -18,14 +19,16 @@ ABOUT = frame.About(
     'schemathesis reads ``/v1/openapi.json`` as any client does and makes '
     'requests to every operation from it: one half are valid by the '
     'document, one half are not. Where a path has parameters one half of '
-    'both name a host, an instance or a job that exists. The service runs in '
-    'this process, on a database in which everything is that agents '
-    'report.\n\n'
+    'both name a host, an instance or a job that exists. Further valid '
+    'requests are sent to operations that succeed only in a certain state, '
+    'such as to delete a host whose agent has stopped; that state is restored '
+    'before each of them. The service runs in this process, on a database in '
+    'which everything is that agents report, and asks a real placement.\n\n'
     'A *server error* is an answer with a status of 500 or above. An '
     '*invalid answer* has a status, a media type, a header or a body that '
     'the document does not have for that operation, or accepts a request '
-    'that is not valid by it. Placement is not configured: 501 is the right '
-    'answer of the audit, and no server error there.',
+    'that is not valid by it. A run fails if an operation never answers with '
+    'a success that the document has.',
     units={
         'requests': 'requests that were sent',
         'server_errors': 'answers with a status of 500 or above',
@@ -49,25 +52,36 @@ def run(quick: bool) -> frame.Run:
     """One operation after the other."""
     test = unittest.TestCase()
     total = generated_requests.Outcome()
+    refused: list[str] = []
     try:
         conf = databases.configuration(databases.SQLite.make(test))
         collector = endpoint.Collector(conf, now=lambda: base.NOW)
         test.addCleanup(collector.database.dispose)
         populated.fill(collector)
+        try:
+            accepted_requests.use_placement(conf, test)
+        except unittest.SkipTest as error:
+            raise frame.Unavailable(str(error)) from error
+        prepared = accepted_requests.Preparations(conf, collector)
+        test.addCleanup(prepared.close)
         served = app.create_app(conf, now=lambda: base.NOW)
         test.addCleanup(served.extensions['vsched'].database.dispose)
         for name, found in generated_requests.run(
             served,
             _QUICK if quick else EACH,
             populated.names(collector.database),
-            expected=populated.UNCONFIGURED,
+            preparations=prepared.all(),
         ):
             total.statuses.update(found.statuses)
             total.server_errors.extend(found.server_errors)
             total.invalid_answers.extend(found.invalid_answers)
+            if not found.successes:
+                refused.append(name)
             yield frame.Variant(name, _figures(found))
     finally:
         test.doCleanups()
+    if refused:
+        raise AssertionError('no success of %s' % ', '.join(refused))
     return {
         'requests': total.requests,
         'server_errors': len(total.server_errors),
@@ -78,10 +92,8 @@ def run(quick: bool) -> frame.Run:
 def _figures(found: generated_requests.Outcome) -> dict[str, ty.Any]:
     return {
         'requests': found.requests,
-        'statuses': {
-            str(status): count
-            for status, count in sorted(found.statuses.items())
-        },
+        'statuses': _by_status(found.statuses),
+        'successes': _by_status(found.successes),
         'server_errors': len(found.server_errors),
         'invalid_answers': len(found.invalid_answers),
         'examples': [
@@ -89,3 +101,7 @@ def _figures(found: generated_requests.Outcome) -> dict[str, ty.Any]:
             *found.invalid_answers[:_EXAMPLES],
         ],
     }
+
+
+def _by_status(counts: ty.Counter[int]) -> dict[str, int]:
+    return {str(status): count for status, count in sorted(counts.items())}

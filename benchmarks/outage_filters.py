@@ -6,8 +6,6 @@ from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import functools
-import logging
-import os
 import socket
 import statistics
 import threading
@@ -16,14 +14,11 @@ import typing as ty
 import unittest
 from unittest import mock
 
-from oslo_config import cfg
 
 from benchmarks import frame
 from benchmarks import nova_hosts
 from benchmarks import snapshot
 from nova_filters import cache
-from nova_filters import conf as options
-from nova_filters import source
 from vsched_api import app
 from vsched_api.collector import endpoint
 from vsched_api.tests import base
@@ -272,53 +267,20 @@ def _scene(test: unittest.TestCase) -> Iterator[_Scene]:
         stack.callback(test.doCleanups)
         stack.callback(served.extensions['vsched'].database.dispose)
         stack.callback(collector.database.dispose)
-        stack.enter_context(_quiet())
+        stack.enter_context(nova_hosts.logging_as_nova())
         CONF.set_override('max_age', OPTIONS_S['max_age'], 'vsched')
         stack.callback(CONF.clear_override, 'max_age', 'vsched')
         with scene.answers():
             pass
-        scene.cache = stack.enter_context(_cache(scene.port))
+        scene.cache = stack.enter_context(
+            snapshot.filter_cache(scene.port, **OPTIONS_S)
+        )
         stack.enter_context(
             mock.patch.object(
                 process, 'shared', autospec=True, return_value=scene.cache
             )
         )
         yield scene
-
-
-@contextlib.contextmanager
-def _cache(port: int) -> Iterator[cache.Cache]:
-    conf = cfg.ConfigOpts()
-    options.register_opts(conf)
-    conf([], default_config_files=[])
-    for name, value in {
-        **OPTIONS_S,
-        'auth_type': 'none',
-        'endpoint_override': 'http://127.0.0.1:%d' % port,
-    }.items():
-        conf.set_override(name, value, 'vsched')
-    made = cache.Cache(
-        lambda: source.Source(conf), conf.vsched.refresh_interval
-    )
-    try:
-        yield made
-    finally:
-        made.stop()
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Logs are written as nova-scheduler does, but nowhere."""
-    root = logging.getLogger()
-    before = root.level, list(root.handlers)
-    with open(os.devnull, 'w', encoding='utf-8') as nowhere:
-        root.handlers = [logging.StreamHandler(nowhere)]
-        root.setLevel(logging.INFO)
-        try:
-            yield
-        finally:
-            root.setLevel(before[0])
-            root.handlers = before[1]
 
 
 def draw(record: frame.Record, figure: 'figures.Figure') -> None:

@@ -10,51 +10,29 @@ besides, its own turn on a CPU included, is in the client's figures only.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
-import errno
-import json
 import math
-import os
 import pathlib
-import socket
 import statistics
-import struct
-import subprocess
 import time
 import typing as ty
 from xml.etree import ElementTree
 
 from benchmarks import charging_rig
+from benchmarks import isolated_client
+from benchmarks import packet_watch
 from benchmarks import request_client
+from benchmarks import thread_reservation
 from vsched_agent.host import schedstat
-from vsched_agent.privileged import isolated
-from vsched_agent.privileged import syscalls
 from vsched_agent.profiling.error import hogs as profiling_hogs
 from vsched_agent.tests.functional import agent_guests
 from vsched_lib.model import reservation
 
-#: The client's address, and the VM's.
-CLIENT, SERVER = '198.18.64.9', '198.18.64.2'
-PORT = charging_rig.ECHO_PORT
-#: What the client needs of a CPU, and in which time, in microseconds.
-CLIENT_US, CLIENT_PERIOD_US = 1_000, 10_000
 #: The period of reservations that others have, in microseconds.
 PERIOD_US = 20_000
-#: Time for bandwidth that threads had when they ended to be free, in seconds.
-PATIENCE_S = 10.0
-
-# packet(7), socket(7)
-_ALL_PROTOCOLS = 3
-_OUTGOING = 4
-_SO_TIMESTAMPNS = 35
-_SO_RCVBUFFORCE = 33
-_BUFFER_BYTES = 16 << 20
-_UDP = 17
-_TIME = struct.Struct('@qq')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +146,7 @@ class Hogs:
             for _ in range(self._count):
                 hog = self._stack.enter_context(profiling_hogs.Hog())
                 if self._reserved[0]:
-                    reserve(hog.pid, *self._reserved)
+                    thread_reservation.reserve(hog.pid, *self._reserved)
                 self.pids.append(hog.pid)
         except BaseException:
             self._stack.close()
@@ -178,214 +156,6 @@ class Hogs:
     def __exit__(self, *problem: object) -> None:
         self.pids.clear()
         self._stack.close()
-
-
-def reserve(tid: int, runtime_us: int, period_us: int) -> None:
-    """Put a thread of ours under SCHED_DEADLINE.
-
-    :raises OSError: when the bandwidth is not free in time
-    """
-    give_up_s = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            syscalls.set_attr(
-                tid,
-                syscalls.Attr(
-                    syscalls.SCHED_DEADLINE,
-                    syscalls.FLAG_RESET_ON_FORK,
-                    0,
-                    0,
-                    1000 * runtime_us,
-                    1000 * period_us,
-                    1000 * period_us,
-                ),
-            )
-        except OSError as failure:
-            # A thread that has ended keeps its bandwidth until its 0-lag
-            # time.
-            if failure.errno != errno.EBUSY or time.monotonic() > give_up_s:
-                raise
-            agent_guests.pause(0.05)
-        else:
-            return
-
-
-class Client:
-    """The client, in a network namespace of its own; a context manager.
-
-    :param bridge: what it is connected to.
-    :param address: its address.
-    :param reserved_us: the runtime and the period of its reservation.
-    """
-
-    def __init__(
-        self,
-        bridge: str,
-        address: str = CLIENT,
-        reserved_us: tuple[int, int] = (CLIENT_US, CLIENT_PERIOD_US),
-    ) -> None:
-        self._bridge = bridge
-        self._address = address
-        self._reserved_us = reserved_us
-        self._stack = contextlib.ExitStack()
-
-    @staticmethod
-    def command() -> tuple[str, ...]:
-        """Return what runs the client's program."""
-        return isolated.command(
-            '-S', os.path.abspath(request_client.__file__), str(os.getpid())
-        )
-
-    def __enter__(self) -> ty.Self:
-        try:
-            self._process = isolated.start(
-                self.command(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            self._to = ty.cast(ty.IO[str], self._process.stdin)
-            self._from = ty.cast(ty.IO[str], self._process.stdout)
-            self._stack.callback(self._end)
-            if self._from.readline() != 'ok\n':
-                raise RuntimeError('the client did not start')
-            pid = self._process.pid
-            card = 'vsc%d' % (pid % 1_000_000)
-            _run(
-                *('ip', 'link', 'add', card, 'type', 'veth'),
-                *('peer', 'name', 'eth0', 'netns', str(pid)),
-            )
-            # One end of a pair goes with the other.
-            self._stack.callback(_run, 'ip', 'link', 'delete', card)
-            _run('ip', 'link', 'set', card, 'master', self._bridge, 'up')
-            inside = ('nsenter', '--target', str(pid), '--net', 'ip')
-            _run(
-                *(*inside, 'address', 'add'),
-                *('%s/%d' % (self._address, charging_rig.PREFIX), 'dev'),
-                'eth0',
-            )
-            _run(*inside, 'link', 'set', 'eth0', 'up')
-            reserve(pid, *self._reserved_us)
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self._stack.close()
-
-    def _end(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-        self._process.wait()
-        self._to.close()
-        self._from.close()
-
-    def ask(self, requests: int, seed: int) -> list[float]:
-        """Send requests to the VM.
-
-        :returns: how long each answer took, in milliseconds
-        """
-        self.send('%s %d %d %d' % (SERVER, PORT, requests, seed))
-        return [float(one) for one in self.receive()]
-
-    def send(self, line: str) -> None:
-        """Send the program a line."""
-        self._to.write(line + '\n')
-        self._to.flush()
-
-    def receive(self) -> ty.Any:
-        """Return the program's answer.
-
-        :raises RuntimeError: when it has ended
-        """
-        line = self._from.readline()
-        if not line:
-            raise RuntimeError('the client has ended')
-        return json.loads(line)
-
-
-class Watch:
-    """Sees requests and answers pass a network device; a context manager.
-
-    :param device: its name.
-    """
-
-    def __init__(self, device: str) -> None:
-        self._device = device
-
-    def __enter__(self) -> ty.Self:
-        # All protocols: to a socket of one alone the kernel does not show
-        # what goes out.
-        self._socket = socket.socket(
-            socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_ALL_PROTOCOLS)
-        )
-        try:
-            self._socket.setsockopt(
-                socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES
-            )
-            self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-            self._socket.bind((self._device, _ALL_PROTOCOLS))
-            self._socket.setblocking(False)
-        except BaseException:
-            self._socket.close()
-            raise
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self._socket.close()
-
-    def clear(self) -> None:
-        """Forget what has passed until now."""
-        for _ in self._packets():
-            pass
-
-    def answers_ms(self) -> dict[int, float]:
-        """Return how long each answer took that has passed, by number."""
-        return pair(self._packets())
-
-    def _packets(self) -> Iterator[tuple[bytes, bool, int]]:
-        while True:
-            try:
-                data, more, _, sender = self._socket.recvmsg(2048, 256)
-            except BlockingIOError:
-                return
-            seconds, nanoseconds = _TIME.unpack(more[0][2][: _TIME.size])
-            yield data, sender[2] == _OUTGOING, seconds * 10**9 + nanoseconds
-
-
-def pair(packets: Iterator[tuple[bytes, bool, int]]) -> dict[int, float]:
-    """Return how long each answer took, in milliseconds, by its number.
-
-    :param packets: from the header of IP on, whether it went into the VM,
-        and when, in nanoseconds
-    """
-    asked_ns: dict[int, int] = {}
-    found: dict[int, float] = {}
-    for data, inward, when_ns in packets:
-        number = _number(data, PORT, 2 if inward else 0)
-        if number is None:
-            continue
-        if inward:
-            asked_ns.setdefault(number, when_ns)
-        elif number in asked_ns:
-            found.setdefault(number, (when_ns - asked_ns[number]) / 1e6)
-    return found
-
-
-def _number(data: bytes, port: int, place: int) -> int | None:
-    """Return the number in a UDP packet from or to a port.
-
-    :param place: of the port in the header
-    """
-    if len(data) < 20 or data[0] >> 4 != 4 or data[9] != _UDP:
-        return None
-    body = data[4 * (data[0] & 15) :]
-    if len(body) < 8 + request_client.NUMBER.size:
-        return None
-    if int.from_bytes(body[place : place + 2], 'big') != port:
-        return None
-    return int(request_client.NUMBER.unpack_from(body, 8)[0])
 
 
 class Rig:
@@ -410,15 +180,18 @@ class Rig:
                 agent_guests.Vm(
                     folder,
                     'idle',
-                    runs=('echo %d %d 0' % (PORT, self._work_us),),
+                    runs=(
+                        'echo %d %d 0'
+                        % (charging_rig.ECHO_PORT, self._work_us),
+                    ),
                     networks=charging_rig.network(bridge),
-                    ip='%s/%d' % (SERVER, charging_rig.PREFIX),
+                    ip='%s/%d' % (isolated_client.SERVER, charging_rig.PREFIX),
                     **self._fields,
                 )
             )
             agent_guests.require_clock_source((self.vm,))
-            self._watch = enter(Watch(_device(self.vm)))
-            self._client = enter(Client(bridge))
+            self._watch = enter(packet_watch.Watch(_device(self.vm)))
+            self._client = enter(isolated_client.Client(bridge))
             # The first packets ask for addresses.
             self._client.ask(3, 0)
             self._asked += 3
@@ -433,7 +206,9 @@ class Rig:
     @staticmethod
     def reserved_mcpu() -> int:
         """Return what the client takes of the host, in milli-CPU."""
-        return Hogs.reserved_mcpu(1, CLIENT_US, CLIENT_PERIOD_US)
+        return Hogs.reserved_mcpu(
+            1, isolated_client.CLIENT_US, isolated_client.CLIENT_PERIOD_US
+        )
 
     def measure(
         self, requests: int, seed: int, hogs: Sequence[int] = ()
@@ -502,10 +277,6 @@ def _device(vm: agent_guests.Vm) -> str:
     if target is None:
         raise RuntimeError('%s has no network card' % vm.spec.name)
     return target.attrib['dev']
-
-
-def _run(*words: str) -> None:
-    subprocess.run(words, check=True, capture_output=True)
 
 
 def await_steady(

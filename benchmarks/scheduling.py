@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import contextlib
 import dataclasses
 import enum
+import random
 import statistics
 import time
 import typing as ty
@@ -324,6 +325,39 @@ class HogVms:
         for one in self.vms:
             if one.handle.state()[0] == libvirt.VIR_DOMAIN_PAUSED:
                 one.handle.resume()
+
+
+def rounds(
+    variants: Sequence[str], repeats: int, seed: int
+) -> Iterator[tuple[int, str]]:
+    """Yield all variants in each repeat, in a new order each time.
+
+    :returns: the number of the repeat, from 0, and the variant
+    """
+    order = random.Random(seed)
+    for repeat in range(repeats):
+        for name in order.sample(variants, len(variants)):
+            yield repeat, name
+
+
+def figures_of(
+    repeated: Sequence[Mapping[str, ty.Any]],
+    lists: Sequence[str] = ('hog_shares', 'divisions'),
+) -> dict[str, ty.Any]:
+    """Return what is kept of the repeats of a variant.
+
+    :param lists: figures of which each repeat's is kept; of the others, the
+        spread
+    """
+    return {
+        **request_rig.spreads(
+            [
+                {name: one[name] for name in one if name not in lists}
+                for one in repeated
+            ]
+        ),
+        **{name: [one[name] for one in repeated] for name in lists},
+    }
 
 
 def ratios(

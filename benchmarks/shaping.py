@@ -5,7 +5,6 @@
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
-import random
 import statistics
 import typing as ty
 
@@ -113,7 +112,6 @@ def run(quick: bool) -> frame.Run:
     needs.guests()
     repeats = QUICK_REPEATS if quick else REPEATS
     requests = QUICK_REQUESTS if quick else REQUESTS
-    draw_order = random.Random(SEED)
     found: dict[str, list[dict[str, ty.Any]]] = {name: [] for name in VARIANTS}
     with contextlib.ExitStack() as stack:
         hogs = stack.enter_context(scheduling.HogVms(HOGS))
@@ -125,19 +123,18 @@ def run(quick: bool) -> frame.Run:
                 *(scheduling.Member(one, HOG_US, False) for one in hogs.vms),
             ]
         )
-        for repeat in range(repeats):
-            for name in draw_order.sample(VARIANTS, len(VARIANTS)):
-                scheduler.change(_WAYS[name])
-                if name == UNLOADED:
-                    hogs.stop()
-                try:
-                    found[name].append(
-                        _measure(rig, scheduler, hogs.tids, requests, repeat)
-                    )
-                finally:
-                    hogs.go()
+        for repeat, name in scheduling.rounds(VARIANTS, repeats, SEED):
+            scheduler.change(_WAYS[name])
+            if name == UNLOADED:
+                hogs.stop()
+            try:
+                found[name].append(
+                    _measure(rig, scheduler, hogs.tids, requests, repeat)
+                )
+            finally:
+                hogs.go()
     for name, repeated in found.items():
-        yield frame.Variant(name, figures_of(repeated))
+        yield frame.Variant(name, scheduling.figures_of(repeated))
     return metrics(found)
 
 
@@ -159,20 +156,6 @@ def _measure(
         'vcpu_ms': (after[1] - before[1]) / 1e6 / requests,
         'hog_shares': [round(one, 4) for one in measured.hog_shares],
         'divisions': [divisions, scheduler.divisions()],
-    }
-
-
-def figures_of(repeated: Sequence[Mapping[str, ty.Any]]) -> dict[str, ty.Any]:
-    """Return what is kept of the repeats of a variant."""
-    lists = ('hog_shares', 'divisions')
-    return {
-        **request_rig.spreads(
-            [
-                {name: one[name] for name in one if name not in lists}
-                for one in repeated
-            ]
-        ),
-        **{name: [one[name] for one in repeated] for name in lists},
     }
 
 

@@ -275,7 +275,7 @@ def report(agent: base.Agent, admitted_mcpu: int) -> None:
 
 def _propagate(served: ty.Any, agent: base.Agent, repeats: int) -> list[float]:
     took_s = []
-    with http(served) as port, _cache(port) as scheduler:
+    with http(served) as port, filter_cache(port) as scheduler:
         if not scheduler.wait(60):
             raise AssertionError('the scheduler learned nothing')
         for number in range(repeats):
@@ -319,14 +319,21 @@ def http(served: ty.Any, port: int = 0) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _cache(port: int) -> Iterator[cache.Cache]:
+def filter_cache(port: int, **values: ty.Any) -> Iterator[cache.Cache]:
+    """The cache of filters that ask a service.
+
+    :param port: of the service.
+    :param values: of further options in ``[vsched]``.
+    """
     conf = cfg.ConfigOpts()
     options.register_opts(conf)
     conf([], default_config_files=[])
-    conf.set_override('auth_type', 'none', 'vsched')
-    conf.set_override(
-        'endpoint_override', 'http://127.0.0.1:%d' % port, 'vsched'
-    )
+    for name, value in {
+        **values,
+        'auth_type': 'none',
+        'endpoint_override': 'http://127.0.0.1:%d' % port,
+    }.items():
+        conf.set_override(name, value, 'vsched')
     made = cache.Cache(
         lambda: source.Source(conf), conf.vsched.refresh_interval
     )

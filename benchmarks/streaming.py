@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
-import random
 import socket
 import statistics
 import struct
@@ -16,6 +15,7 @@ import typing as ty
 
 from benchmarks import charging_rig
 from benchmarks import frame
+from benchmarks import isolated_client
 from benchmarks import needs
 from benchmarks import request_rig
 from benchmarks import scheduling
@@ -101,7 +101,6 @@ def run(quick: bool) -> frame.Run:
     needs.two_cpus()
     needs.guests()
     length_s = QUICK_LENGTH_S if quick else LENGTH_S
-    order = random.Random(SEED)
     found: dict[str, list[dict[str, ty.Any]]] = {name: [] for name in VARIANTS}
     with contextlib.ExitStack() as stack:
         hogs = stack.enter_context(scheduling.HogVms(HOGS))
@@ -111,7 +110,7 @@ def run(quick: bool) -> frame.Run:
             agent_guests.Vm(
                 folder,
                 networks=charging_rig.network(bridge),
-                ip='%s/%d' % (request_rig.SERVER, charging_rig.PREFIX),
+                ip='%s/%d' % (isolated_client.SERVER, charging_rig.PREFIX),
             )
         )
         agent_guests.require_clock_source((vm,))
@@ -125,11 +124,12 @@ def run(quick: bool) -> frame.Run:
                 *(scheduling.Member(one, HOG_US, False) for one in hogs.vms),
             ]
         )
-        for _ in range(QUICK_REPEATS if quick else REPEATS):
-            for name in order.sample(VARIANTS, len(VARIANTS)):
-                scheduler.change(_WAYS[name])
-                agent_guests.pause(KNOWN_S)
-                found[name].append(_search(vm, length_s))
+        for _, name in scheduling.rounds(
+            VARIANTS, QUICK_REPEATS if quick else REPEATS, SEED
+        ):
+            scheduler.change(_WAYS[name])
+            agent_guests.pause(KNOWN_S)
+            found[name].append(_search(vm, length_s))
     for name, repeated in found.items():
         yield frame.Variant(
             name,

@@ -5,7 +5,6 @@
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
-import random
 import statistics
 import typing as ty
 
@@ -144,7 +143,6 @@ def run(quick: bool) -> frame.Run:
     needs.servers()
     repeats = QUICK_REPEATS if quick else REPEATS
     requests = QUICK_REQUESTS if quick else REQUESTS
-    order = random.Random(SEED)
     found: dict[str, list[dict[str, ty.Any]]] = {name: [] for name in VARIANTS}
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
@@ -174,24 +172,21 @@ def run(quick: bool) -> frame.Run:
                 *(scheduling.Member(one, HOG_US, False) for one in hogs.vms),
             ]
         )
-        for repeat in range(repeats):
-            for name in order.sample(VARIANTS, len(VARIANTS)):
-                scheduler.change(_WAYS[name])
-                with contextlib.ExitStack() as meanwhile:
-                    if name == UNLOADED:
-                        hogs.stop()
-                        meanwhile.callback(hogs.go)
-                    _warm_up(client, scheduler, repeat)
-                    if name in (IO_ONLY, VCPU_ONLY):
-                        meanwhile.enter_context(scheduling.stopped(agent))
-                        scheduler.undivide(vcpus=name == IO_ONLY)
-                    found[name].append(
-                        _measure(
-                            client, scheduler, hogs.tids, requests, repeat
-                        )
-                    )
+        for repeat, name in scheduling.rounds(VARIANTS, repeats, SEED):
+            scheduler.change(_WAYS[name])
+            with contextlib.ExitStack() as meanwhile:
+                if name == UNLOADED:
+                    hogs.stop()
+                    meanwhile.callback(hogs.go)
+                _warm_up(client, scheduler, repeat)
+                if name in (IO_ONLY, VCPU_ONLY):
+                    meanwhile.enter_context(scheduling.stopped(agent))
+                    scheduler.undivide(vcpus=name == IO_ONLY)
+                found[name].append(
+                    _measure(client, scheduler, hogs.tids, requests, repeat)
+                )
     for name, repeated in found.items():
-        yield frame.Variant(name, figures_of(repeated))
+        yield frame.Variant(name, scheduling.figures_of(repeated))
     return metrics(found)
 
 
@@ -252,20 +247,6 @@ def times(answers: Sequence[http_rig.Answer]) -> dict[str, float]:
             figures[name + '_mean_ms'] = round(statistics.mean(mine), 3)
             figures[name + '_max_ms'] = round(max(mine), 3)
     return figures
-
-
-def figures_of(repeated: Sequence[Mapping[str, ty.Any]]) -> dict[str, ty.Any]:
-    """Return what is kept of the repeats of a variant."""
-    lists = ('hog_shares', 'divisions')
-    return {
-        **request_rig.spreads(
-            [
-                {name: one[name] for name in one if name not in lists}
-                for one in repeated
-            ]
-        ),
-        **{name: [one[name] for one in repeated] for name in lists},
-    }
 
 
 def metrics(

@@ -12,8 +12,8 @@ from oslotest import base
 from benchmarks import fleet
 from benchmarks import fleet_agents
 from benchmarks import fleet_meter
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
-from vsched_lib.contract import messages
 
 MIB = 1 << 20
 
@@ -134,7 +134,7 @@ class AgentTestCase(base.BaseTestCase):
         return answer
 
     def answer(self, **changes):
-        return messages.ReportReply(
+        return collector_replies.ReportReply(
             **{'duplicate': False, 'overrides_generation': 0, **changes}
         )
 

@@ -4,14 +4,12 @@
 
 import dataclasses
 import json
-import pathlib
-import subprocess
 import types
 
-import fixtures
 from oslotest import base
 
 from benchmarks import frame
+from benchmarks.tests import repository
 
 
 def benchmark(*variants, metrics):
@@ -76,34 +74,11 @@ class ExecuteTestCase(base.BaseTestCase):
         self.assertRaises(ValueError, frame.execute, 'some', twice, True, str)
 
 
-class CommitTestCase(base.BaseTestCase):
+class CommitTestCase(repository.RepositoryCase):
     def setUp(self):
         super().setUp()
-        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        self.git('init', '-q')
         (self.root / 'code.py').write_text('1')
         self.commit()
-
-    def git(self, *arguments):
-        return subprocess.run(
-            (
-                'git',
-                '-C',
-                str(self.root),
-                '-c',
-                'user.name=a',
-                '-c',
-                'user.email=a@example.org',
-                *arguments,
-            ),
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.strip()
-
-    def commit(self):
-        self.git('add', '.')
-        self.git('commit', '-q', '-m', 'x')
 
     def test_clean(self):
         self.assertEqual(

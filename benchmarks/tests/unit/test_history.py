@@ -3,13 +3,12 @@
 """Every run is kept, and those of changed code are stale."""
 
 import pathlib
-import subprocess
 
 import fixtures
-from oslotest import base
 
 from benchmarks import frame
 from benchmarks import history
+from benchmarks.tests import repository
 
 MODULE = """\
 import frame
@@ -25,46 +24,17 @@ def run(quick):
 """
 
 
-class HistoryTestCase(base.BaseTestCase):
+class HistoryTestCase(repository.RepositoryCase):
     about = frame.About('Title', 'text', exercises=('code', 'gone.py'))
 
     def setUp(self):
         super().setUp()
-        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.folder = self.root / 'benchmarks' / 'results'
-        self.git('init', '-q')
         self.write('code/some.txt', '1')
         self.write('other.py', '1')
         self.write('vsched_lib/used.py', '1')
         self.write('benchmarks/some.py', MODULE % ('Title', 1))
         self.commit()
-
-    def write(self, name, text):
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    def git(self, *arguments):
-        return subprocess.run(
-            (
-                'git',
-                '-C',
-                str(self.root),
-                '-c',
-                'user.name=a',
-                '-c',
-                'user.email=a@example.org',
-                *arguments,
-            ),
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.strip()
-
-    def commit(self):
-        self.git('add', '.')
-        self.git('commit', '-q', '-m', 'x')
-        return self.git('rev-parse', 'HEAD')
 
     def record(self, when='2026-01-01T00:00:00Z', commit=None, **changes):
         return frame.Record(

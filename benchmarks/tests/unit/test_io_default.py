@@ -3,6 +3,7 @@
 from oslotest import base
 
 from benchmarks import io_default
+from benchmarks.tests import runs
 
 
 class FakeScene:
@@ -33,14 +34,8 @@ class TestRun(base.BaseTestCase):
         self.patch(io_default, '_Scene', FakeScene)
 
     def run_all(self, quick):
-        variants = {}
-        steps = io_default.run(quick)
-        while True:
-            try:
-                variant = next(steps)
-            except StopIteration as end:
-                return variants, end.value
-            variants[variant.name] = variant.figures
+        variants, metrics = runs.finish(io_default.run(quick))
+        return {one.name: one.figures for one in variants}, metrics
 
     def test_figures(self):
         variants, metrics = self.run_all(quick=False)

@@ -5,6 +5,7 @@ from oslotest import base
 
 from benchmarks import frame
 from benchmarks import node
+from benchmarks.tests import runs
 
 _INSIDE = {
     'share': 0.6,
@@ -33,17 +34,8 @@ class TestNode(base.BaseTestCase):
         )
         self.patch(frame.os, 'environ', {'VSCHED_HOST_HELD': '1'})
 
-    def run_all(self):
-        variants = []
-        steps = node.run(True)
-        while True:
-            try:
-                variants.append(next(steps))
-            except StopIteration as end:
-                return variants, end.value
-
     def test_every_metric_is_described(self):
-        variants, metrics = self.run_all()
+        variants, metrics = runs.finish(node.run(True))
         self.assertEqual(set(node.ABOUT.units), set(metrics))
         self.assertEqual(['6.12', '6.1'], [one[0] for one in self.asked])
         self.assertEqual(

@@ -185,3 +185,30 @@ class ArithmeticTestCase(base.BaseTestCase):
                 [{'hog_shares': [one]} for one in (0.21, 0.2, 0.1)],
             ),
         )
+
+
+class RepeatsTestCase(base.BaseTestCase):
+    def test_each_repeat_has_all_variants(self):
+        found = list(scheduling.rounds(('a', 'b', 'c'), 5, 7))
+        self.assertEqual(
+            [(repeat, name) for repeat in range(5) for name in 'abc'],
+            sorted(found),
+        )
+        orders = [
+            tuple(name for repeat, name in found if repeat == each)
+            for each in range(5)
+        ]
+        self.assertGreater(len(set(orders)), 1)
+        self.assertEqual(found, list(scheduling.rounds(('a', 'b', 'c'), 5, 7)))
+
+    def test_figures_of_a_variant(self):
+        repeated = [
+            {'p99_ms': one, 'hog_shares': [0.22], 'divisions': [[1]]}
+            for one in (1.0, 3.0, 2.0)
+        ]
+        found = scheduling.figures_of(repeated)
+        self.assertEqual(2.0, found['p99_ms']['median'])
+        self.assertEqual(
+            (1.0, 3.0), (found['p99_ms']['least'], found['p99_ms']['most'])
+        )
+        self.assertEqual([[0.22]] * 3, found['hog_shares'])

@@ -43,11 +43,3 @@ class MetricsTestCase(base.BaseTestCase):
         self.assertEqual(
             set(shaping.ABOUT.units), set(metrics), 'a unit for each metric'
         )
-
-    def test_figures_of_a_variant(self):
-        found = shaping.figures_of([figures(1.0), figures(3.0), figures(2.0)])
-        self.assertEqual(2.0, found['p99_ms']['median'])
-        self.assertEqual(
-            (1.0, 3.0), (found['p99_ms']['least'], found['p99_ms']['most'])
-        )
-        self.assertEqual([[0.22, 0.22]] * 3, found['hog_shares'])

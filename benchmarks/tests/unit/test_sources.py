@@ -3,16 +3,15 @@
 """What a benchmark exercises follows from what it imports."""
 
 import json
-import pathlib
 import subprocess
 import sys
 
-import fixtures
 from oslotest import base
 
 from benchmarks import catalogue
 from benchmarks import frame
 from benchmarks import sources
+from benchmarks.tests import repository
 
 # The files of this project that importing a module loads.
 _LOADED = """
@@ -28,36 +27,13 @@ print(json.dumps([
 """
 
 
-class SourcesTestCase(base.BaseTestCase):
+class SourcesTestCase(repository.RepositoryCase):
     """A repository with a benchmark."""
 
     def setUp(self):
         super().setUp()
-        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        self.git('init', '-q')
         self.write('vsched_lib/__init__.py', '')
         self.write('vsched_lib/other.py', '')
-
-    def git(self, *arguments):
-        subprocess.run(
-            (
-                'git',
-                '-C',
-                str(self.root),
-                '-c',
-                'user.name=a',
-                '-c',
-                'user.email=a@example.org',
-                *arguments,
-            ),
-            check=True,
-            capture_output=True,
-        )
-
-    def write(self, name, text):
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
 
     def files(self, text, *declared):
         """What a benchmark with this text exercises beside itself."""

@@ -4,6 +4,7 @@ import contextlib
 
 from oslotest import base
 
+from benchmarks.tests import runs
 from benchmarks import work_conserving
 
 
@@ -52,14 +53,8 @@ class TestRun(base.BaseTestCase):
         self.patch(work_conserving.agent_guests, 'pause', lambda seconds: None)
 
     def run_all(self, quick):
-        variants = {}
-        steps = work_conserving.run(quick)
-        while True:
-            try:
-                variant = next(steps)
-            except StopIteration as end:
-                return variants, end.value
-            variants[variant.name] = variant.figures
+        variants, metrics = runs.finish(work_conserving.run(quick))
+        return {one.name: one.figures for one in variants}, metrics
 
     def test_figures(self):
         variants, metrics = self.run_all(quick=False)
