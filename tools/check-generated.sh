@@ -7,8 +7,10 @@
 #   tools/check-generated.sh          say what differs
 #   tools/check-generated.sh --write  put the new ones in place
 #
-# These are the configuration and policy samples in etc/vsched. The evidence
-# pages are not committed; that they can be made is checked.
+# These are the configuration and policy samples in etc/vsched, and what the
+# operators' page shows of the benchmarks' records, after which the page is to
+# be built again. The evidence pages are not committed; that they can be made
+# is checked.
 
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -58,6 +60,12 @@ config=etc/vsched/policy-generator.conf
 if oslopolicy-sample-generator --config-file "$config" \
     --output-file "$fresh/sample"; then
     compare "$fresh/sample" "$(sed -n 's/^output_file = //p' "$config")"
+else
+    status=1
+fi
+
+if python -m benchmarks.published "$fresh/published"; then
+    compare "$fresh/published" vsched_ui/src/published.json
 else
     status=1
 fi

@@ -212,31 +212,9 @@ ask() {
 }
 
 echo_summary 'checks'
-"$DEVSTACK_VENV/bin/python" -W ignore - "$NOVA_CONF" <<'PYTHON'
 # Nova's own scheduler has to find what nova.conf names.
-import sys
-
-from nova import conf
-import nova_filters.conf
-
-nova_filters.conf.register_opts(conf.CONF)
-conf.CONF(['--config-file', sys.argv[1]], project='nova')
-from nova.scheduler import filters as nova_own  # noqa: E402
-
-names = {one.__name__ for one in nova_own.HostFilterHandler(
-    ).get_matching_classes(conf.CONF.filter_scheduler.available_filters)}
-missing = set(conf.CONF.filter_scheduler.enabled_filters) - names
-assert not missing, missing
-from nova.scheduler import weights  # noqa: E402
-
-names = {one.__name__ for one in weights.HostWeightHandler(
-    ).get_matching_classes(conf.CONF.filter_scheduler.weight_classes)}
-assert any(name.startswith('Vsched') for name in names), names
-missing = {one.__name__ for one in weights.all_weighers()} - names
-assert not missing, 'Nova\'s own weighers are off: %s' % sorted(missing)
-print('nova-scheduler finds', ', '.join(sorted(
-    name for name in names if name.startswith('Vsched'))))
-PYTHON
+"$DEVSTACK_VENV/bin/python" -W ignore \
+    "$SMOKE_ROOT/tools/fresh_root/nova_scheduler.py" "$NOVA_CONF"
 url=$(openstack --os-cloud devstack-system-admin catalog show vsched \
     -f json | grep -o "$(vsched_url)" | head -1)
 [[ $url == "$(vsched_url)" ]] || {

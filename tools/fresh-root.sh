@@ -3,7 +3,8 @@
 #
 # Installs the Debian packages into a new Debian 12 root, in namespaces of its
 # own, and purges them. Without --quick the commands of the installation guide
-# are run there in between, with a broker, databases and keystone.
+# are run there after that, with a broker, databases and keystone, and those of
+# a virtual environment.
 
 set -euo pipefail
 
@@ -13,6 +14,8 @@ set -euo pipefail
 SUITE=bookworm
 PACKAGES=
 QUICK=0
+PYTHON=${PYTHON:-}
+ROOT=${ROOT:-}
 WORK=
 
 #: What the guide expects to be there.
@@ -25,16 +28,20 @@ usage() {
     cat <<USAGE
 usage: tools/fresh-root.sh [--quick] [--packages DIR]
 
-Makes a Debian 12 root in a temporary folder, installs the packages of
-tools/packages.sh, runs the commands of doc/source/install/controllers.rst,
-compute-nodes.rst and tls.rst against a real broker, MariaDB, PostgreSQL and
-keystone, changes a reservation of a simulated host over REST, purges the
-packages and checks that nothing is left. Takes some minutes, needs root, and
-Debian's archive and PyPI. The last line is "passed".
+Makes a Debian 12 root in a temporary folder, and there
+* installs the packages of tools/packages.sh, calls each command, verifies the
+  units, purges the packages and checks that nothing is left;
+* runs the commands of doc/source/install/controllers.rst, compute-nodes.rst
+  and tls.rst against a real broker, MariaDB, PostgreSQL and keystone, makes a
+  reservation on a simulated host by Debian's "openstack", finds it on the
+  page in this machine's Chromium, and purges again;
+* runs the commands of packages.rst for a virtual environment, and has Nova
+  load the filters in one.
+Takes some minutes, needs root, and Debian's archive and PyPI. The last line
+is "passed".
 
-  --quick         no services: install, call each command, verify the units,
-                  purge
-  --packages DIR  with the packages; by default they are built
+  --quick         the first of the three only
+  --packages DIR  with the wheel and the packages; by default they are built
 USAGE
 }
 
@@ -55,8 +62,10 @@ make_root() {
     [[ ! -e /etc/apt/sources.list.d/debian.sources ]] ||
         sources=/etc/apt/sources.list.d/debian.sources
     mkdir "$ROOT"
+    # A root that is thrown away need not be on the disk: each fsync of dpkg
+    # holds up the databases of the tests beside it.
     mmdebstrap --quiet --variant=minbase --include="$include" \
-        --skip=output/dev "$SUITE" "$ROOT" "$sources"
+        --dpkgopt=force-unsafe-io --skip=output/dev "$SUITE" "$ROOT" "$sources"
     printf '#!/bin/sh\nexit 101\n' >"$ROOT/usr/sbin/policy-rc.d"
     chmod 0755 "$ROOT/usr/sbin/policy-rc.d"
     cat >"$ROOT/etc/apt/apt.conf.d/90fresh" <<'CONF'
@@ -74,7 +83,7 @@ CONF
     mount -t tmpfs tmpfs "$ROOT/tmp"
     install -d "$ROOT/root/packages" "$ROOT/root/blocks"
     cp "$PACKAGES"/*.deb "$ROOT/root/packages"
-    cp "$VSCHED_TOOLS"/fresh_root/* "$ROOT/root"
+    cp "$VSCHED_TOOLS"/fresh_root/*.{py,sh} "$ROOT/root"
 }
 
 # copy_blocks PAGE: the named code blocks of a page, one file each.
@@ -93,6 +102,48 @@ print(documentation.block(*sys.argv[1:]), end="")' "$1" "$name") \
 inside() {
     env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
         DEBIAN_FRONTEND=noninteractive chroot "$ROOT" "$@"
+}
+
+# install_inside PACKAGE...
+install_inside() {
+    inside apt-get -qq install "$@" >"$WORK/apt.log" 2>&1 || {
+        tail -n 20 "$WORK/apt.log" >&2
+        exit 1
+    }
+}
+
+# find_browser_python: prints a Python that drives Chromium. That of tox and of
+# tools/test.sh does.
+find_browser_python() {
+    local python
+    for python in python3 "$VSCHED_ROOT/.venv/bin/python"; do
+        if "$python" -c 'import playwright' 2>/dev/null; then
+            echo "$python"
+            return 0
+        fi
+    done
+    ensure_venv "$VSCHED_ROOT/.venv" standalone,test >&2
+    echo "$VSCHED_ROOT/.venv/bin/python"
+}
+
+# run_guide: in namespaces of its own, all of whose processes end with it.
+run_guide() {
+    inside /root/guide.sh
+    PYTHONPATH=$VSCHED_ROOT "$PYTHON" -W ignore \
+        "$VSCHED_TOOLS/fresh_root/page.py" http://127.0.0.1:8790 \
+        "$ROOT/root/page-token.log" "$(<"$ROOT/root/instance")" '30.0 %'
+    inside /root/leave.sh
+}
+
+# make_wheels: what pip installs in the root, which knows neither this
+# machine's cache nor its certificates.
+make_wheels() {
+    local wheels=("$PACKAGES"/vsched-*.whl)
+    "$(find_python)" -m venv "$WORK/python"
+    "$WORK/python/bin/pip" wheel -q --disable-pip-version-check \
+        -c "$VSCHED_ROOT/upper-constraints.txt" \
+        --wheel-dir "$ROOT/root/wheels" \
+        "${wheels[0]}[agent,api,mysql,nova,uwsgi]"
 }
 
 main() {
@@ -129,7 +180,12 @@ main() {
     trap 'exit 143' TERM
     WORK=$(mktemp -d "${TMPDIR:-/var/tmp}/vsched-root.XXXXXX")
     ROOT=$WORK/root
-    ensure_packages mmdebstrap python3
+    if [[ $QUICK == 0 ]]; then
+        ensure_packages mmdebstrap chromium "${PYTHON_PACKAGES[@]}"
+        PYTHON=$(find_browser_python)
+    else
+        ensure_packages mmdebstrap python3
+    fi
     if [[ -z $PACKAGES ]]; then
         PACKAGES=$WORK/packages
         "$VSCHED_TOOLS/packages.sh" --output "$PACKAGES"
@@ -138,34 +194,29 @@ main() {
     make_root
     say 'fresh-root: installing'
     inside apt-get -qq update
-    if [[ $QUICK == 1 ]]; then
-        inside /root/quick.sh
-    else
-        copy_blocks install/controllers.rst
-        copy_blocks install/compute-nodes.rst
-        copy_blocks install/tls.rst
-        inside apt-get -qq install "${GUIDE_PACKAGES[@]}" \
-            >"$WORK/apt.log" 2>&1 || {
-            tail -n 20 "$WORK/apt.log" >&2
-            exit 1
-        }
-        # The packages that ours depend on, while there is a network.
-        inside sh -c 'cd /root/packages && apt-get -qq install \
-            ./vsched_*.deb ./vsched-common_*.deb ./vsched-agent_*.deb &&
-            apt-get -qq purge "vsched*"' >"$WORK/apt.log" 2>&1 || {
-            tail -n 20 "$WORK/apt.log" >&2
-            exit 1
-        }
+    # What ours depend on stays there for the guide, which has no network.
+    inside /root/quick.sh
+    if [[ $QUICK == 0 ]]; then
+        local page
+        for page in controllers compute-nodes tls packages; do
+            copy_blocks "install/$page.rst"
+        done
+        install_inside "${GUIDE_PACKAGES[@]}"
         say 'fresh-root: running the guide'
-        unshare --net --uts --ipc --pid --fork --kill-child \
-            env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
-            LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
-            chroot "$ROOT" /root/guide.sh
+        VSCHED_FRESH_ROOT=guide ROOT=$ROOT PYTHON=$PYTHON \
+            unshare --net --uts --ipc --pid --fork --kill-child --mount-proc \
+            "$0"
+        say 'fresh-root: making a virtual environment'
+        make_wheels
+        inside /root/venv.sh | tee "$WORK/venv.log"
+        # It has come to its end.
+        grep -q '^nova finds ' "$WORK/venv.log"
     fi
     say 'passed'
 }
 
-if [[ ${VSCHED_FRESH_ROOT:-} != inside ]]; then
-    VSCHED_FRESH_ROOT=inside exec unshare --mount "$0" "$@"
-fi
-main "$@"
+case ${VSCHED_FRESH_ROOT:-} in
+    guide) run_guide ;;
+    inside) main "$@" ;;
+    *) VSCHED_FRESH_ROOT=inside exec unshare --mount "$0" "$@" ;;
+esac

@@ -37,7 +37,7 @@ Boots the node, or restores it as it was after its first boot, puts the
 working tree into /opt/vsched, runs COMMAND there as root and ends the node.
 The exit code and the standard output are those of COMMAND. Without COMMAND the image is built and the
 node is booted once. Whatever COMMAND leaves in \$VSCHED_LAB_RESULTS is copied
-to DIR.
+to DIR, and the node's console.
 
 NODE: $(nodes)
   --kernel RELEASE  the beginning of a release of one of the node's kernels;
@@ -89,9 +89,11 @@ hypervisor_options() {
     fi
 }
 
-# results SCRATCH DIR: copies the results out.
+# results SCRATCH DIR: copies the results out, and the node's console, which
+# alone has what a node that died printed last.
 results() {
     mkdir -p "$2"
+    cp "$1/console" "$2/console"
     machine_run "$1" 'tar -c -C /var/tmp/vsched-results .' | tar -x -C "$2"
 }
 

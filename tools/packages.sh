@@ -23,9 +23,10 @@ usage() {
 usage: tools/packages.sh [--output DIR] [--wheel]
 
 Builds into DIR (dist): the wheel, and on Debian 12 the packages vsched,
-vsched-common, vsched-api, vsched-collector, vsched-agent and vsched-guest
-with vsched_VERSION_ARCH.buildinfo and .changes. Python libraries come from
-PyPI in the versions of upper-constraints.txt.
+vsched-common, vsched-api, vsched-collector, vsched-agent, vsched-guest and
+vsched-client with vsched_VERSION_ARCH.buildinfo and .changes. Python libraries
+come from PyPI in the versions of upper-constraints.txt; those of vsched-client
+are Debian's.
 
   --output DIR  takes the files
   --wheel       build the wheel only

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Report as the host node-1 with two simulated instances, until SIGTERM.
+"""Report as the host node-1 with four simulated instances, until SIGTERM.
+
+The fourth has no reservation.
 
     /opt/vsched/bin/python agent.py CONFIG
 
@@ -17,6 +19,7 @@ from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
+from vsched_lib.contract import signing_keys
 from vsched_standalone.demo import agents
 from vsched_standalone.demo import fleet
 
@@ -27,7 +30,7 @@ def main(path: str) -> None:
     conf.register_opts([cfg.StrOpt('key_file')], group='bus')
     conf.register_opts([cfg.StrOpt('host')], group='agent')
     conf([], default_config_files=[path], default_config_dirs=[])
-    key = signing.KeyFile(conf.bus.key_file, signing.parse_host_key)
+    key = signing.KeyFile(conf.bus.key_file, signing_keys.parse_host_key)
     epoch = uuid.uuid4().hex
     client = collector_rpc.CollectorClient(
         rpc.get_transport(conf),
@@ -35,7 +38,7 @@ def main(path: str) -> None:
             signing.Mode.REQUIRED, conf.agent.host, key.read, lambda: epoch
         ),
     )
-    (member,) = fleet.build(1, 1, 2, time.time())
+    (member,) = fleet.build(1, 1, 4, time.time())
     member.host.name = conf.agent.host
     agent = agents.Agent(member, client, 60)
     while True:

@@ -8,7 +8,7 @@ set -euo pipefail
 trap 'echo "$0: line $LINENO failed" >&2' ERR
 
 apt-get -qq purge vsched vsched-common vsched-api vsched-collector \
-    vsched-agent vsched-guest >/root/purge.log 2>&1 || {
+    vsched-agent vsched-guest vsched-client >/root/purge.log 2>&1 || {
     tail -n 20 /root/purge.log >&2
     exit 1
 }

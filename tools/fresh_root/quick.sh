@@ -5,6 +5,8 @@
 
 set -euo pipefail
 trap 'echo "$0: line $LINENO failed" >&2' ERR
+# shellcheck source=tools/fresh_root/units.sh
+. /root/units.sh
 
 cd /root/packages
 apt-get -qq install ./*.deb >/root/install.log 2>&1 || {
@@ -24,23 +26,32 @@ for command in agent collector manage demo status; do
 done
 echo "all commands run, and are $version"
 
-SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no \
-    /usr/lib/systemd/system/vsched-{agent,api,collector}.service \
-    /usr/lib/systemd/system/vsched-helper-*.socket >/root/verify.log 2>&1 || {
-    cat /root/verify.log >&2
+# Debian's openstack with the plugin, over simulated hosts.
+vsched-demo --hosts 3 --port 0 >/root/demo.log 2>&1 &
+demo=$!
+for ((second = 0; second < 60; second++)); do
+    ! grep -q 'hosts report' /root/demo.log || break
+    sleep 1
+done
+export OS_AUTH_TYPE=none
+OS_ENDPOINT=$(sed -n 's/^[^ ]* \(http[^ ]*\) .*/\1/p' /root/demo.log)
+export OS_ENDPOINT
+openstack cpu host list -f value -c name >/root/openstack.log 2>&1 || {
+    cat /root/demo.log /root/openstack.log >&2
     exit 1
 }
-if grep -i vsched /root/verify.log; then
-    echo 'the units have problems' >&2
-    exit 1
-fi
+[[ $(grep -c '^demo-0[123]$' /root/openstack.log) == 3 ]]
+# As people see it, with the cells of the oldest cliff.
+openstack cpu reservation list --sort-column Share >/root/openstack.log 2>&1
+grep -q '| applied ' /root/openstack.log
+kill "$demo"
+wait "$demo" || [[ $? == 143 ]]
+unset OS_AUTH_TYPE OS_ENDPOINT
+echo "openstack has the commands of $(dpkg-query -W -f \
+    'python3-openstackclient ${Version}' python3-openstackclient)"
+
+verify_units /usr/lib/systemd/system
 for unit in agent api collector; do
-    program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' \
-        /usr/lib/systemd/system/vsched-$unit.service)
-    [[ -x $program ]] || {
-        echo "vsched-$unit.service starts $program, which is not there" >&2
-        exit 1
-    }
     if systemctl is-enabled --quiet "vsched-$unit.service"; then
         echo "vsched-$unit.service is enabled by its installation" >&2
         exit 1

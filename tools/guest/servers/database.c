@@ -25,6 +25,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "channel.h"
+
 enum {
     MOST_CLIENTS = 64,
     MOST_LINE = 4096,
@@ -130,31 +132,14 @@ static void execute(const char *sql)
     sqlite3_finalize(statement);
 }
 
-static int write_all(int channel, const char *data, size_t left)
-{
-    while (left) {
-        ssize_t sent = send(channel, data, left, MSG_NOSIGNAL);
-
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent <= 0)
-            return 0;
-        data += sent;
-        left -= (size_t)sent;
-    }
-    return 1;
-}
-
 /* False when the client is to be forgotten. */
 static int serve(int channel, struct client *client)
 {
-    ssize_t got = read(channel, client->line + client->filled,
-                       sizeof client->line - client->filled);
     char *end;
 
-    if (got <= 0)
-        return got < 0 && errno == EINTR;
-    client->filled += (size_t)got;
+    if (!read_more(channel, client->line, sizeof client->line,
+                   &client->filled))
+        return 0;
     while ((end = memchr(client->line, '\n', client->filled)) != NULL) {
         size_t whole = (size_t)(end - client->line) + 1;
 

@@ -33,6 +33,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "channel.h"
+
 enum {
     MOST_HEADERS = 8192,
     MOST_PAGE = 1 << 16,
@@ -73,21 +75,6 @@ static void die(const char *what)
     exit(1);
 }
 
-static int write_all(int channel, const char *data, size_t left)
-{
-    while (left) {
-        ssize_t sent = send(channel, data, left, MSG_NOSIGNAL);
-
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent <= 0)
-            return 0;
-        data += sent;
-        left -= (size_t)sent;
-    }
-    return 1;
-}
-
 static void connect_database(const struct sockaddr_in *address)
 {
     const struct timespec pause = {0, 100000000};
@@ -120,13 +107,8 @@ static size_t query(const char *form, int item, size_t length)
     if (!write_all(database, sql, (size_t)bytes))
         die("database");
     for (;;) {
-        ssize_t got = read(database, page + length, sizeof page - 1 - length);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
+        if (!read_more(database, page, sizeof page - 1, &length))
             die("database");
-        length += (size_t)got;
         if (page[length - 1] != '\n')
             continue;
         if (page[began] == '!')
@@ -156,16 +138,11 @@ static ssize_t read_headers(int channel)
     size_t filled = 0;
 
     for (;;) {
-        ssize_t got = read(channel, headers + filled,
-                           sizeof headers - 1 - filled);
         size_t size;
         char *rest;
 
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
+        if (!read_more(channel, headers, sizeof headers - 1, &filled))
             return -1;
-        filled += (size_t)got;
         headers[filled] = '\0';
         size = strtoul(headers, &rest, 10);
         if (*rest == ':' && filled >= (size_t)(rest + 1 - headers) + size + 1) {

@@ -36,7 +36,6 @@ class SomeTestCase(unittest.TestCase):
     def setUp(self):
         with open(HERE / 'began', 'a') as began:
             print(self._testMethodName, file=began)
-        (HERE / 'pid').write_text(str(os.getpid()))
 
     def test_1_passes(self):
         pass
@@ -50,8 +49,11 @@ class SomeTestCase(unittest.TestCase):
     def test_4_passes(self):
         pass
 """
+# The file appears with its content, as it is read while the test runs.
 HANG = """\
-time.sleep(3600)"""
+(HERE / 'new').write_text(str(os.getpid()))
+        os.replace(HERE / 'new', HERE / 'pid')
+        time.sleep(3600)"""
 DIE = 'os.kill(os.getpid(), signal.SIGKILL)'
 PASS = 'pass'
 FAIL_FIRST = """\
@@ -211,19 +213,21 @@ class ProjectTestCase(base.BaseTestCase):
         name = '%s.test_some.SomeTestCase.test_3_special' % '.'.join(
             folder.relative_to(self.project).parts
         )
+        path = folder / 'pid'
         deadline = time.monotonic() + PATIENCE_S
-        # Listed, and begun.
+        # In the results: listed, and begun.
         while (
-            sum(
-                path.read_bytes().count(name.encode())
-                for path in (self.project / 'tmp').glob('*/*.subunit')
+            not path.exists()
+            or sum(
+                result.read_bytes().count(name.encode())
+                for result in (self.project / 'tmp').glob('*/*.subunit')
             )
             < 2
         ):
             self.assertIsNone(process.poll(), self.output.read_text())
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.1)
-        return int((folder / 'pid').read_text())
+        return int(path.read_text())
 
     def assert_gone(self, pid):
         deadline = time.monotonic() + PATIENCE_S
@@ -361,6 +365,24 @@ class FunctionalRunTestCase(ProjectTestCase):
         )
         self.assertEqual((1, '6 passed, 2 failed'), (code, lines[-1]))
         self.assertEqual('3\n', (results / 'beside.status').read_text())
+
+    def test_devstack_is_left_out_without_a_checkout(self):
+        self.add_tests('vsched_lib.tests.functional', PASS)
+        folder = self.add_tests('tools.tests.functional', PASS)
+        (folder / 'test_some.py').rename(folder / 'test_devstack.py')
+        self.add_tests('vsched_agent.tests.functional', PASS)
+        reason = 'not run here: devstack-smoke.sh, since VSCHED_DEVSTACK names'
+        for variables, counts, told in (
+            ({}, '6 passed, 2 failed', True),
+            ({'VSCHED_DEVSTACK': '/checkout'}, '9 passed, 3 failed', False),
+        ):
+            code, lines = self.ended(
+                self.start('tools/test.sh', '--functional', **variables)
+            )
+            self.assertEqual((1, counts), (code, lines[-1]))
+            self.assertEqual(
+                told, any(line.startswith(reason) for line in lines)
+            )
 
     def test_node_is_built_before_its_silence_counts(self):
         self.add_tests('vsched_agent.tests.functional.node', PASS)

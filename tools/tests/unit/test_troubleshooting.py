@@ -7,6 +7,7 @@ import re
 
 from oslotest import base
 
+from vsched_api.rest import openapi_document
 from vsched_lib.contract import errors
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -36,6 +37,16 @@ def entries(text):
     ]
 
 
+def answered(part):
+    """Return the codes that a part of an OpenAPI document has."""
+    if isinstance(part, dict):
+        found = set(part.get('x-vsched-codes', ()))
+        return found.union(*map(answered, part.values()))
+    return (
+        set().union(*map(answered, part)) if isinstance(part, list) else set()
+    )
+
+
 class TroubleshootingTestCase(base.BaseTestCase):
     def setUp(self):
         super().setUp()
@@ -46,6 +57,14 @@ class TroubleshootingTestCase(base.BaseTestCase):
         listed += re.findall(r'^\* ``(vsched\.[a-z_.]+)``$', self.rest, re.M)
         self.assertEqual(
             sorted(code.value for code in errors.Code), sorted(listed)
+        )
+
+    def test_each_code_of_an_answer_has_an_entry(self):
+        codes = answered(openapi_document.document())
+        self.assertLess(20, len(codes))
+        # Such a code is of an error: that it needs no action is no answer.
+        self.assertEqual(
+            set(), codes - {code for code, _ in entries(self.problems)}
         )
 
     def test_each_entry_has_a_cause_and_a_remedy(self):
