@@ -13,6 +13,7 @@ import uuid
 
 from oslo_log import log as logging
 
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -95,12 +96,12 @@ class Agent:
             ordered = True
         return ordered
 
-    def _send(self, report: messages.Report) -> messages.ReportReply:
+    def _send(self, report: messages.Report) -> collector_replies.ReportReply:
         reply = self._client.report(
             dataclasses.replace(report, after=self._after)
         )
         self._after = reply.last_batch
-        if reply.epoch_state is messages.EpochState.UNOPENED:
+        if reply.epoch_state is collector_replies.EpochState.UNOPENED:
             reply = self._client.report(
                 dataclasses.replace(report, after=self._after)
             )

@@ -9,6 +9,7 @@ import random
 import typing as ty
 import uuid
 
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import placement
@@ -68,7 +69,7 @@ class Host:
         self._events: list[messages.Event] = []
         self._changed: dict[str, messages.ReservationReport] = {}
         self._reports: dict[str, messages.ReservationReport] = {}
-        self._overridden: dict[str, messages.Override] = {}
+        self._overridden: dict[str, collector_replies.Override] = {}
         self._info: messages.HostInfo | None = None
         self.jobs = jobs.Jobs(draw, cpus)
         self._profiles = self.jobs.initial(now)
@@ -116,7 +117,9 @@ class Host:
             found.instance_uuid,
         )
 
-    def set_overrides(self, found: messages.Overrides, now: float) -> None:
+    def set_overrides(
+        self, found: collector_replies.Overrides, now: float
+    ) -> None:
         """Apply what operators have set; reset the rest to flavors."""
         self.overrides_generation = found.generation
         by_uuid = {
@@ -137,7 +140,7 @@ class Host:
     def _override(
         self,
         instance: instances.Instance,
-        override: messages.Override,
+        override: collector_replies.Override,
         now: float,
     ) -> None:
         try:
@@ -165,7 +168,7 @@ class Host:
         self,
         instance: instances.Instance,
         desired: reservation.Reservation | None,
-        override: messages.Override | None,
+        override: collector_replies.Override | None,
         now: float,
     ) -> None:
         if desired is None:
@@ -217,7 +220,7 @@ class Host:
     def _note(
         self,
         instance: instances.Instance,
-        override: messages.Override | None,
+        override: collector_replies.Override | None,
         desired: reservation.Reservation | None,
         state: State,
         cause: errors.Refused | None,

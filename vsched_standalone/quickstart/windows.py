@@ -34,7 +34,6 @@ class Summary:
     got_mean: float
     error_mean: float
     error_p99: float
-    error_max: float
     settle_s: float | None
 
 
@@ -83,6 +82,5 @@ def summarise(
         sum(one.got for one in steady) / len(steady),
         sum(errors) / len(errors),
         percentile(errors, 0.99),
-        max(errors),
         settled,
     )

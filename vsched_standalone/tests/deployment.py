@@ -90,11 +90,12 @@ class Deployment(fixtures.Fixture):
             self.addCleanup(self.restore)
 
     def start(self, name: str) -> None:
-        """Start one service.
+        """Start one service; one that is called is ready on return.
 
         :param name: agent or api; any other is a collector's.
         """
         with open(self.log(name), 'ab') as log:
+            begins_at = log.tell()
             self._processes[name] = subprocess.Popen(
                 self._command(name),
                 stdin=subprocess.DEVNULL,
@@ -106,6 +107,14 @@ class Deployment(fixtures.Fixture):
             )
         if name == 'api':
             self._await(lambda: private_services.answers(self.port), name)
+        elif name != 'agent':
+            # The broker drops calls to a collector that never listened.
+            self._await(lambda: self._takes_reports(name, begins_at), name)
+
+    def _takes_reports(self, name: str, begins_at: int) -> bool:
+        with open(self.log(name), 'rb') as file:
+            file.seek(begins_at)
+            return b'takes reports' in file.read()
 
     def _command(self, name: str) -> list[str]:
         if name == 'api':

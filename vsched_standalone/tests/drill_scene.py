@@ -46,13 +46,12 @@ RESTART_S = 1.0
 def require(test: ty.Any) -> None:
     """End a test of a scene where there can be none."""
     hypervisor.require(test)
-    for part, there in (
-        ('rabbitmq', os.path.exists('/usr/lib/rabbitmq')),
-        ('postgresql', os.path.exists('/usr/lib/postgresql')),
-        ('mariadb', os.path.exists('/usr/sbin/mariadbd')),
-    ):
-        if not there:
-            requirements.require(test, part, 'it is not installed')
+    private_services.require_installed(
+        test,
+        rabbitmq='/usr/lib/rabbitmq',
+        postgresql='/usr/lib/postgresql',
+        mariadb='/usr/sbin/mariadbd',
+    )
     if not private_services.answers(4369):
         requirements.require(test, 'rabbitmq', 'epmd does not answer')
 

@@ -29,6 +29,16 @@ GUEST_DIR = os.environ.get('VSCHED_GUEST_DIR', '/var/cache/vsched/guest')
 NEIGHBOURS = 3
 
 
+def require_services(test: ty.Any) -> None:
+    """Skip, or fail, a test where what a deployment needs is missing."""
+    private_services.require_installed(
+        test,
+        rabbitmq='/usr/lib/rabbitmq',
+        postgresql='/usr/lib/postgresql',
+        libvirt=GUEST_DIR,
+    )
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Samples:
     """What the database holds of one instance over an outage.

@@ -19,8 +19,20 @@ import typing as ty
 import fixtures
 import requests
 
+from vsched_lib.tests import requirements
+
 _RABBITMQ = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 _START_S = 90
+
+
+def require_installed(test: ty.Any, **paths: str) -> None:
+    """Skip, or fail, a test where a part is not installed.
+
+    :param paths: where each part would be, by its name.
+    """
+    for part, path in paths.items():
+        if not os.path.exists(path):
+            requirements.require(test, part, 'it is not installed')
 
 
 def free_port() -> int:
@@ -84,7 +96,7 @@ class Service(fixtures.Fixture):
                 start_new_session=True,
             )
         give_up = time.monotonic() + _START_S
-        while not answers(self.port):
+        while not self.ready():
             if self._process.poll() is not None or time.monotonic() > give_up:
                 with open(
                     log.name, encoding='utf-8', errors='replace'
@@ -94,6 +106,10 @@ class Service(fixtures.Fixture):
                         % (command[0], said.read()[-2000:])
                     )
             time.sleep(0.1)
+
+    def ready(self) -> bool:
+        """Return whether it answers, once it was started."""
+        return answers(self.port)
 
     @property
     def pid(self) -> int:
@@ -364,6 +380,15 @@ class Prometheus(Service):
             '--storage.tsdb.path=' + os.path.join(self.folder, 'data'),
             '--web.listen-address=127.0.0.1:%d' % self.port,
         ], {'PATH': '/usr/bin:/bin'}
+
+    def ready(self) -> bool:
+        """Return whether it answers queries: it listens before it can."""
+        return (
+            super().ready()
+            and requests.get(
+                'http://127.0.0.1:%d/-/ready' % self.port, timeout=_START_S
+            ).ok
+        )
 
     def ask(self, path: str, **query: str) -> ty.Any:
         """Return the data of an answer of its API.

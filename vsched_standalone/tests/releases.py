@@ -14,7 +14,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..'))
 
 #: The last commit that has landed: what operators upgrade from. Each landing
 #: replaces it here, and nowhere else.
-LANDED = 'bada41195f431c55aaad7aa2be1b74d9b25702d4'
+LANDED = 'd1c4446b88321d36b79ffabbb266eff51636baf1'
 #: The last commit whose agents do not sign and number by their clocks.
 BEFORE_EPOCHS = '06e48f7c0d7870cc45599bc84f988ff9e83570c3'
 

@@ -30,6 +30,11 @@ from vsched_agent.reporting import collector_session
 from vsched_agent.state import store
 from vsched_api.tests import base
 from vsched_lib.contract import collector_rpc, messages, rpc, signing
+try:
+    from vsched_lib.contract.signing_keys import HostKey
+except ImportError:
+    # The landed release has the keys beside the signatures.
+    from vsched_lib.contract.signing import HostKey
 from vsched_lib.tests import balloon_reports
 from vsched_lib.tests import error_profiles
 from vsched_lib.tests import overhead_profiles
@@ -41,7 +46,7 @@ transport = rpc.get_transport(conf, task['bus'])
 journal = store.Journal(task['journal'])
 with open(task['key'], encoding='ascii') as file:
     fields = json.load(file)
-key = signing.HostKey(
+key = HostKey(
     fields['host'], fields['serial'], bytes.fromhex(fields['key']))
 overrides, jobs, resyncs = [], [], []
 reporter = collector_session.Reporter(

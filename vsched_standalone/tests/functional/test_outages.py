@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import os
 
 from oslotest import base
 
@@ -14,13 +13,7 @@ class TestOutages(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        for part, there in (
-            ('rabbitmq', os.path.exists('/usr/lib/rabbitmq')),
-            ('postgresql', os.path.exists('/usr/lib/postgresql')),
-            ('libvirt', os.path.exists(outages.GUEST_DIR)),
-        ):
-            if not there:
-                requirements.require(self, part, 'it is not installed')
+        outages.require_services(self)
         if not private_services.answers(4369):
             requirements.require(self, 'rabbitmq', 'epmd does not answer')
 

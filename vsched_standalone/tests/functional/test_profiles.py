@@ -20,7 +20,6 @@ from vsched_lib.contract import profiles as contract
 from vsched_lib.model import error
 from vsched_lib.model import overhead
 from vsched_lib.tests import error_profiles
-from vsched_lib.tests import requirements
 from vsched_standalone.tests import deployment
 from vsched_standalone.tests import outages
 from vsched_standalone.tests import private_services
@@ -37,13 +36,7 @@ class Case(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        for part, there in (
-            ('rabbitmq', os.path.exists('/usr/lib/rabbitmq')),
-            ('postgresql', os.path.exists('/usr/lib/postgresql')),
-            ('libvirt', os.path.exists(outages.GUEST_DIR)),
-        ):
-            if not there:
-                requirements.require(self, part, 'it is not installed')
+        outages.require_services(self)
         broker = self.useFixture(private_services.Rabbit())
         database = self.useFixture(private_services.Postgres())
         self.prepare()

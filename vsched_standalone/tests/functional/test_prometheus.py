@@ -132,7 +132,11 @@ class TestPrometheus(base.BaseTestCase):
         self.until(lambda: self.targets(prometheus) == up)
         self.assertEqual(up, self.targets(prometheus))
         # What was scraped follows the conventions.
-        for port in (self.services.port, self.services.collector_port):
+        for port in (
+            self.services.port,
+            self.services.collector_port,
+            self.services.agent_port,
+        ):
             answer = requests.get(
                 'http://127.0.0.1:%d/metrics' % port,
                 headers={

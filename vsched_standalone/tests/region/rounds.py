@@ -12,8 +12,6 @@ from vsched_standalone.tests.region import region
 from vsched_standalone.tests.region import servers
 
 BOOTS = 8
-#: Of these eight, as many as fit.
-ROOM = 4
 EACH_MCPU = 200
 HOSTS = {'node1': 2 * EACH_MCPU, 'node2': 2 * EACH_MCPU}
 

@@ -29,6 +29,7 @@ from vsched_agent.tests import profiles
 from vsched_api.operations import errors as api_errors
 from vsched_api.operations import evaluations
 from vsched_api.operations import override_fields
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
@@ -360,7 +361,7 @@ class TestOverrides(base.BaseTestCase):
                     for key, text in specs.items()
                 },
             ),
-            messages.Override(
+            collector_replies.Override(
                 fakes.domain(1).uuid,
                 1,
                 promise.runtime_us,

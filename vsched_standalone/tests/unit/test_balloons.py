@@ -79,7 +79,7 @@ class TestOrders(base.BaseTestCase):
         for name, fake in (
             ('backends.Ladder', lambda conf: Ladder(self.backend)),
             (
-                'capacity.KernelCapacity',
+                'backends.capacity.KernelCapacity',
                 lambda reserve_mcpu: Capacity(Fraction(18, 10)),
             ),
             ('usage.meter_of', lambda *arguments: Meter()),

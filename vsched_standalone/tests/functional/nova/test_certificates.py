@@ -52,7 +52,7 @@ class TestCertificates(test_claims.Claiming):
             (service.platform, 'release', lambda: self.kernel.release),
             (service.backends, 'Ladder', lambda conf: self.ladder),
             (
-                service.capacity,
+                service.backends.capacity,
                 'KernelCapacity',
                 lambda reserve_mcpu: agent_parts.Capacity(Fraction(19, 10)),
             ),

@@ -5,6 +5,7 @@ import threading
 
 from oslotest import base
 
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_standalone.demo import agents
@@ -36,12 +37,13 @@ class FakeCollector:
             self.enough.set()
         self.again.set()
         return dataclasses.replace(
-            messages.ReportReply(False, 0, last_batch=report.batch), **change
+            collector_replies.ReportReply(False, 0, last_batch=report.batch),
+            **change,
         )
 
     def overrides(self, host):
         self.fetched.append(('overrides', host))
-        return messages.Overrides(7)
+        return collector_replies.Overrides(7)
 
     def jobs(self, host):
         self.fetched.append(('jobs', host))
@@ -85,7 +87,10 @@ class TestAgent(base.BaseTestCase):
     def test_an_epoch_begins_after_the_last_batch(self):
         agent = self.agent()
         self.collector.replies = [
-            {'epoch_state': messages.EpochState.UNOPENED, 'last_batch': 41}
+            {
+                'epoch_state': collector_replies.EpochState.UNOPENED,
+                'last_batch': 41,
+            }
         ]
         agent.deliver(NOW)
         self.assertEqual(

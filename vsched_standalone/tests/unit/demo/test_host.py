@@ -5,6 +5,7 @@ import random
 from oslotest import base
 
 from vsched_lib.contract import balloons
+from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import reservation
@@ -38,10 +39,10 @@ class HostTestCase(base.BaseTestCase):
         return host.contents(at, [(at, SECOND_US)], full)
 
     def override(self, runtime_us, generation=1, **changes):
-        return messages.Overrides(
+        return collector_replies.Overrides(
             generation,
             (
-                messages.Override(
+                collector_replies.Override(
                     **{
                         'instance_uuid': UUID % 1,
                         'generation': generation,
@@ -92,7 +93,7 @@ class TestReservations(HostTestCase):
         self.assertEqual({'request_id': 'req-1'}, event.figures)
         self.assertEqual(2_000, found['host_info'].admitted_mcpu)
         self.assertEqual(1, host.overrides_generation)
-        host.set_overrides(messages.Overrides(2), NOW + 2)
+        host.set_overrides(collector_replies.Overrides(2), NOW + 2)
         (report,) = self.report(host, NOW + 2)['reservations']
         self.assertEqual(
             (messages.Source.METADATA, 0, 3_000),
@@ -197,7 +198,7 @@ class TestUsage(HostTestCase):
 class TestBalloons(HostTestCase):
     def order(self, host, generation, *orders):
         host.set_overrides(
-            messages.Overrides(generation, balloons=orders), NOW
+            collector_replies.Overrides(generation, balloons=orders), NOW
         )
         found = self.report(host)
         return found['balloons'][0], found['balloon_changes']
