@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the Debian packages into a new Debian 12 root, in namespaces of its
-# own, and purges them. Without --quick the commands of the installation guide
-# are run there after that, with a broker, databases and keystone, and those of
-# a virtual environment.
+# own, and purges them; runs the commands of the installation guide there, with
+# a broker, databases and keystone, and those for a virtual environment.
 
 set -euo pipefail
 
@@ -13,7 +12,8 @@ set -euo pipefail
 
 SUITE=bookworm
 PACKAGES=
-QUICK=0
+ALL_PARTS=(packages guide venv)
+PARTS=()
 PYTHON=${PYTHON:-}
 ROOT=${ROOT:-}
 WORK=
@@ -26,21 +26,24 @@ GUIDE_PACKAGES=(
 
 usage() {
     cat <<USAGE
-usage: tools/fresh-root.sh [--quick] [--packages DIR]
+usage: tools/fresh-root.sh [--part PART]... [--packages DIR]
 
-Makes a Debian 12 root in a temporary folder, and there
-* installs the packages of tools/packages.sh, calls each command, verifies the
-  units, purges the packages and checks that nothing is left;
-* runs the commands of doc/source/install/controllers.rst, compute-nodes.rst
-  and tls.rst against a real broker, MariaDB, PostgreSQL and keystone, makes a
-  reservation on a simulated host by Debian's "openstack", finds it on the
-  page in this machine's Chromium, and purges again;
-* runs the commands of packages.rst for a virtual environment, and has Nova
-  load the filters in one.
-Takes some minutes, needs root, and Debian's archive and PyPI. The last line
-is "passed".
+Makes a Debian 12 root in a temporary folder, and there, by PART:
 
-  --quick         the first of the three only
+  packages  installs the packages of tools/packages.sh, calls each command,
+            verifies the units, purges the packages and checks that nothing is
+            left;
+  guide     does that, runs the commands of
+            doc/source/install/controllers.rst, compute-nodes.rst and tls.rst
+            against a real broker, MariaDB, PostgreSQL and keystone, makes a
+            reservation on a simulated host by Debian's "openstack", finds it
+            on the page in this machine's Chromium, and purges again;
+  venv      runs the commands of packages.rst for a virtual environment, and
+            has Nova load the filters in one.
+
+All of them without --part. Takes some minutes, needs root, and Debian's
+archive and PyPI. The last line is "passed".
+
   --packages DIR  with the wheel and the packages; by default they are built
 USAGE
 }
@@ -54,6 +57,11 @@ cleanup() {
         rm -rf --one-file-system "$WORK"
     fi
     exit "$code"
+}
+
+# report STAGE: what begins, and when.
+report() {
+    say "fresh-root: $* (at $SECONDS s)"
 }
 
 # make_root: a root without services, with apt's sources of this machine.
@@ -146,10 +154,22 @@ make_wheels() {
         "${wheels[0]}[agent,api,mysql,nova,uwsgi]"
 }
 
+# has PART: whether it is to be run.
+has() {
+    [[ " ${PARTS[*]} " == *" $1 "* ]]
+}
+
 main() {
     while [[ $# -gt 0 ]]; do
         case $1 in
-            --quick) QUICK=1 ;;
+            --part)
+                [[ $# -ge 2 && " ${ALL_PARTS[*]} " == *" $2 "* ]] || {
+                    complain "fresh-root: --part needs one of ${ALL_PARTS[*]}"
+                    exit 2
+                }
+                PARTS+=("$2")
+                shift
+                ;;
             --packages)
                 [[ $# -ge 2 ]] || {
                     complain 'fresh-root: --packages needs a folder'
@@ -170,6 +190,7 @@ main() {
         esac
         shift
     done
+    [[ ${#PARTS[@]} -gt 0 ]] || PARTS=("${ALL_PARTS[@]}")
     if [[ $(id -u) != 0 ]]; then
         complain 'fresh-root: run as root, to make a root and mount in it'
         exit 1
@@ -180,33 +201,38 @@ main() {
     trap 'exit 143' TERM
     WORK=$(mktemp -d "${TMPDIR:-/var/tmp}/vsched-root.XXXXXX")
     ROOT=$WORK/root
-    if [[ $QUICK == 0 ]]; then
-        ensure_packages mmdebstrap chromium "${PYTHON_PACKAGES[@]}"
+    ensure_packages mmdebstrap "${PYTHON_PACKAGES[@]}"
+    if has guide; then
+        ensure_packages chromium
         PYTHON=$(find_browser_python)
-    else
-        ensure_packages mmdebstrap python3
     fi
     if [[ -z $PACKAGES ]]; then
         PACKAGES=$WORK/packages
         "$VSCHED_TOOLS/packages.sh" --output "$PACKAGES"
     fi
-    say 'fresh-root: making a root'
+    report 'making a root'
     make_root
-    say 'fresh-root: installing'
     inside apt-get -qq update
-    # What ours depend on stays there for the guide, which has no network.
-    inside /root/quick.sh
-    if [[ $QUICK == 0 ]]; then
-        local page
-        for page in controllers compute-nodes tls packages; do
-            copy_blocks "install/$page.rst"
-        done
+    local page
+    for page in controllers compute-nodes tls packages; do
+        copy_blocks "install/$page.rst"
+    done
+    if has packages || has guide; then
+        report 'installing'
+        # What ours depend on stays there for the guide, which has no network.
+        inside /root/packages.sh
+    fi
+    if has guide; then
         install_inside "${GUIDE_PACKAGES[@]}"
-        say 'fresh-root: running the guide'
+        report 'running the guide'
         VSCHED_FRESH_ROOT=guide ROOT=$ROOT PYTHON=$PYTHON \
             unshare --net --uts --ipc --pid --fork --kill-child --mount-proc \
             "$0"
-        say 'fresh-root: making a virtual environment'
+    fi
+    if has venv; then
+        report 'making a virtual environment'
+        # A host has it; units name /bin/kill.
+        install_inside procps
         make_wheels
         inside /root/venv.sh | tee "$WORK/venv.log"
         # It has come to its end.

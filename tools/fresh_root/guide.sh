@@ -15,7 +15,7 @@ ip link set lo up
 cd /root
 
 say() {
-    echo "guide: $*"
+    echo "guide: $* (at $SECONDS s)"
 }
 
 on_exit() {

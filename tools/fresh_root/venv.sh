@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What tools/fresh-root.sh does in its root for those who install vsched by
-# pip: the commands of doc/source/install/packages.rst. The packages are purged
-# by then.
+# pip: the commands of doc/source/install/packages.rst. No package
+# of ours is there then.
 
 set -euo pipefail
 trap 'echo "$0: line $LINENO failed" >&2' ERR
@@ -27,9 +27,10 @@ run() {
     }
 }
 
-# The packages leave their users.
-userdel vsched
-userdel vsched-agent
+# The packages leave their users, if they were here.
+for user in vsched vsched-agent; do
+    ! getent passwd "$user" >/dev/null || userdel "$user"
+done
 [[ ! -e /opt/vsched && ! -e /etc/vsched ]]
 
 for name in venv venv-controller venv-node venv-install-controller \

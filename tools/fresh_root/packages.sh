@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What tools/fresh-root.sh --quick does in its root.
+# The part "packages" of tools/fresh-root.sh, in its root.
 
 set -euo pipefail
 trap 'echo "$0: line $LINENO failed" >&2' ERR
