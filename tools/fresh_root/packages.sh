@@ -29,6 +29,7 @@ echo "all commands run, and are $version"
 # Debian's openstack with the plugin, over simulated hosts.
 vsched-demo --hosts 3 --port 0 >/root/demo.log 2>&1 &
 demo=$!
+trap 'kill "$demo" 2>/dev/null || true' EXIT
 for ((second = 0; second < 60; second++)); do
     ! grep -q 'hosts report' /root/demo.log || break
     sleep 1
@@ -46,6 +47,7 @@ openstack cpu reservation list --sort-column Share >/root/openstack.log 2>&1
 grep -q '| applied ' /root/openstack.log
 kill "$demo"
 wait "$demo" || [[ $? == 143 ]]
+trap - EXIT
 unset OS_AUTH_TYPE OS_ENDPOINT
 echo "openstack has the commands of $(dpkg-query -W -f \
     'python3-openstackclient ${Version}' python3-openstackclient)"

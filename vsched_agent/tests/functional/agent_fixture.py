@@ -30,6 +30,9 @@ from vsched_lib.contract import rpc
 #: it takes, so that a busy machine fails no test. An emulated one needs more.
 PATIENCE_S = float(os.environ.get('VSCHED_TEST_PATIENCE_S', '30'))
 
+#: Codes of events on I/O threads and on what is divided with them.
+_IO_EVENTS = ('vsched.io.', 'vsched.communication.', 'vsched.period.')
+
 T = ty.TypeVar('T')
 
 
@@ -105,6 +108,18 @@ class Collector(collector_rpc.CollectorEndpoint):
                 if uuid in (None, event.instance_uuid)
                 and code in (None, event.code)
             ]
+
+    def vcpu_events(self, since: int, uuid: str) -> list[messages.Event]:
+        """The events on what one instance's vCPUs have.
+
+        Whether its I/O threads have reservations too depends on what the
+        others need at that moment.
+        """
+        return [
+            event
+            for event in self.events(since, uuid)
+            if not event.code.startswith(_IO_EVENTS)
+        ]
 
     def said(
         self, uuid: str, since: int = 0

@@ -33,7 +33,7 @@ class DriftSuite:
         ]
         self.assertIn(number[0], (0, 1))
         self.agent.await_passes(1)
-        self.assertEqual([event], self.collector.events(mark, vm.uuid))
+        self.assertEqual([event], self.collector.vcpu_events(mark, vm.uuid))
         return event
 
     def test_taken_out_of_the_class(self):

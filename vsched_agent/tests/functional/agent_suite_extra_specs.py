@@ -30,7 +30,9 @@ class ExtraSpecSuite:
                 self.assertIn(said.detail, event.detail)
                 self.assertIsNone(said.enforced_backend)
         self.agent.await_passes(1)
-        self.assertEqual([event], self.collector.events(mark, self.plain.uuid))
+        self.assertEqual(
+            [event], self.collector.vcpu_events(mark, self.plain.uuid)
+        )
         self.assertEqual(found, self.plain.found())
 
     def test_a_bad_set_leaves_what_the_guest_had(self):

@@ -104,7 +104,7 @@ class ReservationSuite:
         self.assertEqual(State.APPLIED, said.state)
         self.assertEqual((6_000, 20_000), self.promised.quota())
         self.assertEqual([None], self.promised.held())
-        (event,) = self.collector.events(mark, self.promised.uuid)
+        (event,) = self.collector.vcpu_events(mark, self.promised.uuid)
         self.assertIn('by cfs', event.detail)
         # A quota caps, and next to these neighbours it does no more.
         got = agent_guests.measure(self.promised.vcpu_tids)
@@ -190,7 +190,7 @@ class ReservationSuite:
         self.assertEqual(
             (messages.Source.NONE, None), (said.source, said.enforced_backend)
         )
-        (event,) = self.collector.events(mark, self.plain.uuid)
+        (event,) = self.collector.vcpu_events(mark, self.plain.uuid)
         self.assertEqual(Code.RESERVATION_RELEASED, event.code)
         self.assertEqual(attrs, self.plain.attrs())
         self.assertEqual(quotas, self._quotas())
@@ -218,14 +218,16 @@ class ReservationSuite:
             (said.enforced_runtime_us, said.enforced_period_us),
         )
         self.assertEqual([(4_000, 20_000)] * 2, self.plain.held())
-        (event,) = self.collector.events(mark, self.plain.uuid)
+        (event,) = self.collector.vcpu_events(mark, self.plain.uuid)
         self.assertEqual(
             (Code.DOES_NOT_FIT, messages.Severity.ERROR),
             (event.code, event.severity),
         )
         self.assertIn('keeps what it had', event.detail)
         self.agent.await_passes()
-        self.assertEqual(1, len(self.collector.events(mark, self.plain.uuid)))
+        self.assertEqual(
+            1, len(self.collector.vcpu_events(mark, self.plain.uuid))
+        )
         self.assertEqual([(12_000, 20_000)], self.promised.held())
 
     def test_what_the_kernel_refuses(self):
@@ -284,7 +286,7 @@ class ReservationSuite:
         )
         self.assertEqual([(13_000, 20_000)] * 2, self._quotas())
         self.assertEqual([None, None], self.plain.held())
-        (event,) = self.collector.events(mark, self.plain.uuid)
+        (event,) = self.collector.vcpu_events(mark, self.plain.uuid)
         self.assertEqual(messages.Severity.WARNING, event.severity)
         self.assertIn('held by cfs instead', event.detail)
         # One that names its backend means it.

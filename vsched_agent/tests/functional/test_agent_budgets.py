@@ -97,7 +97,7 @@ class TestBudgets(agent_case.AgentCase):
         self.assert_checked()
         mark = self.collector.mark()
         self.agent.await_passes(4)
-        self.assertEqual([], self.collector.events(mark, self.vm.uuid))
+        self.assertEqual([], self.collector.vcpu_events(mark, self.vm.uuid))
         self.assertEqual([(2_000, 20_000)], self.vm.held())
         self.assert_share(0.1, self.vm)
 

@@ -48,7 +48,7 @@ class TestGuestLives(agent_case.AgentCase):
         self.assertEqual('deadline', said.enforced_backend)
         self.assertEqual([(4_000, 20_000)] * 2, self.growing.held())
         self.assertEqual(tids, self.growing.vcpu_tids[:1])
-        (event,) = self.collector.events(mark, self.growing.uuid)
+        (event,) = self.collector.vcpu_events(mark, self.growing.uuid)
         self.assertIn('2 vCPUs', event.detail)
         # Beyond what there is room for: those that had it keep it.
         mark = self.override(self.growing, 8_000)
@@ -77,7 +77,9 @@ class TestGuestLives(agent_case.AgentCase):
         how()
         self.restarted.await_readies(readies + 1)
         self.agent.await_passes()
-        self.assertEqual([], self.collector.events(mark, self.restarted.uuid))
+        self.assertEqual(
+            [], self.collector.vcpu_events(mark, self.restarted.uuid)
+        )
         self.assertEqual(tids, self.restarted.vcpu_tids)
         self.assertEqual([(18_000, 20_000)], self.restarted.held())
 
@@ -109,7 +111,7 @@ class TestGuestLives(agent_case.AgentCase):
         self.agent.await_passes(1)
         self.assertEqual(
             [Code.RESERVATION_APPLIED],
-            [one.code for one in self.collector.events(mark, vm.uuid)],
+            [one.code for one in self.collector.vcpu_events(mark, vm.uuid)],
         )
 
     def test_started_again_while_the_agent_was_away(self):

@@ -234,6 +234,7 @@ class Event(base.Base):
     __table_args__ = base.with_options(
         sa.UniqueConstraint('uuid', name='uniq_events0uuid'),
         sa.Index('events_at_idx', 'at', 'id'),
+        sa.Index('events_code_idx', 'code', 'at', 'id'),
         sa.Index('events_instance_uuid_idx', 'instance_uuid', 'at'),
         sa.Index('events_host_id_idx', 'host_id', 'at'),
     )

@@ -36,12 +36,15 @@ function useNewest<T extends { host: string }>(
         rows.push(...(page[name] as T[]));
         marker = nextMarker(page.links);
         if (marker === null) {
-          break;
+          return rows;
         }
       }
-      return rows;
+      // Without the others nothing can be said of the hosts that are missing.
+      throw new Error(
+        `There are more than ${rows.length} ${name} of a kind: which is the newest of each host is not known.`,
+      );
     },
-    EVERY.fleet,
+    EVERY.slow,
   );
   const data = useMemo(
     // Both lists begin with the newest.

@@ -101,9 +101,11 @@ export function Ago({
   if (at === null) {
     return <Unknown />;
   }
+  // What has happened since the last tick is not yet to come.
+  const present = Math.max(now, Math.min(Date.parse(at), now + everyMs));
   return (
     <time dateTime={at} title={units.moment(at)} className="vs-figure">
-      {units.ago(at, now)}
+      {units.ago(at, present)}
     </time>
   );
 }

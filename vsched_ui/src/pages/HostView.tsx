@@ -11,6 +11,7 @@ import { ApiError } from '../api/client';
 import { EVERY, segment, useCollection, useHost } from '../api/hooks';
 import type { Audit, Difference, Host, Instance, Reservation } from '../api/types';
 import { RULES, useApi } from '../app/api';
+import { useCharts } from '../components/Chart';
 import { CpuStack } from '../components/CpuStack';
 import { type Column, DataTable } from '../components/DataTable';
 import { EventList } from '../components/EventList';
@@ -35,6 +36,7 @@ const TABS = [
 ] as const;
 
 export function HostView() {
+  useCharts();
   const { name = '' } = useParams();
   const host = useHost(name);
   return (

@@ -33,6 +33,7 @@ import {
   legend,
   timeAxis,
   tooltip,
+  useCharts,
   valueAxis,
 } from '../components/Chart';
 import { EventList } from '../components/EventList';
@@ -57,6 +58,7 @@ import { errorPpm, rateMcpu, sharePpm, withheldPpm } from '../model/shares';
 import { fixed, nanoseconds } from '../model/units';
 
 export function InstanceView() {
+  useCharts();
   const { uuid = '' } = useParams();
   const { client } = useApi();
   const instance = usePolled(

@@ -20,6 +20,7 @@ import {
   categoryAxis,
   grid,
   tooltip,
+  useCharts,
   valueAxis,
 } from '../components/Chart';
 import { type Column, DataTable } from '../components/DataTable';
@@ -39,6 +40,7 @@ const PENDING_LONG_MS = 60_000;
 const JOB_RECENT_MS = 86_400_000;
 
 export function Overview() {
+  useCharts();
   const hosts = useHosts();
   const fleet = useFleet();
   const usage = useFleetUsage();
@@ -164,7 +166,10 @@ function Figures({
   const got =
     usage === undefined
       ? null
-      : [...usage.values()].reduce((total, row) => total + gotMcpu(row), 0);
+      : sum((host) => {
+          const row = usage.get(host.name);
+          return row === undefined ? null : gotMcpu(row);
+        });
   return (
     <Tiles>
       <Tile
@@ -190,7 +195,7 @@ function Figures({
         <Cpus mcpu={capacity} />
       </Tile>
       <Tile
-        title="Reserved"
+        title={<Term help="What applied reservations use of the capacity. One that a CFS quota enforces is a limit without a guarantee, and uses none.">Reserved</Term>}
         note={
           <>
             <Percent ppm={usedPpm(reserved, capacity)} /> of the capacity

@@ -1,1 +1,0 @@
-import{n as e}from"./JobList-DHg9_qGl.js";import{n as t}from"./Section-D57ffdA2.js";import{_n as n}from"./index-DMt9omvY.js";var r=n();function i(){return(0,r.jsxs)(r.Fragment,{children:[(0,r.jsx)(t,{title:`Jobs`,children:`What hosts were asked to measure.`}),(0,r.jsx)(e,{id:`jobs`,query:{}})]})}export{i as Jobs};

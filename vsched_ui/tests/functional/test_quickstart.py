@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The quick start as a process, and the page over the VMs that it runs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import fixtures as base_fixtures
+import libvirt
+
+from vsched_agent.tests import fixtures
+from vsched_ui.tests import page_case
+
+#: To boot five guests on one CPU of two takes most of it.
+START_S = 280
+END_S = 60
+#: The shortest that the quick start takes for its measurements.
+MEASURED_S = 12
+PROMISED = 'vsched-promised'
+#: The kernel holds a reservation to the tick.
+TOLERANCE = 0.02
+
+
+class TestQuickstart(page_case.BrowserCase):
+    def setUp(self):
+        super().setUp()
+        self.useFixture(base_fixtures.Timeout(2 * START_S, gentle=True))
+        fixtures.require_libvirt(self)
+        fixtures.require_deadline(self)
+        self.folder = self.useFixture(base_fixtures.TempDir()).path
+        self.summary = os.path.join(self.folder, 'summary.json')
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                '-W',
+                'ignore',
+                '-m',
+                'vsched_standalone.cmd.quickstart',
+                '--guest-dir',
+                str(fixtures.GUEST_DIR),
+                '--uri',
+                fixtures.URI,
+                '--seconds',
+                str(MEASURED_S),
+                '--json',
+                self.summary,
+                '--keep',
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, 'TMPDIR': self.folder},
+        )
+        self.addCleanup(self.process.stdout.close)
+        self.addCleanup(self.process.wait)
+        self.addCleanup(self.process.kill)
+        # It stops what it has started, also when this test fails.
+        self.addCleanup(self.end)
+        self.said = []
+        self.url = self.await_page()
+
+    def await_page(self):
+        """Return the root of the API once everything is measured."""
+        for line in self.process.stdout:
+            self.said.append(line)
+            if line.startswith('running until '):
+                return line.split()[4].removesuffix('/ui')
+        return self.fail('it has ended:\n' + ''.join(self.said))
+
+    def end(self):
+        """Return the exit status and all that was printed."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            rest, _ = self.process.communicate(timeout=END_S)
+            self.said.append(rest)
+        return self.process.returncode, ''.join(self.said)
+
+    def test_it_holds_what_it_says_and_the_page_shows_it(self):
+        with open(self.summary, encoding='utf-8') as file:
+            found = json.load(file)['metrics']
+        for name, promised in (
+            ('deadline_got_mean', 0.6),
+            ('patched_got_mean', 0.3),
+        ):
+            self.assertAlmostEqual(promised, found[name], delta=TOLERANCE)
+
+        self.open_instance()
+        self.change_by_rest()
+        self.change_by_the_form()
+        self.open_other_views()
+
+        status, said = self.end()
+        self.assertEqual(0, status, said)
+        self.assertIn('everything that was started is stopped', said)
+        self.assertEqual(['summary.json'], os.listdir(self.folder))
+        connection = libvirt.open(fixtures.URI)
+        self.addCleanup(connection.close)
+        self.assertRaises(
+            libvirt.libvirtError, connection.lookupByName, PROMISED
+        )
+
+    def reservation(self):
+        """Return the only one there is."""
+        (one,) = self.request('GET', '/v1/reservations').json()['reservations']
+        return one
+
+    def await_enforced(self, runtime_us, backend):
+        """Wait until the kernel was seen to have what is wanted."""
+        give_up = time.monotonic() + END_S
+        while True:
+            found = self.reservation()
+            enforced = found['enforced'] or {}
+            if (enforced.get('runtime_us'), enforced.get('backend')) == (
+                runtime_us,
+                backend,
+            ):
+                return
+            self.assertLess(time.monotonic(), give_up, found)
+            time.sleep(0.2)
+
+    def open_instance(self):
+        # The last phase is held by a quota.
+        self.uuid = self.reservation()['instance_uuid']
+        self.view = self.tab('/instances/' + self.uuid)
+        self.see_heading(self.view, PROMISED)
+        self.see(self.view, '60.0 %', exact=False)
+        self.see(self.view, 'by cfs')
+        # Charts of what its agent has sampled.
+        self.view.page.locator('canvas').first.wait_for()
+        self.check(self.view)
+
+    def change_by_rest(self):
+        self.request(
+            'PATCH',
+            '/v1/reservations/' + self.uuid,
+            json={'runtime_us': 8_000, 'backend': 'deadline'},
+        ).raise_for_status()
+        self.see(self.view, '40.0 %', exact=False)
+        self.see(self.view, 'by deadline')
+        self.await_enforced(8_000, 'deadline')
+
+    def change_by_the_form(self):
+        self.button(self.view, 'Change reservation').click()
+        share = self.view.page.get_by_label('Share of a CPU for each vCPU (%)')
+        share.fill('50')
+        self.see(self.view, 'It fits on', exact=False)
+        self.view.page.get_by_role('button', name='Change', exact=True).click()
+        self.view.page.get_by_role('dialog').wait_for(state='hidden')
+        self.see(self.view, '50.0 %', exact=False)
+        self.await_enforced(10_000, 'deadline')
+        self.check(self.view)
+
+    def open_other_views(self):
+        host = self.reservation()['host']
+        for path, heading, text in (
+            ('', 'Overview', host),
+            ('/hosts', 'Hosts', host),
+            ('/hosts/' + host, host, PROMISED),
+            ('/reservations', 'Reservations', PROMISED),
+            ('/events', 'Events', 'vsched.reservation.override_set'),
+        ):
+            with self.subTest(path):
+                tab = self.tab(path)
+                self.see_heading(tab, heading)
+                self.see(tab, text, exact=False)
+                self.check(tab)
+                tab.close()
