@@ -43,15 +43,19 @@ INFO_KEYS = frozenset(
     ('nr_cpus', 'xen_version', 'xen_scheduler', 'xen_commandline')
 )
 
-#: Bounds of what is set. The first domain has the number 0.
+#: Bounds of what is set. The first domain has the number 0. The toolstack
+#: reads periods and budgets as integers of C.
 MAX_DOMID, MAX_VCPUS = 0x7FEF, 512
-LEAST_US, MOST_US = 10, 10_000_000
+LEAST_US, MOST_US = 10, 2**31 - 1
+#: How many vCPUs one command sets: xl of Xen 4.17 takes the length of its
+#: arrays for their size in bytes, and corrupts its memory with seven.
+COMMAND_VCPUS = 4
 
 _INFO = re.compile(r'([a-z_]+) *: (.*)\Z')
 _POOL = re.compile(r'Cpupool (.*): sched=RTDS\Z')
 # The name comes first and may contain anything but the end of a line.
 _VCPU = re.compile(
-    r'.* ([0-9]{1,5}) +([0-9]{1,4}) +([0-9]{1,8}) +([0-9]{1,8}) +(yes|no)\Z',
+    r'.* ([0-9]{1,5}) +([0-9]{1,4}) +([0-9]{1,10}) +([0-9]{1,10}) +(yes|no)\Z',
     re.ASCII,
 )
 _TITLE = re.compile(r'Name +ID +VCPU +Period +Budget +Extratime\Z')
@@ -127,7 +131,7 @@ def set_rtds(domid: int, values: Sequence[VcpuValues]) -> str:
     _check(domid, 1, MAX_DOMID, 'a domain')
     if not 0 < len(values) <= MAX_VCPUS:
         raise PermissionError('%d vCPUs are refused' % len(values))
-    words = ['sched-rtds', '-d', str(domid)]
+    options = []
     seen = set()
     for index, period_us, budget_us, extratime in values:
         _check(index, 0, MAX_VCPUS - 1, 'a vCPU')
@@ -136,10 +140,14 @@ def set_rtds(domid: int, values: Sequence[VcpuValues]) -> str:
         if not isinstance(extratime, bool) or index in seen:
             raise PermissionError('vCPU %d is refused' % index)
         seen.add(index)
-        words += ['-v', str(index), '-p', str(period_us)]
-        words += ['-b', str(budget_us), '-e', str(int(extratime))]
+        options.append(
+            '-v %d -p %d -b %d -e %d'
+            % (index, period_us, budget_us, extratime)
+        )
     try:
-        _run(*words)
+        for begin in range(0, len(options), COMMAND_VCPUS):
+            words = ' '.join(options[begin : begin + COMMAND_VCPUS]).split()
+            _run('sched-rtds', '-d', str(domid), *words)
     except ToolstackError as failure:
         return str(failure)[:500]
     return ''

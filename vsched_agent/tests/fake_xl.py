@@ -23,6 +23,8 @@ cc_compile_by          : root
 """
 _TITLE = 'Name                                ID VCPU    Period    Budget  '
 _DEFAULT = [10_000, 4_000, True]
+#: What one command can set.
+_MAX_VCPUS = 6
 
 
 class FakeXl(fixtures.Fixture):
@@ -103,6 +105,9 @@ class FakeXl(fixtures.Fixture):
     def _set(self, domid: int, words: tuple[str, ...]) -> str:
         if (domid, 0) not in self.vcpus:
             raise xen.ToolstackError('%d is an invalid domain' % domid)
+        if words.count('-v') > _MAX_VCPUS:
+            # It corrupts its memory and is ended.
+            raise xen.ToolstackError('xl sched-rtds: exit code -6')
         while words:
             options, words = words[:8], words[8:]
             assert options[::2] == ('-v', '-p', '-b', '-e'), options

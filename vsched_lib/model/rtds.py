@@ -19,8 +19,8 @@ from vsched_lib.model import reservation
 #: What RTDS gives to each new vCPU.
 DEFAULT_PERIOD_US, DEFAULT_BUDGET_US = 10_000, 4_000
 
-#: The smallest budget and the longest period that Xen accepts: RTDS_MIN_BUDGET
-#: and RTDS_MAX_PERIOD of xen/common/sched/rt.c.
+#: The smallest budget that Xen accepts for a vCPU, RTDS_MIN_BUDGET of
+#: xen/common/sched/rt.c, and the longest period of a reservation.
 LEAST_BUDGET_US, MOST_PERIOD_US = 10, 10_000_000
 
 #: Below these a reservation is accepted with a warning. Xen handles two
@@ -35,40 +35,24 @@ FLOOR_SHARE = Fraction(1, 10)
 class Parameters:
     """What RTDS has of one vCPU.
 
+    Xen bounds what is set of a vCPU, and not what is set of a domain: what is
+    read may be anything but 0.
+
     :param period_us: in microseconds.
     :param budget_us: in each period, in microseconds.
     :param extratime: whether it gets CPU time that would else be idle.
-    :raises ValueError: when Xen accepts no such parameters.
     """
 
     period_us: int
     budget_us: int
     extratime: bool
 
-    def __post_init__(self) -> None:
-        if not (
-            LEAST_BUDGET_US
-            <= self.budget_us
-            <= self.period_us
-            <= MOST_PERIOD_US
-        ):
-            raise ValueError(
-                'a budget of %d us in a period of %d us is outside of %d..%d '
-                'us'
-                % (
-                    self.budget_us,
-                    self.period_us,
-                    LEAST_BUDGET_US,
-                    MOST_PERIOD_US,
-                )
-            )
-
     @classmethod
     def of(cls, reserved: reservation.Reservation) -> ty.Self:
         """Return the parameters that enforce a reservation.
 
         :raises ValueError: when a part of it is no whole number of
-            microseconds, the unit of Xen.
+            microseconds, the unit of Xen, or Xen accepts none such.
         """
         runtime_ns, period_ns = reserved.divided_ns
         if runtime_ns % reservation.NS_PER_US or (
@@ -82,16 +66,33 @@ class Parameters:
                     reserved.granularity,
                 )
             )
-        return cls(
+        found = cls(
             period_ns // reservation.NS_PER_US,
             runtime_ns // reservation.NS_PER_US,
             reserved.mode is reservation.Mode.WORK_CONSERVING,
         )
+        if not (
+            LEAST_BUDGET_US
+            <= found.budget_us
+            <= found.period_us
+            <= MOST_PERIOD_US
+        ):
+            raise ValueError(
+                'a budget of %d us in a period of %d us is outside of %d..%d '
+                'us'
+                % (
+                    found.budget_us,
+                    found.period_us,
+                    LEAST_BUDGET_US,
+                    MOST_PERIOD_US,
+                )
+            )
+        return found
 
     @property
     def utilisation(self) -> Fraction:
-        """Return the guaranteed share, in CPUs, exact."""
-        return Fraction(self.budget_us, self.period_us)
+        """Return the guaranteed share, in CPUs, exact; at most 1."""
+        return min(Fraction(1), Fraction(self.budget_us, self.period_us))
 
     @property
     def mode(self) -> reservation.Mode:

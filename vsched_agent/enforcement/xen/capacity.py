@@ -51,19 +51,22 @@ class XenCapacity:
         self._reserve_mcpu = reserve_mcpu
         self._problems = problem_log.ProblemLog(LOG)
         self._replaced: frozenset[scheduler.Key] = frozenset()
+        self._cpus = 1
 
     def current(self) -> host.Capacity:
         """Return what the host can reserve: 0 when Xen does not answer."""
         try:
-            cpus = self._scheduler.cpus
+            self._cpus = self._scheduler.cpus
             others = self.others()
         except scheduler.SchedulerUnavailable as failure:
             self._problems.failed(
                 'capacity', failure, "the host's capacity is not known"
             )
-            return host.Capacity(1, Fraction(0))
+            return host.Capacity(self._cpus, Fraction(0))
         return host.Capacity(
-            cpus, rtds.admissible(cpus, others.values()), self._reserve_mcpu
+            self._cpus,
+            rtds.admissible(self._cpus, others.values()),
+            self._reserve_mcpu,
         )
 
     def others(self) -> dict[scheduler.Key, rtds.Parameters]:

@@ -93,17 +93,19 @@ class RtdsBackend(base.Backend):
     def apply_each(self, assignments: Sequence[base.Assignment]) -> None:
         """See the base class.
 
-        :raises errors.Refused: also when the hypervisor does not answer.
+        :raises errors.Refused: also when the hypervisor does not answer
+            before anything is set.
+        :raises scheduler.SchedulerUnavailable: when it does not answer later,
+            or former parameters could not be restored: vCPUs may then have
+            any of both.
         """
-        with _refused_if_unavailable():
-            self._apply_each(assignments)
-
-    def _apply_each(self, assignments: Sequence[base.Assignment]) -> None:
         wanted = {
             target.tid: _parameters(reserved)
             for target, reserved in assignments
         }
-        before = self._of([target for target, _ in assignments], newest=True)
+        targets = [target for target, _ in assignments]
+        with _refused_if_unavailable():
+            before = self._of(targets, newest=True)
         _check_all_run(wanted, before)
         changed = {
             number: values
@@ -123,7 +125,7 @@ class RtdsBackend(base.Backend):
                 )
         problem = self._set(changed)
         if problem:
-            after = self._of([target for target, _ in assignments], True)
+            after = self._of(targets, newest=True)
             unrestored = self._set(
                 {
                     number: before[number]
@@ -131,9 +133,9 @@ class RtdsBackend(base.Backend):
                     if values != before[number]
                 }
             )
-            if unrestored:
-                LOG.error('former parameters are not restored: %s', unrestored)
             _check_all_run(wanted, after)
+            if unrestored:
+                raise _not_restored(unrestored)
             raise errors.Refused(
                 'the hypervisor refused it: %s' % problem,
                 errors.Code.KERNEL_REFUSED,
@@ -176,7 +178,11 @@ class RtdsBackend(base.Backend):
     def restore(
         self, targets: Sequence[base.Target], prior: Mapping[int, base.Prior]
     ) -> None:
-        """See the base class; the default is that of new vCPUs."""
+        """See the base class; the default is that of new vCPUs.
+
+        :raises scheduler.SchedulerUnavailable: when vCPUs that still run keep
+            what they have.
+        """
         found = self._of(targets, newest=True)
         changed = {}
         for number, values in found.items():
@@ -194,7 +200,7 @@ class RtdsBackend(base.Backend):
                 changed[number] = wanted
         problem = self._set(changed)
         if problem and self._of(targets, newest=True).keys() >= changed.keys():
-            LOG.error('former parameters are not restored: %s', problem)
+            raise _not_restored(problem)
         with self._lock:
             self._reserved.difference_update(target.tid for target in targets)
 
@@ -211,10 +217,12 @@ class RtdsBackend(base.Backend):
         return known
 
     def _set(self, values: Mapping[int, rtds.Parameters]) -> str:
-        """Set parameters, by one command for each domain.
+        """Set parameters, domain by domain.
 
-        :returns: empty on success, else the reason.
+        :returns: empty on success, else the first reason. What can be set of
+            the others is.
         """
+        problems = []
         by_domain: dict[int, list[tuple[int, rtds.Parameters]]] = {}
         for number, one in sorted(values.items()):
             domid, index = vcpu_ids.decode(number)
@@ -222,8 +230,8 @@ class RtdsBackend(base.Backend):
         for domid, those in by_domain.items():
             problem = self.scheduler.set(domid, those)
             if problem:
-                return problem
-        return ''
+                problems.append(problem)
+        return problems[0] if problems else ''
 
 
 def missing(found: scheduler.Scheduler) -> str:
@@ -253,6 +261,12 @@ def _refused_if_unavailable() -> Iterator[None]:
             'the hypervisor does not answer: %s' % failure,
             errors.Code.BACKEND_UNAVAILABLE,
         ) from failure
+
+
+def _not_restored(problem: str) -> scheduler.SchedulerUnavailable:
+    return scheduler.SchedulerUnavailable(
+        'former parameters are not restored: %s' % problem
+    )
 
 
 def _key(number: int) -> scheduler.Key | None:

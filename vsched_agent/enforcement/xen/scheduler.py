@@ -19,6 +19,10 @@ from vsched_lib.model import rtds
 AGE_S = 0.5
 #: Likewise of what changes with a boot of the host, or of its CPUs.
 INFO_AGE_S = 30.0
+#: A toolstack that took longer before it failed is not asked again for a
+#: while: each instance of a pass would wait for it.
+SLOW_S = 1.0
+PAUSE_S = 10.0
 
 P = ty.ParamSpec('P')
 R = ty.TypeVar('R')
@@ -43,6 +47,7 @@ class Scheduler:
         self._info: tuple[float, Mapping[str, str]] | None = None
         self._found: tuple[float, int, Mapping[Key, rtds.Parameters]] | None
         self._found = None
+        self._paused: tuple[float, str] | None = None
 
     def info(self) -> Mapping[str, str]:
         """Return what ``xl info`` reports, as far as it is of interest.
@@ -52,7 +57,7 @@ class Scheduler:
         with self._lock:
             now = self._clock()
             if self._info is None or now - self._info[0] >= INFO_AGE_S:
-                self._info = now, _ask(xen.info)
+                self._info = now, self._read(xen.info)
             return self._info[1]
 
     @property
@@ -85,7 +90,7 @@ class Scheduler:
             now = self._clock()
             if newest or self._found is None or now - self._found[0] >= AGE_S:
                 self._found = None
-                read = _ask(xen.rtds_parameters)
+                read = self._read(xen.rtds_parameters)
                 self._found = (
                     now,
                     int(read['pools']),
@@ -95,6 +100,23 @@ class Scheduler:
                     },
                 )
             return self._found[2]
+
+    def _read(self, function: Callable[[], R]) -> R:
+        """Ask the toolstack, unless it has just been slow to fail.
+
+        :raises SchedulerUnavailable: when it does not answer.
+        """
+        began = self._clock()
+        if self._paused is not None and began < self._paused[0]:
+            raise SchedulerUnavailable(self._paused[1])
+        self._paused = None
+        try:
+            return _ask(function)
+        except SchedulerUnavailable as failure:
+            now = self._clock()
+            if now - began >= SLOW_S:
+                self._paused = now + PAUSE_S, str(failure)
+            raise
 
     def set(
         self, domid: int, values: Sequence[tuple[int, rtds.Parameters]]

@@ -121,7 +121,14 @@ class XenHypervisor(cached_driver.CachedDriver[_Known, frozenset[int]]):
                     continue
             if known.domain_id != domain.ID():
                 continue
-            now = self._read(current, uuid, domain)
+            try:
+                now = self._read(current, uuid, domain)
+            except base.HypervisorUnavailable as error:
+                if not self.connected:
+                    raise
+                # One that hangs holds up no other's check.
+                LOG.debug('instance %s is not checked: %s', uuid, error)
+                continue
             if now is not None and now != (known.text, known.vcpus):
                 self._event(uuid)
 

@@ -61,26 +61,26 @@ class TestQuickstart(page_case.BrowserCase):
         self.addCleanup(self.process.kill)
         # It stops what it has started, also when this test fails.
         self.addCleanup(self.end)
-        self.said = []
+        self.lines = []
         self.url = self.await_page()
 
     def await_page(self):
         """Return the root of the API once everything is measured."""
         for line in self.process.stdout:
-            self.said.append(line)
+            self.lines.append(line)
             if line.startswith('running until '):
                 return line.split()[4].removesuffix('/ui')
-        return self.fail('it has ended:\n' + ''.join(self.said))
+        return self.fail('it has ended:\n' + ''.join(self.lines))
 
     def end(self):
         """Return the exit status and all that was printed."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             rest, _ = self.process.communicate(timeout=END_S)
-            self.said.append(rest)
-        return self.process.returncode, ''.join(self.said)
+            self.lines.append(rest)
+        return self.process.returncode, ''.join(self.lines)
 
-    def test_it_holds_what_it_says_and_the_page_shows_it(self):
+    def test_shares_and_the_page_over_its_vms(self):
         with open(self.summary, encoding='utf-8') as file:
             found = json.load(file)['metrics']
         for name, promised in (
@@ -94,9 +94,9 @@ class TestQuickstart(page_case.BrowserCase):
         self.change_by_the_form()
         self.open_other_views()
 
-        status, said = self.end()
-        self.assertEqual(0, status, said)
-        self.assertIn('everything that was started is stopped', said)
+        status, output = self.end()
+        self.assertEqual(0, status, output)
+        self.assertIn('everything that was started is stopped', output)
         self.assertEqual(['summary.json'], os.listdir(self.folder))
         connection = libvirt.open(fixtures.URI)
         self.addCleanup(connection.close)

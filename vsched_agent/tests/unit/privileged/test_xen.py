@@ -76,6 +76,26 @@ class TestCommands(base.BaseTestCase):
         )
         self.assertEqual([20_000, 12_000, False], self.xl.vcpus[7, 0])
 
+    def test_as_many_as_a_command_takes(self):
+        self.xl.start(7, 9)
+        self.assertEqual(
+            '',
+            xen.set_rtds(
+                7, [(index, 20_000, 12_000, False) for index in range(9)]
+            ),
+        )
+        self.assertEqual(3, len(self.xl.commands))
+        self.assertEqual(
+            [[20_000, 12_000, False]] * 9,
+            [self.xl.vcpus[7, index] for index in range(9)],
+        )
+
+    def test_what_a_whole_domain_was_given_is_not_bounded(self):
+        self.xl.vcpus[7, 1] = [2_000_000_000, 1, False]
+        self.assertIn(
+            (7, 1, 2_000_000_000, 1, False), xen.rtds_parameters()['vcpus']
+        )
+
     def test_a_failure_is_returned(self):
         self.assertIn('invalid domain', xen.set_rtds(8, [_VALUES]))
 
@@ -91,7 +111,7 @@ class TestCommands(base.BaseTestCase):
         (7, [(-1, 20_000, 12_000, False)]),
         (7, [(512, 20_000, 12_000, False)]),
         (7, [('all', 20_000, 12_000, False)]),
-        (7, [(0, 10_000_001, 12_000, False)]),
+        (7, [(0, 2**31, 12_000, False)]),
         (7, [(0, 9, 9, False)]),
         (7, [(0, 20_000, 20_001, False)]),
         (7, [(0, 20_000, 9, False)]),

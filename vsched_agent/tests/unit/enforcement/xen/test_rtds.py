@@ -12,6 +12,7 @@ from vsched_agent.enforcement import base as enforcement
 from vsched_agent.enforcement.xen import rtds as backends
 from vsched_agent.enforcement.xen import scheduler
 from vsched_agent.hypervisor.xen import vcpu_ids
+from vsched_agent.privileged import xen
 from vsched_agent.tests import backend_suite
 from vsched_agent.tests import fake_xl
 from vsched_lib.contract import errors
@@ -140,6 +141,46 @@ class TestApply(RtdsCase):
             [self.xl.vcpus[1, index] for index in range(3)],
         )
 
+    def test_what_cannot_be_restored_is_no_refusal(self):
+        targets = self.instance(2)
+        real = self.xl._set
+
+        def half(domid, words):
+            real(domid, words[:8])
+            self.xl.unavailable = 'xl was killed'
+            raise xen.ToolstackError('xl was killed')
+
+        self.xl._set = half
+        # Refused promises that every thread has what it had.
+        self.assertRaises(
+            scheduler.SchedulerUnavailable,
+            self.backend.apply,
+            targets,
+            R(6_000, 10_000),
+        )
+
+    def test_more_vcpus_than_a_command_takes(self):
+        targets = self.instance(9)
+        prior = self.backend.prior(targets)
+        self.backend.apply(targets, R(2_000, 10_000))
+        self.assertEqual(
+            [[10_000, 2_000, False]] * 9,
+            [self.xl.vcpus[1, index] for index in range(9)],
+        )
+        self.backend.restore(targets, prior)
+        self.assertEqual(
+            [[10_000, 4_000, True]] * 9,
+            [self.xl.vcpus[1, index] for index in range(9)],
+        )
+
+    def test_parameters_that_only_a_whole_domain_can_have(self):
+        """They do not keep other instances from a reservation."""
+        targets = self.instance(1)
+        self.xl.start(99)
+        self.xl.vcpus[99, 0] = [60_000_000, 5, False]
+        self.backend.apply(targets, R(2_000, 10_000))
+        self.assertEqual([10_000, 2_000, False], self.xl.vcpus[1, 0])
+
     def test_a_domain_that_ends_meanwhile(self):
         targets = self.instance(1)
         real = self.xl._set
@@ -188,6 +229,26 @@ class TestRestore(RtdsCase):
         self.assertEqual([30_000, 9_000, False], self.xl.vcpus[1, 0])
         self.assertEqual([10_000, 4_000, True], self.xl.vcpus[1, 1])
 
+    def test_a_failure_is_told_and_forgets_nothing(self):
+        first, second = self.instance(2), self.instance(1)
+        targets = [*first, *second]
+        prior = self.backend.prior(targets)
+        self.backend.apply(targets, R(6_000, 10_000))
+        self.xl.problem = 'busy', 1
+        self.assertRaises(
+            scheduler.SchedulerUnavailable,
+            self.backend.restore,
+            targets,
+            prior,
+        )
+        # The other domain is as it was found all the same.
+        self.assertEqual([10_000, 4_000, True], self.xl.vcpus[2, 0])
+        self.assertEqual({(1, 0), (1, 1), (2, 0)}, self.backend.reserved())
+        self.xl.problem = None
+        self.backend.restore(targets, prior)
+        self.assertEqual([10_000, 4_000, True], self.xl.vcpus[1, 1])
+        self.assertEqual(frozenset(), self.backend.reserved())
+
     def test_without_a_prior_state(self):
         targets = self.instance(1)
         self.backend.apply(targets, R(6_000, 10_000))
@@ -213,6 +274,26 @@ class TestReading(RtdsCase):
         self.now += scheduler.AGE_S
         self.backend.read(targets)
         self.assertEqual(2, len(self.xl.commands))
+
+    def test_a_slow_failure_is_not_waited_for_by_all(self):
+        targets = self.instance(1)
+        asked = []
+
+        def hang(*arguments):
+            asked.append(arguments)
+            self.now += 30
+            raise xen.ToolstackError('it took longer than 30 s')
+
+        self.patch(xen, '_run', hang)
+        for _ in range(3):
+            problem = self.assertRaises(
+                scheduler.SchedulerUnavailable, self.backend.read, targets
+            )
+            self.assertIn('longer than 30 s', str(problem))
+        self.assertEqual(1, len(asked))
+        self.patch(xen, '_run', self.xl.run)
+        self.now += scheduler.PAUSE_S
+        self.assertEqual([None], list(self.backend.read(targets).values()))
 
     def test_a_failure_is_no_end_of_all_domains(self):
         targets = self.instance(1)

@@ -124,6 +124,16 @@ class DriverTest(XenCase, hypervisor_suite.Watching):
         self.daemon.set_reachable(True)
         self.assertEqual([other], [one.uuid for one in hypervisor.domains()])
 
+    def test_one_that_hangs_does_not_keep_the_others_from_checks(self):
+        hanging, other = self.start_domain(), self.start_domain()
+        hypervisor = self.started(watch_interval_s=3600)
+        self.assertEqual(2, len(hypervisor.domains()))
+        self.changes.forget()
+        self.daemon.domains[hanging].error = libvirt.libvirtError('hangs')
+        self.daemon.domains[other].vcpus = 2
+        hypervisor.check_changes()
+        self.assertTrue(self.changes.wait_for(other, 0))
+
     def test_ended_between_listing_and_inspection(self):
         uuid = self.start_domain()
         hypervisor = self.started(watch_interval_s=3600)
