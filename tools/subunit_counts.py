@@ -14,10 +14,10 @@
     the exit status of the run; missing if the run has not ended
 
 and ``failures``, a line for each failure that is no test's, such as a service
-that does not start. Prints which tests failed and why, what else is notable
-about the runs, then one line,
-``N passed, N failed`` and ``, N skipped`` where tests were skipped. The exit
-code is 0 if something passed and nothing failed.
+that does not start. Prints why tests failed, then which ones did, and what
+else is notable about the runs, then one line, ``N passed, N failed`` and
+``, N skipped`` where tests were skipped. The exit code is 0 if something
+passed and nothing failed.
 
 ``isolated.subunit`` has a second run, each test alone, of the few tests of
 another run that failed. One that passes there counts as passed, and a line
@@ -33,6 +33,7 @@ failed.
 import argparse
 import collections
 import dataclasses
+import itertools
 import pathlib
 import re
 import sys
@@ -54,9 +55,10 @@ OUTCOMES = {
 #: The name under which stestr reports that a worker died.
 DEAD_WORKER = 'process-returncode'
 #: How much is shown of why tests failed: of how many tests, and how many
-#: lines of each. The rest is in the stream.
+#: lines of each; and how many are named. The rest is in the stream.
 SHOWN_FAILURES = 10
 SHOWN_LINES = 30
+NAMED_FAILURES = 50
 #: The run of single tests, and the most tests of a run that are repeated.
 ISOLATED = 'isolated'
 REPEATABLE = 2
@@ -176,11 +178,15 @@ def line(counts: collections.Counter[str]) -> str:
 
 
 def count_run(
-    path: pathlib.Path, notes: list[str], isolated: Stream | None = None
+    path: pathlib.Path,
+    reasons: list[str],
+    notes: list[str],
+    isolated: Stream | None = None,
 ) -> collections.Counter[str]:
     """Count one run.
 
     :param path: the stream; its status is beside it
+    :param reasons: takes why tests failed
     :param notes: takes what is notable about the run
     :param isolated: the second run of tests that failed in this one
     :returns: number of tests by outcome
@@ -194,8 +200,13 @@ def count_run(
         status = ''
     counts = stream.counts
     for test, lines in list(stream.failures.items())[:SHOWN_FAILURES]:
-        notes.append('%s tests: failed: %s' % (name, test))
-        notes.extend('    ' + one for one in lines)
+        reasons.append('%s tests: why %s failed:' % (name, test))
+        reasons.extend('    ' + one for one in lines)
+    # Logs are often kept by their ends, which have the names at least.
+    notes.extend(
+        '%s tests: failed: %s' % (name, test)
+        for test in itertools.islice(stream.failures, NAMED_FAILURES)
+    )
     for test in stream.unfinished:
         notes.append('%s tests: did not end: %s' % (name, test))
     if stream.not_run:
@@ -240,6 +251,7 @@ def main() -> int:
             print(read(file).repeatable())
         return 0
     total: collections.Counter[str] = collections.Counter()
+    reasons: list[str] = []
     notes: list[str] = []
     isolated = None
     second = directory / (ISOLATED + '.subunit')
@@ -248,13 +260,13 @@ def main() -> int:
             isolated = read(file)
     for path in sorted(directory.glob('*.subunit')):
         if path != second:
-            total.update(count_run(path, notes, isolated))
+            total.update(count_run(path, reasons, notes, isolated))
     try:
         failures = (directory / 'failures').read_text('utf-8').splitlines()
     except FileNotFoundError:
         failures = []
     total['failed'] += len(failures)
-    for text in [*notes, *failures]:
+    for text in [*reasons, *notes, *failures]:
         print(text)
     print(line(total))
     return 0 if total['passed'] and not total['failed'] else 1

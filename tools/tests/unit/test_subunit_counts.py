@@ -219,11 +219,12 @@ class CommandTestCase(base.BaseTestCase):
         (self.folder / 'one.status').write_text('1\n')
         code, lines = self.count()
         self.assertEqual((1, '0 passed, 1 failed'), (code, lines[-1]))
-        start = lines.index('one tests: failed: a')
+        start = lines.index('one tests: why a failed:')
         self.assertEqual(
             ['    line %d' % n for n in range(70, 100)],
             lines[start + 1 : start + 31],
         )
+        self.assertEqual('one tests: failed: a', lines[start + 31])
 
     def test_nothing(self):
         self.assertEqual((1, ['0 passed, 0 failed']), self.count())

@@ -91,8 +91,9 @@ export function DataTable<T extends object>(props: Props<T>) {
   const name = (key: string) => `${id}.${key}`;
   const set = (changes: Record<string, string | null>) => {
     setAddress(
-      (before) => {
-        const after = new URLSearchParams(before);
+      () => {
+        // Not the address as it was shown last: a change may not be shown yet.
+        const after = new URLSearchParams(window.location.search);
         for (const [key, value] of Object.entries(changes)) {
           if (value === null || value === '') {
             after.delete(name(key));

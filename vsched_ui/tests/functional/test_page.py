@@ -71,6 +71,18 @@ class TestViews(page_case.PageCase):
         self.check(tab)
 
 
+#: Clicks on a button right after the address has changed, before that is
+#: shown.
+_CLICK_AT_A_CHANGE = """(button) => {
+  const real = history.replaceState.bind(history);
+  history.replaceState = (...values) => {
+    history.replaceState = real;
+    real(...values);
+    queueMicrotask(() => button.click());
+  };
+}"""
+
+
 class TestTables(page_case.PageCase):
     """Sorting, filtering, pages and links."""
 
@@ -96,6 +108,21 @@ class TestTables(page_case.PageCase):
         self.wait_for_names(tab, [fleet.host_name(37)])
         tab.page.get_by_label('Filter Hosts').fill('none of them')
         self.see(tab, 'Nothing matches the filters')
+        self.check(tab)
+
+    def test_a_change_before_the_last_one_is_shown(self):
+        tab = self.tab('/hosts')
+        self.see(tab, FIRST)
+        tab.page.get_by_role('button', name='Host', exact=True).evaluate(
+            _CLICK_AT_A_CHANGE
+        )
+        # The address has what was typed after a pause; the click follows.
+        tab.page.get_by_label('Filter Hosts').fill('node-003')
+        tab.page.wait_for_url('**hosts.dir=desc**')
+        self.assertIn('hosts.q=node-003', tab.page.url)
+        self.wait_for_names(
+            tab, [fleet.host_name(number) for number in range(39, 29, -1)]
+        )
         self.check(tab)
 
     def test_a_list_of_which_only_a_part_was_read(self):
