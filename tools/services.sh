@@ -39,6 +39,8 @@ complain() {
 . "$VSCHED_TOOLS/services/postgresql.sh"
 # shellcheck source=tools/services/mariadb.sh
 . "$VSCHED_TOOLS/services/mariadb.sh"
+# shellcheck source=tools/services/devstack.sh
+. "$VSCHED_TOOLS/services/devstack.sh"
 
 ensure_libvirtd() {
     ensure libvirtd

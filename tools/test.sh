@@ -77,8 +77,8 @@ files beside.log and beside.status of VSCHED_TEST_RESULTS.
 Environment: VSCHED_TEST_RESULTS, an empty directory for the streams;
 VSCHED_TEST_SILENCE_S ($SILENCE_S) and VSCHED_TEST_LIMIT_S ($LIMIT_S), after
 which a run without events, and all of it, is ended; VSCHED_DEVSTACK, a
-checkout of openstack/devstack, without which its plugin is run with doubles
-of devstack's functions only.
+checkout of openstack/devstack. Without it one is fetched; where that is not
+possible its plugin is run with doubles of devstack's functions only.
 USAGE
 }
 
@@ -270,6 +270,8 @@ prepare() {
     for service in "${VSCHED_SERVICES[@]}"; do
         ensure "$service" || return 1
     done
+    ensure_devstack
+    export VSCHED_DEVSTACK
 }
 
 # shellcheck disable=SC2329  # called by a trap
@@ -398,9 +400,9 @@ main() {
         await_beside
         say 'not run here: tests of lab nodes, see --node and --xen'
         local excluded="$shared|$NODE"
-        if [[ -z ${VSCHED_DEVSTACK:-} ]]; then
-            say 'not run here: devstack-smoke.sh, since VSCHED_DEVSTACK names' \
-                'no checkout of openstack/devstack, which no registry has'
+        if [[ -z $VSCHED_DEVSTACK ]]; then
+            say 'not run here: devstack-smoke.sh, since openstack/devstack' \
+                'was not fetched and VSCHED_DEVSTACK names no checkout'
             excluded+="|$DEVSTACK"
         fi
         run host '\.tests\.functional\.' --serial \

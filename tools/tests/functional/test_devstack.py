@@ -2,8 +2,8 @@
 
 """The plugin with the functions of a checkout of devstack.
 
-No registry of packages has devstack: ``VSCHED_DEVSTACK`` names a checkout.
-Where it is empty ``tools/test.sh`` says so and leaves this module out;
+``VSCHED_DEVSTACK`` names the checkout. ``tools/test.sh`` fetches one; where it
+cannot, it says so and leaves this module out.
 ``tools.tests.unit.test_devstack`` runs the phases with doubles of devstack's
 functions everywhere.
 """

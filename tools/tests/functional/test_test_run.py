@@ -128,6 +128,7 @@ class ProjectTestCase(base.BaseTestCase):
             'tools/test.sh',
             'tools/services.sh',
             'tools/shared-workers.yaml',
+            'tools/services/devstack.sh',
             'tools/services/processes.sh',
             'tools/subunit_counts.py',
             '.ci/run',
@@ -175,6 +176,7 @@ class ProjectTestCase(base.BaseTestCase):
             'VSCHED_RUN_DIR': str(self.project / 'run'),
             'VSCHED_DATA_DIR': str(self.project / 'data'),
             'TMPDIR': str(self.project / 'tmp'),
+            'VSCHED_DEVSTACK_URL': str(self.project / 'none'),
             'VSCHED_TEST_GRACE_S': '30',
             **variables,
         }
@@ -366,15 +368,35 @@ class FunctionalRunTestCase(ProjectTestCase):
         self.assertEqual((1, '6 passed, 2 failed'), (code, lines[-1]))
         self.assertEqual('3\n', (results / 'beside.status').read_text())
 
-    def test_devstack_is_left_out_without_a_checkout(self):
+    def devstack(self):
+        """Make a repository, and return it and its only commit."""
+        made = self.project / 'devstack'
+        made.mkdir()
+        (made / 'functions').touch()
+        git = ['git', '-C', str(made), '-c', 'user.name=a', '-c']
+        git.append('user.email=a@example.org')
+        for words in (['init', '-q'], ['add', '.'], ['commit', '-qm', 'All']):
+            subprocess.run([*git, *words], check=True)
+        found = subprocess.run(
+            [*git, 'rev-parse', 'HEAD'], check=True, stdout=subprocess.PIPE
+        )
+        return str(made), found.stdout.decode().strip()
+
+    def test_devstack_is_left_out_where_it_cannot_be_fetched(self):
         self.add_tests('vsched_lib.tests.functional', PASS)
         folder = self.add_tests('tools.tests.functional', PASS)
         (folder / 'test_some.py').rename(folder / 'test_devstack.py')
         self.add_tests('vsched_agent.tests.functional', PASS)
-        reason = 'not run here: devstack-smoke.sh, since VSCHED_DEVSTACK names'
+        url, commit = self.devstack()
+        reason = 'not run here: devstack-smoke.sh, since openstack/devstack'
         for variables, counts, told in (
             ({}, '6 passed, 2 failed', True),
             ({'VSCHED_DEVSTACK': '/checkout'}, '9 passed, 3 failed', False),
+            (
+                {'VSCHED_DEVSTACK_URL': url, 'VSCHED_DEVSTACK_COMMIT': commit},
+                '9 passed, 3 failed',
+                False,
+            ),
         ):
             code, lines = self.ended(
                 self.start('tools/test.sh', '--functional', **variables)
