@@ -185,6 +185,8 @@ def _reservation(report: messages.ReservationReport, clock: _Clock) -> Row:
 
 
 _sample_values = operator.attrgetter(*packing.Sample._fields)
+_sample_time = operator.attrgetter('at')
+_host_values = operator.attrgetter(*host_time.New._fields[1:])
 
 
 def _samples(
@@ -192,16 +194,15 @@ def _samples(
 ) -> list[packing.Sample]:
     found = [packing.Sample(*_sample_values(sample)) for sample in samples]
     # A fast path: ten thousand samples a second are usual.
-    if clock.right and all(one[1] <= clock.latest for one in found):
+    if clock.right and max(map(_sample_time, found), default=0) <= (
+        clock.latest
+    ):
         return found
     return [one._replace(at=clock.past(one.at)) for one in found]
 
 
 def _host_time(usage: messages.HostUsage, clock: _Clock) -> host_time.New:
-    return host_time.New(
-        clock.past(usage.at),
-        *(getattr(usage, name) for name in host_time.New._fields[1:]),
-    )
+    return host_time.New(clock.past(usage.at), *_host_values(usage))
 
 
 def _event(event: messages.Event, clock: _Clock) -> Row:

@@ -57,10 +57,15 @@ class Text:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Items:
-    """How many items a list has."""
+    """How many items a list has.
+
+    :param columns: the items are messages, and may be sent by column
+        (:mod:`vsched_lib.contract.columns`).
+    """
 
     high: int
     low: int = 0
+    columns: bool = False
 
     def __str__(self) -> str:
         return 'a list of %d to %d items' % (self.low, self.high)

@@ -5,6 +5,7 @@
 1.0  report(report), overrides(host)
 1.1  jobs(host)
 1.2  requests and replies are signed, reports have epochs
+1.3  reports have their samples by column
 
 What messages gained since, such as balloons in reports and in overrides,
 needs no version: readers ignore keys that they do not know, and an agent
@@ -12,8 +13,8 @@ that reports no balloons gets no orders for them. A signature is such an
 addition too: the context of a request has it, and a key of the reply.
 
 An agent asks for the newest version that it knows. When a collector does not
-have it, it asks for the one before, and for the newest again some minutes
-later. So either side may be upgraded first, and collectors one by one.
+have it, it asks for the one before and so on, and for the newest again some
+minutes later. So either side may be upgraded first, and collectors one by one.
 """
 
 import abc
@@ -29,9 +30,11 @@ from vsched_lib.contract import signing
 from vsched_lib.contract import wire
 
 TOPIC = 'vsched-collector'
-VERSION = '1.2'
+VERSION = '1.3'
 #: Those that an agent asks for, the newest first.
-VERSIONS = ('1.2', '1.1')
+VERSIONS = ('1.3', '1.2', '1.1')
+#: The first one whose reports may have samples by column.
+COLUMNS = '1.3'
 
 #: How long an agent waits for the collector before it keeps the batch and
 #: tries again later, in seconds.
@@ -196,6 +199,8 @@ class CollectorClient:
         self._signer = signer
         self._versions = VERSIONS if version is None else (version,)
         self._clock = clock
+        # The version that is asked for first, until then.
+        self._first = 0
         self._old_until_s: float | None = None
         self._client = rpc.get_client(
             transport, TOPIC, self._versions[0], timeout_s
@@ -210,7 +215,12 @@ class CollectorClient:
         :raises wire.MalformedMessage: when the answer is invalid.
         """
         return collector_replies.ReportReply.from_dict(
-            self._call('report', report=report.to_dict())
+            self._call(
+                'report',
+                lambda version: {
+                    'report': report.to_dict(by_column=version == COLUMNS)
+                },
+            )
         )
 
     def overrides(self, host: str) -> collector_replies.Overrides:
@@ -220,7 +230,7 @@ class CollectorClient:
         :raises wire.MalformedMessage: when the answer is invalid.
         """
         return collector_replies.Overrides.from_dict(
-            self._call('overrides', host=host)
+            self._call('overrides', lambda _: {'host': host})
         )
 
     def jobs(self, host: str) -> messages.Jobs:
@@ -229,21 +239,27 @@ class CollectorClient:
         :raises errors.Unreachable: without an answer.
         :raises wire.MalformedMessage: when the answer is invalid.
         """
-        return messages.Jobs.from_dict(self._call('jobs', host=host))
+        return messages.Jobs.from_dict(
+            self._call('jobs', lambda _: {'host': host})
+        )
 
-    def _call(self, method: str, **arguments: ty.Any) -> ty.Any:
-        newest, oldest = self._versions[0], self._versions[-1]
-        if self._old_until_s is not None and (
-            self._clock() < self._old_until_s
-        ):
-            return self._call_version(oldest, method, arguments)
-        try:
-            return self._call_version(newest, method, arguments)
-        except rpc.UnsupportedVersion:
-            if newest == oldest:
-                raise
-        self._old_until_s = self._clock() + OLD_VERSION_S
-        return self._call_version(oldest, method, arguments)
+    def _call(
+        self, method: str, arguments: ty.Callable[[str], dict[str, ty.Any]]
+    ) -> ty.Any:
+        if self._old_until_s is None or self._clock() >= self._old_until_s:
+            self._first = 0
+        for number in range(self._first, len(self._versions)):
+            version = self._versions[number]
+            try:
+                reply = self._call_version(version, method, arguments(version))
+            except rpc.UnsupportedVersion:
+                if number + 1 == len(self._versions):
+                    raise
+                continue
+            if number > self._first:
+                self._first = number
+                self._old_until_s = self._clock() + OLD_VERSION_S
+            return reply
 
     def _call_version(
         self, version: str, method: str, arguments: dict[str, ty.Any]

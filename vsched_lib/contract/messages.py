@@ -402,13 +402,17 @@ class Report(wire.Message):
     reservations: ty.Annotated[
         tuple[ReservationReport, ...], bounds.Items(10_000)
     ] = ()
-    usage: ty.Annotated[tuple[UsageSample, ...], bounds.Items(100_000)] = ()
+    usage: ty.Annotated[
+        tuple[UsageSample, ...], bounds.Items(100_000, columns=True)
+    ] = ()
     events: ty.Annotated[tuple[Event, ...], bounds.Items(20_000)] = ()
     jobs: ty.Annotated[tuple[JobReport, ...], bounds.Items(1_000)] = ()
     error_profiles: ty.Annotated[
         tuple[profiles.ErrorProfile, ...], bounds.Items(8)
     ] = ()
-    host_usage: ty.Annotated[tuple[HostUsage, ...], bounds.Items(10_000)] = ()
+    host_usage: ty.Annotated[
+        tuple[HostUsage, ...], bounds.Items(10_000, columns=True)
+    ] = ()
     overhead_profiles: ty.Annotated[
         tuple[profiles.OverheadProfile, ...], bounds.Items(8)
     ] = ()

@@ -169,14 +169,13 @@ def mac(
     return hmac.new(key.secret, signed, 'sha256').hexdigest()
 
 
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(',', ':'), ensure_ascii=True, allow_nan=False
+)
+
+
 def _canonical(value: object) -> bytes:
-    return json.dumps(
-        value,
-        sort_keys=True,
-        separators=(',', ':'),
-        ensure_ascii=True,
-        allow_nan=False,
-    ).encode('ascii')
+    return _ENCODER.encode(value).encode('ascii')
 
 
 def matches(found: str, expected: str) -> bool:

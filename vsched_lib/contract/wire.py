@@ -19,6 +19,7 @@ import types
 import typing as ty
 
 from vsched_lib.contract import bounds
+from vsched_lib.contract import columns
 
 
 class MalformedMessage(ValueError):
@@ -31,10 +32,17 @@ class Message:
     #: How many items all lists of a message may have together.
     MAX_ITEMS: ty.ClassVar[int | None] = None
 
-    def to_dict(self) -> dict[str, ty.Any]:
-        """Return the message as JSON types."""
+    def to_dict(self, by_column: bool = False) -> dict[str, ty.Any]:
+        """Return the message as JSON types.
+
+        :param by_column: whether its lists that may be sent by column are.
+        """
         return {
-            field.name: value if value.__class__ in _ATOMS else _plain(value)
+            field.name: value
+            if value.__class__ in _ATOMS
+            else columns.write(field.columns, value)
+            if by_column and field.columns is not None and value
+            else _plain(value)
             for field in _fields(ty.cast(type, self.__class__))
             for value in (getattr(self, field.name),)
         }
@@ -51,7 +59,7 @@ class Message:
         if cls.MAX_ITEMS is not None:
             _check_size(cls, cls.MAX_ITEMS, raw)
         values: dict[str, ty.Any] = {}
-        for name, where, read, required, exact, low, high in _fields(
+        for name, where, read, required, exact, low, high, _ in _fields(
             ty.cast(type, cls)
         ):
             if name in raw:
@@ -66,15 +74,20 @@ class Message:
         return cls(**values)
 
 
+_TEXT = frozenset((str,))
 _ATOMS = frozenset((str, int, float, bool, type(None)))
 
 
 def _check_size(kind: type, most: int, raw: Mapping[ty.Any, ty.Any]) -> None:
     # Before anything is read: the time of reading grows with the items.
     lengths = {
-        field.where: len(raw[field.name])
+        field.where: len(value)
+        if isinstance(value, (list, tuple))
+        else columns.length(field.columns, value)
         for field in _fields(kind)
-        if isinstance(raw.get(field.name), (list, tuple))
+        for value in (raw.get(field.name),)
+        if isinstance(value, (list, tuple))
+        or (field.columns is not None and isinstance(value, Mapping))
     }
     total = sum(lengths.values())
     if total > most:
@@ -107,6 +120,7 @@ class _Field(ty.NamedTuple):
 
     :param exact: a value of exactly this type, from ``low`` to ``high``, is
         taken as it is.
+    :param columns: of which messages it is a list that may be sent by column.
     """
 
     name: str
@@ -116,6 +130,7 @@ class _Field(ty.NamedTuple):
     exact: type | None
     low: ty.Any
     high: ty.Any
+    columns: ty.Any
 
 
 # Thousands of samples pass here in every report, so a type's annotations are
@@ -131,6 +146,7 @@ def _fields(kind: type) -> tuple[_Field, ...]:
             field.default is dataclasses.MISSING
             and field.default_factory is dataclasses.MISSING,
             *_exact(hints[field.name]),
+            _by_column(hints[field.name]),
         )
         for field in dataclasses.fields(kind)
         for where in ('%s.%s' % (kind.__name__, field.name),)
@@ -162,6 +178,13 @@ def _exact(hint: ty.Any) -> tuple[type | None, ty.Any, ty.Any]:
     return None, 0, 0
 
 
+def _by_column(hint: ty.Any) -> ty.Any:
+    kind, bound, _ = split(hint)
+    if isinstance(bound, bounds.Items) and bound.columns:
+        return ty.get_args(kind)[0]
+    return None
+
+
 def _reader(where: str, hint: ty.Any) -> Reader:
     kind, bound, optional = split(hint)
     read = _required_reader(where, kind, bound)
@@ -173,7 +196,11 @@ def _reader(where: str, hint: ty.Any) -> Reader:
 def _required_reader(where: str, kind: ty.Any, bound: ty.Any) -> Reader:
     origin = ty.get_origin(kind)
     if origin is tuple and isinstance(bound, bounds.Items):
-        return _list_reader(where, kind, bound)
+        hint = ty.get_args(kind)[0]
+        read_list = _list_reader(where, hint, bound)
+        if bound.columns:
+            return _columns_reader(where, hint, bound, read_list)
+        return read_list
     if origin is dict and isinstance(bound, bounds.Json):
         return _object_reader(where, bound)
     if kind is str and isinstance(bound, bounds.Text):
@@ -201,8 +228,29 @@ def _required_reader(where: str, kind: ty.Any, bound: ty.Any) -> Reader:
     raise TypeError('%s: %s is no type of a message' % (where, kind))
 
 
-def _list_reader(where: str, kind: ty.Any, bound: bounds.Items) -> Reader:
-    hint = ty.get_args(kind)[0]
+def _columns_reader(
+    where: str, kind: ty.Any, bound: bounds.Items, read_list: Reader
+) -> Reader:
+    hints = ty.get_type_hints(kind, include_extras=True)
+    readers = {
+        field.name: _list_reader(
+            field.where, hints[field.name], bounds.Items(bound.high)
+        )
+        for field in _fields(kind)
+    }
+
+    def read_columns(value: ty.Any) -> tuple[ty.Any, ...]:
+        if not isinstance(value, Mapping):
+            return ty.cast(tuple[ty.Any, ...], read_list(value))
+        try:
+            return columns.read(kind, readers, bound, value)
+        except columns.MalformedColumns as problem:
+            raise MalformedMessage('%s: %s' % (where, problem)) from None
+
+    return read_columns
+
+
+def _list_reader(where: str, hint: ty.Any, bound: bounds.Items) -> Reader:
     item = _reader(where, hint)
     exact, low, high = _exact(hint)
     only = frozenset((exact,))
@@ -219,9 +267,15 @@ def _list_reader(where: str, kind: ty.Any, bound: bounds.Items) -> Reader:
             and value
             and only.issuperset(map(type, value))
             and low <= min(value)
-            and (max(value) <= high)
+            and max(value) <= high
+            # What is not a number is neither above nor below any.
+            and (exact is not float or not math.isnan(sum(value)))
         ):
             return tuple(value)
+        if _TEXT.issuperset(map(type, value)):
+            # Few different ones, such as UUIDs.
+            known = {one: item(one) for one in set(value)}
+            return tuple(map(known.__getitem__, value))
         return tuple(map(item, value))
 
     return read_list

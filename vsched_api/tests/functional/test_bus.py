@@ -182,7 +182,7 @@ class TestBus(bus_case.BusTestCase):
         raw = messages.Report(base.HOST, 1, PAST, epoch='e' * 32).to_dict()
         raw['usage'] = [{'at': 'noon'}]
         reply = collector_replies.ReportReply.from_dict(
-            self.bus._call('report', report=raw)
+            self.bus._call('report', lambda _: {'report': raw})
         )
         self.assertTrue(reply.resync)
         self.assertFalse(self.report(2).duplicate)

@@ -2,19 +2,29 @@
 
 """Which version of its interface a collector is asked for."""
 
+import dataclasses
+
 from oslotest import base
 
 from vsched_lib.contract import collector_rpc
+from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.tests import rpc_suite
 
-NEWEST, BEFORE = collector_rpc.VERSIONS
+UUID = '1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b4f'
+NEWEST, BEFORE, OLDEST = collector_rpc.VERSIONS
 
 
 class OldCollector(rpc_suite.Collector):
     """One of the release before."""
 
     target = rpc.target(BEFORE)
+
+
+class OldestCollector(rpc_suite.Collector):
+    """One of the release before that."""
+
+    target = rpc.target(OLDEST)
 
 
 class Client(collector_rpc.CollectorClient):
@@ -26,6 +36,7 @@ class Client(collector_rpc.CollectorClient):
 
     def _call_version(self, version, method, arguments):
         self.asked.append(version)
+        self.sent = arguments
         return super()._call_version(version, method, arguments)
 
 
@@ -72,6 +83,30 @@ class TestVersions(rpc_suite.OnBus, base.BaseTestCase):
         self.now_s = collector_rpc.OLD_VERSION_S
         self.assertEqual([NEWEST], self.report(client, 4))
         self.assertEqual([3, 4], [one.batch for one in new.reports])
+
+    def test_the_oldest_collector_and_its_upgrades(self):
+        oldest = self.use(OldestCollector())
+        client = self.make()
+        self.assertEqual([NEWEST, BEFORE, OLDEST], self.report(client, 1))
+        self.assertEqual([OLDEST], self.report(client, 2))
+        self.assertEqual([1, 2], [one.batch for one in oldest.reports])
+        self.use(OldCollector())
+        self.now_s = collector_rpc.OLD_VERSION_S
+        self.assertEqual([NEWEST, BEFORE], self.report(client, 3))
+        self.assertEqual([BEFORE], self.report(client, 4))
+
+    def test_samples_by_column_where_both_know_them(self):
+        sample = messages.UsageSample(UUID, 5.0, 1_000_000, 7, 0)
+        report = dataclasses.replace(rpc_suite.report(1), usage=(sample,))
+        for collector, form in (
+            (rpc_suite.Collector(), dict),
+            (OldCollector(), list),
+        ):
+            self.use(collector)
+            client = self.make()
+            client.report(report)
+            self.assertIs(form, type(client.sent['report']['usage']))
+            self.assertEqual((sample,), collector.reports[0].usage)
 
     def test_a_version_that_is_pinned(self):
         new = self.use(rpc_suite.Collector())
