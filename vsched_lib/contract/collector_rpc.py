@@ -31,10 +31,10 @@ from vsched_lib.contract import wire
 
 TOPIC = 'vsched-collector'
 VERSION = '1.3'
+#: Those whose reports have one object for each sample.
+ROW_VERSIONS = ('1.2', '1.1')
 #: Those that an agent asks for, the newest first.
-VERSIONS = ('1.3', '1.2', '1.1')
-#: The first one whose reports may have samples by column.
-COLUMNS = '1.3'
+VERSIONS = ('1.3', *ROW_VERSIONS)
 
 #: How long an agent waits for the collector before it keeps the batch and
 #: tries again later, in seconds.
@@ -218,7 +218,7 @@ class CollectorClient:
             self._call(
                 'report',
                 lambda version: {
-                    'report': report.to_dict(by_column=version == COLUMNS)
+                    'report': report.to_dict(version not in ROW_VERSIONS)
                 },
             )
         )

@@ -7,6 +7,7 @@ import enum
 import functools
 import typing as ty
 
+import hypothesis
 from hypothesis import strategies as st
 
 from vsched_lib.contract import bounds
@@ -58,6 +59,17 @@ ANYTHING = st.recursive(
     ),
     max_leaves=12,
 )
+
+
+def bounded(examples: int) -> hypothesis.settings:
+    """Return the settings of a test of as many examples, always the same."""
+    return hypothesis.settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
 
 
 def valid(kind: type[wire.Message]) -> st.SearchStrategy[ty.Any]:
@@ -192,7 +204,14 @@ def _outside(hint: ty.Any) -> list[ty.Any]:
             2**200,
         ]
     if isinstance(bound, bounds.Items):
-        return [[None] * (bound.high + 1), {}, 'x', 3]
+        found = [[None] * (bound.high + 1), {}, 'x', 3]
+        if bound.columns:
+            name = _fields(ty.get_args(kind)[0])[0][0]
+            found += [
+                {name: column}
+                for column in ('x', [], [None], [None] * (bound.high + 1))
+            ]
+        return found
     if isinstance(bound, bounds.Json):
         deep: ty.Any = {}
         for _ in range(bound.depth + 1):

@@ -21,13 +21,6 @@ from vsched_lib.tests import message_strategies
 
 _REPORTS = message_strategies.nearly(messages.Report)
 _VALID = message_strategies.valid(messages.Report)
-_SETTINGS = hypothesis.settings(
-    deadline=None,
-    database=None,
-    derandomize=True,
-    suppress_health_check=list(hypothesis.HealthCheck),
-)
-
 #: No message may take this long, in seconds; many times what any takes.
 _LONGEST_S = 10.0
 
@@ -95,7 +88,7 @@ class Inspection:
     def test_any_json_is_stored_or_refused(self):
         self._collector = self.collector()
 
-        @hypothesis.settings(_SETTINGS, max_examples=20)
+        @message_strategies.bounded(20)
         @hypothesis.given(message_strategies.ANYTHING | _REPORTS)
         def check(raw):
             self.stored(raw)
@@ -106,7 +99,7 @@ class Inspection:
         self._collector = self.collector()
         numbers = iter(range(1, 10**6))
 
-        @hypothesis.settings(_SETTINGS, max_examples=25)
+        @message_strategies.bounded(25)
         @hypothesis.given(_REPORTS | _VALID)
         def check(raw):
             raw.update(
@@ -127,7 +120,7 @@ class Inspection:
         self._collector = self.collector()
         numbers = iter(range(1, 10**6))
 
-        @hypothesis.settings(_SETTINGS, max_examples=20)
+        @message_strategies.bounded(20)
         @hypothesis.given(_VALID, st.booleans())
         def check(raw, all_balloons):
             raw.update(
@@ -157,7 +150,7 @@ class Inspection:
         http = self.client()
         numbers = iter(range(1, 10**6))
 
-        @hypothesis.settings(_SETTINGS, max_examples=12)
+        @message_strategies.bounded(12)
         @hypothesis.given(_VALID)
         def check(raw):
             raw.update(

@@ -32,14 +32,6 @@ def kinds(base_kind=wire.Message):
 
 KINDS = sorted(kinds(), key=lambda one: (one.__module__, one.__name__))
 
-_BOUNDED = hypothesis.settings(
-    max_examples=15,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    suppress_health_check=list(hypothesis.HealthCheck),
-)
-
 
 class DeclaredBoundsTestCase(base.BaseTestCase):
     def test_whatever_is_within_is_read(self):
@@ -48,7 +40,7 @@ class DeclaredBoundsTestCase(base.BaseTestCase):
                 self.accepts(kind)
 
     def accepts(self, kind):
-        @_BOUNDED
+        @message_strategies.bounded(15)
         @hypothesis.given(message_strategies.valid(kind))
         def check(raw):
             found = kind.from_dict(raw)
@@ -65,7 +57,7 @@ class DeclaredBoundsTestCase(base.BaseTestCase):
                 self.refuses(kind)
 
     def refuses(self, kind):
-        @_BOUNDED
+        @message_strategies.bounded(15)
         @hypothesis.given(message_strategies.invalid(kind))
         def check(drawn):
             where, raw = drawn
@@ -77,7 +69,7 @@ class DeclaredBoundsTestCase(base.BaseTestCase):
 
         check()
 
-    @_BOUNDED
+    @message_strategies.bounded(15)
     @hypothesis.given(st.sampled_from(KINDS), message_strategies.ANYTHING)
     def test_nothing_else_is_raised(self, kind, raw):
         try:

@@ -21,14 +21,6 @@ SAMPLES = tuple(
 )
 FIVE = messages.HostUsage(1.0, 1_000_000, 2, 3, 4, 5, 6, 7, 8, 9)
 
-_BOUNDED = hypothesis.settings(
-    max_examples=60,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    suppress_health_check=list(hypothesis.HealthCheck),
-)
-
 
 def report(**more):
     return messages.Report('node-1', 3, 100.0, **more)
@@ -44,6 +36,23 @@ class TestColumns(base.BaseTestCase):
     def test_there_and_back(self):
         found = report(usage=SAMPLES, host_usage=(FIVE, FIVE))
         self.assertEqual(found, messages.Report.from_dict(sent(found)))
+
+    def test_less_than_half_as_long(self):
+        # What five seconds of ten instances are.
+        found = report(
+            usage=tuple(
+                messages.UsageSample(
+                    UUIDS[0], *range(1_000_000, 1_000_013), tuple(range(7))
+                )
+                for _ in range(50)
+            ),
+            host_usage=(FIVE,) * 5,
+        )
+        rows, columns = (
+            len(json.dumps(found.to_dict(by_column)))
+            for by_column in (False, True)
+        )
+        self.assertLess(columns, rows / 2)
 
     def test_what_all_have_by_default_is_left_out(self):
         self.assertEqual(
@@ -68,7 +77,7 @@ class TestColumns(base.BaseTestCase):
         self.assertEqual(found, messages.Report.from_dict(sent(found)))
 
     def test_any_report(self):
-        @_BOUNDED
+        @message_strategies.bounded(60)
         @hypothesis.given(message_strategies.valid(messages.Report))
         def check(raw):
             found = messages.Report.from_dict(raw)
