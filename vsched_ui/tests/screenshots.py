@@ -57,6 +57,11 @@ def _host(page: ty.Any) -> None:
     page.locator('.vs-chart[aria-label*="-0001-"]').wait_for()
 
 
+def _whole(page: ty.Any) -> None:
+    # Once all pages of the list were read.
+    page.get_by_text('Reading the rest').wait_for(state='detached')
+
+
 def _nothing(page: ty.Any) -> None:
     """Show the view as it is."""
 
@@ -79,7 +84,7 @@ VIEWS: dict[str, tuple[str, str, Callable[[ty.Any], None]]] = {
         'Wait before a run',
         _change,
     ),
-    'reservations': ('/reservations', fleet.host_name(2), _nothing),
+    'reservations': ('/reservations', fleet.host_name(2), _whole),
     'whatif': (
         '/whatif?evaluated.sort=free&evaluated.dir=asc',
         'Evaluate',
