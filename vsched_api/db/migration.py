@@ -129,6 +129,10 @@ def _alone(connection: sa.Connection) -> Iterator[None]:
             )
         try:
             yield
+            # A change of tables ends the transaction before it: the revision
+            # that follows the last one is not stored yet, and whoever is
+            # given the lock would make that change a second time.
+            connection.exec_driver_sql('COMMIT')
         finally:
             connection.exec_driver_sql('SELECT RELEASE_LOCK(%s)' % name)
     else:

@@ -5,6 +5,9 @@
 import os
 import subprocess
 import sys
+import typing as ty
+
+import sqlalchemy as sa
 
 from vsched_api.db import migration
 from vsched_api.tests import base
@@ -73,3 +76,24 @@ class TestMariaDB(ParallelSync, base.TestCase):
     """On a server."""
 
     kind = databases.MariaDB
+
+    def test_the_lock_is_kept_until_the_revision_is_stored(self):
+        """What the next one that takes the lock would read, at that moment."""
+        conf = databases.configuration(self.kind.make(self, migrated=False))
+        seen: list[str | None] = []
+
+        def look(
+            _connection: ty.Any,
+            _cursor: ty.Any,
+            statement: str,
+            *_rest: ty.Any,
+        ) -> None:
+            if 'RELEASE_LOCK' in statement:
+                seen.append(migration.version(conf))
+
+        sa.event.listen(sa.Engine, 'after_cursor_execute', look)
+        self.addCleanup(
+            sa.event.remove, sa.Engine, 'after_cursor_execute', look
+        )
+        migration.sync(conf)
+        self.assertEqual([migration.newest()], seen)
