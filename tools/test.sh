@@ -131,6 +131,30 @@ watch() {
     done
 }
 
+# left_by_tests: prints the processes that tests of the run have started and
+# not ended, by number. Those in a session of their own are in no group of it.
+left_by_tests() {
+    grep -lsxzF "VSCHED_TEST_RUN=$RESULTS" /proc/[0-9]*/environ |
+        cut -d / -f 3
+}
+
+none_left() {
+    [[ -z $(left_by_tests) ]]
+}
+
+# end_left: ends them, and names them.
+end_left() {
+    local signal pids
+    for signal in TERM KILL; do
+        mapfile -t pids < <(left_by_tests)
+        ((${#pids[@]})) || return 0
+        say "ended by $signal, as tests have left it running:"
+        ps -o pid=,args= -p "${pids[*]}" || true
+        kill -s "$signal" "${pids[@]}" 2>/dev/null || true
+        wait_for "$GRACE_S" none_left || true
+    done
+}
+
 # conclude: waits until the stream of the ended run is complete. Its exit
 # status is that of the run.
 conclude() {
@@ -138,6 +162,7 @@ conclude() {
     wait "$RUNNING" || status=$?
     # Workers outlive a stestr that was killed.
     kill -s KILL -- "-$left" 2>/dev/null || true
+    end_left
     wait "$PRINTING" || true
     RUNNING=''
     return "$status"
@@ -193,7 +218,8 @@ record() {
     ) &
     PRINTING=$!
     # A process group of its own; it ends if this script is killed.
-    setsid setpriv --pdeathsig TERM "$@" >"$RESULTS/$name/pipe" &
+    VSCHED_TEST_RUN=$RESULTS setsid setpriv --pdeathsig TERM "$@" \
+        >"$RESULTS/$name/pipe" &
     RUNNING=$!
     watch "$stream"
     conclude || status=$?

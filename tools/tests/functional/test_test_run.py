@@ -1,65 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""tools/test.sh and .ci/run count what was done, whatever happens to them.
+"""tools/test.sh and .ci/run count what was done, whatever happens to them."""
 
-They run in a small project of their own, with real stestr, workers and
-streams.
-"""
-
-import os
-import pathlib
-import shutil
-import signal
-import subprocess
-import sys
-import time
-
-import fixtures
-from oslotest import base
-from testtools import content
-
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-#: Only a hang takes as long.
-PATIENCE_S = 240
-
-CASES = """\
 import os
 import pathlib
 import signal
-import time
-import unittest
+import subprocess
 
-HERE = pathlib.Path(__file__).parent
-
-
-class SomeTestCase(unittest.TestCase):
-    def setUp(self):
-        with open(HERE / 'began', 'a') as began:
-            print(self._testMethodName, file=began)
-
-    def test_1_passes(self):
-        pass
-
-    def test_2_fails(self):
-        self.fail('as it should')
-
-    def test_3_special(self):
-        %s
-
-    def test_4_passes(self):
-        pass
-"""
-# The file appears with its content, as it is read while the test runs.
-HANG = """\
-(HERE / 'new').write_text(str(os.getpid()))
-        os.replace(HERE / 'new', HERE / 'pid')
-        time.sleep(3600)"""
-DIE = 'os.kill(os.getpid(), signal.SIGKILL)'
-PASS = 'pass'
-FAIL_FIRST = """\
-path = HERE / 'second'
-        self.addCleanup(path.touch)
-        self.assertTrue(path.exists())"""
+from tools.tests.functional import scratch_project
 
 COVERAGE = """\
 [tool.coverage.run]
@@ -88,13 +36,6 @@ def not_covered():
     return 2
 """
 
-#: Services that run already, by name; the guest is there and no package is
-#: missing.
-SERVICE = """\
-answers_%(name)s() {
-    true
-}
-"""
 BROKEN_SERVICE = """\
 answers_rabbitmq() {
     false
@@ -105,145 +46,14 @@ start_rabbitmq() {
     await rabbitmq "$SPAWNED" 3600
 }
 """
-NOTHING_TO_INSTALL = """\
-LIBVIRT_PACKAGES=()
-PYTHON_PACKAGES=()
-GUEST_PACKAGES=()
-ensure_packages() {
-    true
-}
-"""
-VENV_IS_THERE = """\
-ensure_venv() {
-    true
-}
-"""
 
 
-class ProjectTestCase(base.BaseTestCase):
-    def setUp(self):
-        super().setUp()
-        self.project = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        for name in (
-            'tools/test.sh',
-            'tools/services.sh',
-            'tools/shared-workers.yaml',
-            'tools/services/devstack.sh',
-            'tools/services/processes.sh',
-            'tools/subunit_counts.py',
-            '.ci/run',
-        ):
-            target = self.project / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, target)
-        # All tests are one worker's, in their order.
-        self.write(
-            '.stestr.conf',
-            '[DEFAULT]\ntest_path=.\ntop_dir=.\ngroup_regex=^.\n',
-        )
-        self.write('tools/services/packages.sh', NOTHING_TO_INSTALL)
-        self.write('tools/services/venv.sh', VENV_IS_THERE)
-        for name in ('libvirtd', 'rabbitmq', 'postgresql', 'mariadb'):
-            self.write('tools/services/%s.sh' % name, SERVICE % {'name': name})
-        self.script('tools/guest/build.sh', 'true')
-        (self.project / '.venv').symlink_to(sys.prefix)
-
-    def write(self, name, text):
-        path = self.project / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
-    def script(self, name, text):
-        self.write(name, '#!/bin/sh\n%s\n' % text).chmod(0o755)
-
-    def add_tests(self, package, special):
-        """Add tests in a package of this name; returns their folder."""
-        parts = package.split('.')
-        for depth in range(len(parts)):
-            self.write('/'.join([*parts[: depth + 1], '__init__.py']), '')
-        return self.write(
-            '%s/test_some.py' % '/'.join(parts), CASES % special
-        ).parent
-
-    def start(self, *command, **variables):
-        environment = {
-            **{
-                name: value
-                for name, value in os.environ.items()
-                if not name.startswith(('OS_', 'VSCHED_', 'PYTHON'))
-            },
-            'VSCHED_RUN_DIR': str(self.project / 'run'),
-            'VSCHED_DATA_DIR': str(self.project / 'data'),
-            'TMPDIR': str(self.project / 'tmp'),
-            'VSCHED_DEVSTACK_URL': str(self.project / 'none'),
-            'VSCHED_TEST_GRACE_S': '30',
-            **variables,
-        }
-        (self.project / 'tmp').mkdir(exist_ok=True)
-        self.output = self.project / 'output'
-        with self.output.open('wb') as output:
-            process = subprocess.Popen(
-                (str(self.project / command[0]), *command[1:]),
-                cwd=self.project,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                # A job in the background of a shell ignores it.
-                preexec_fn=lambda: signal.signal(
-                    signal.SIGINT, signal.SIG_DFL
-                ),
-            )
-        self.addCleanup(self.end, process)
-        return process
-
-    def end(self, process):
-        if process.poll() is None:
-            process.terminate()
-            process.wait(PATIENCE_S)
-
-    def ended(self, process):
-        """Return the exit code and the lines of the output."""
-        code = process.wait(PATIENCE_S)
-        lines = self.output.read_text(errors='replace').splitlines()
-        self.addDetail('output', content.text_content('\n'.join(lines)))
-        return code, lines
-
-    def hanging(self, folder, process):
-        """Wait until the special test hangs; returns the worker's pid."""
-        name = '%s.test_some.SomeTestCase.test_3_special' % '.'.join(
-            folder.relative_to(self.project).parts
-        )
-        path = folder / 'pid'
-        deadline = time.monotonic() + PATIENCE_S
-        # In the results: listed, and begun.
-        while (
-            not path.exists()
-            or sum(
-                result.read_bytes().count(name.encode())
-                for result in (self.project / 'tmp').glob('*/*.subunit')
-            )
-            < 2
-        ):
-            self.assertIsNone(process.poll(), self.output.read_text())
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.1)
-        return int(path.read_text())
-
-    def assert_gone(self, pid):
-        deadline = time.monotonic() + PATIENCE_S
-        while pathlib.Path('/proc/%d' % pid).exists():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.1)
-
-
-class UnitRunTestCase(ProjectTestCase):
+class UnitRunTestCase(scratch_project.ProjectTestCase):
     def folder(self, special):
         return self.add_tests('demo.tests.unit', special)
 
     def test_complete_and_nothing_runs_twice(self):
-        folder = self.folder(PASS)
+        folder = self.folder(scratch_project.PASS)
         code, lines = self.ended(self.start('tools/test.sh', '--unit'))
         self.assertEqual((1, '3 passed, 1 failed'), (code, lines[-1]))
         self.assertEqual(4, len((folder / 'began').read_text().split()))
@@ -251,7 +61,7 @@ class UnitRunTestCase(ProjectTestCase):
         self.assertIn('as it should', '\n'.join(lines))
 
     def test_dead_worker(self):
-        self.folder(DIE)
+        self.folder(scratch_project.DIE)
         code, lines = self.ended(self.start('tools/test.sh', '--unit'))
         self.assertEqual((1, '1 passed, 2 failed'), (code, lines[-1]))
         self.assertIn('unit tests: 1 did not run', lines)
@@ -262,7 +72,7 @@ class UnitRunTestCase(ProjectTestCase):
         )
 
     def _interrupted(self, number):
-        folder = self.folder(HANG)
+        folder = self.folder(scratch_project.HANG)
         process = self.start('tools/test.sh', '--unit')
         worker = self.hanging(folder, process)
         process.send_signal(number)
@@ -277,8 +87,29 @@ class UnitRunTestCase(ProjectTestCase):
     def test_interrupted_by_int(self):
         self._interrupted(signal.SIGINT)
 
+    def test_what_an_interrupted_test_has_started_is_ended(self):
+        folder = self.folder(
+            '%s\n        %s' % (scratch_project.LEAVE, scratch_project.HANG)
+        )
+        process = self.start('tools/test.sh', '--unit')
+        self.hanging(folder, process)
+        process.terminate()
+        self._ended_what_was_left(folder, process)
+
+    def test_what_a_test_leaves_is_ended(self):
+        folder = self.folder(scratch_project.LEAVE)
+        self._ended_what_was_left(
+            folder, self.start('tools/test.sh', '--unit')
+        )
+
+    def _ended_what_was_left(self, folder, process):
+        _, lines = self.ended(process)
+        left = int((folder / 'left').read_text())
+        self.assert_gone(left)
+        self.assertIn('%d sleep 3600' % left, [line.strip() for line in lines])
+
     def test_stestr_is_killed(self):
-        folder = self.folder(HANG)
+        folder = self.folder(scratch_project.HANG)
         process = self.start('tools/test.sh', '--unit')
         worker = self.hanging(folder, process)
         os.kill(os.getpgid(worker), signal.SIGKILL)
@@ -288,7 +119,7 @@ class UnitRunTestCase(ProjectTestCase):
         self.assert_gone(worker)
 
     def test_hang(self):
-        folder = self.folder(HANG)
+        folder = self.folder(scratch_project.HANG)
         process = self.start(
             'tools/test.sh', '--unit', VSCHED_TEST_SILENCE_S='15'
         )
@@ -300,7 +131,7 @@ class UnitRunTestCase(ProjectTestCase):
         self.assert_gone(worker)
 
     def _covered(self, limit):
-        self.add_tests('demo.tests.unit', PASS)
+        self.add_tests('demo.tests.unit', scratch_project.PASS)
         self.write('demo/tests/unit/test_some.py', COVERED)
         self.write('demo/code.py', HALF_COVERED)
         self.write('pyproject.toml', COVERAGE % limit)
@@ -320,11 +151,13 @@ class UnitRunTestCase(ProjectTestCase):
         self.assertIn('unit tests: none ran', lines)
 
 
-class FunctionalRunTestCase(ProjectTestCase):
+class FunctionalRunTestCase(scratch_project.ProjectTestCase):
     def test_interrupted_host_tests_count_with_those_before(self):
-        self.add_tests('vsched_lib.tests.functional', PASS)
-        self.add_tests('nova_filters.tests.functional', PASS)
-        folder = self.add_tests('vsched_agent.tests.functional', HANG)
+        self.add_tests('vsched_lib.tests.functional', scratch_project.PASS)
+        self.add_tests('nova_filters.tests.functional', scratch_project.PASS)
+        folder = self.add_tests(
+            'vsched_agent.tests.functional', scratch_project.HANG
+        )
         process = self.start('tools/test.sh', '--functional')
         self.hanging(folder, process)
         process.terminate()
@@ -333,9 +166,11 @@ class FunctionalRunTestCase(ProjectTestCase):
         self.assertEqual((1, '7 passed, 4 failed'), (code, lines[-1]))
 
     def test_host_test_that_passes_alone_is_named(self):
-        self.add_tests('vsched_lib.tests.functional', PASS)
-        self.add_tests('nova_filters.tests.functional', PASS)
-        self.add_tests('vsched_agent.tests.functional', FAIL_FIRST)
+        self.add_tests('vsched_lib.tests.functional', scratch_project.PASS)
+        self.add_tests('nova_filters.tests.functional', scratch_project.PASS)
+        self.add_tests(
+            'vsched_agent.tests.functional', scratch_project.FAIL_FIRST
+        )
         code, lines = self.ended(self.start('tools/test.sh', '--functional'))
         # One of each package fails alone as well.
         self.assertEqual((1, '9 passed, 3 failed'), (code, lines[-1]))
@@ -349,7 +184,7 @@ class FunctionalRunTestCase(ProjectTestCase):
     def test_tests_that_measure_wait_for_what_runs_beside(self):
         ended = self.project / 'ended'
         self.script('beside', 'sleep 5; touch %s; exit 3' % ended)
-        self.add_tests('vsched_lib.tests.functional', PASS)
+        self.add_tests('vsched_lib.tests.functional', scratch_project.PASS)
         self.add_tests(
             'vsched_agent.tests.functional',
             'self.assertTrue(os.path.exists(%r))' % str(ended),
@@ -383,10 +218,10 @@ class FunctionalRunTestCase(ProjectTestCase):
         return str(made), found.stdout.decode().strip()
 
     def test_devstack_is_left_out_where_it_cannot_be_fetched(self):
-        self.add_tests('vsched_lib.tests.functional', PASS)
-        folder = self.add_tests('tools.tests.functional', PASS)
+        self.add_tests('vsched_lib.tests.functional', scratch_project.PASS)
+        folder = self.add_tests('tools.tests.functional', scratch_project.PASS)
         (folder / 'test_some.py').rename(folder / 'test_devstack.py')
-        self.add_tests('vsched_agent.tests.functional', PASS)
+        self.add_tests('vsched_agent.tests.functional', scratch_project.PASS)
         url, commit = self.devstack()
         reason = 'not run here: devstack-smoke.sh, since openstack/devstack'
         for variables, counts, told in (
@@ -407,7 +242,9 @@ class FunctionalRunTestCase(ProjectTestCase):
             )
 
     def test_node_is_built_before_its_silence_counts(self):
-        self.add_tests('vsched_agent.tests.functional.node', PASS)
+        self.add_tests(
+            'vsched_agent.tests.functional.node', scratch_project.PASS
+        )
         self.script(
             'tools/lab.sh',
             '[ -e image ] || { sleep 4; touch image; }\n'
@@ -420,7 +257,9 @@ class FunctionalRunTestCase(ProjectTestCase):
         self.assertEqual((1, '3 passed, 1 failed'), (code, lines[-1]))
 
     def test_node_of_another_kind_runs_its_own_tests(self):
-        self.add_tests('vsched_agent.tests.functional.node', PASS)
+        self.add_tests(
+            'vsched_agent.tests.functional.node', scratch_project.PASS
+        )
         self.add_tests('vsched_agent.tests.functional.xen', 'self.fail()')
         self.script(
             'tools/lab.sh',
@@ -437,7 +276,9 @@ class FunctionalRunTestCase(ProjectTestCase):
         self.assertEqual((1, '0 passed, 1 failed'), (code, lines[-1]))
 
     def test_service_that_does_not_start_ends_it_with_its_log(self):
-        folder = self.add_tests('vsched_lib.tests.functional', PASS)
+        folder = self.add_tests(
+            'vsched_lib.tests.functional', scratch_project.PASS
+        )
         self.write('tools/services/rabbitmq.sh', BROKEN_SERVICE)
         code, lines = self.ended(self.start('tools/test.sh'))
         self.assertEqual((1, '0 passed, 1 failed'), (code, lines[-1]))
@@ -446,21 +287,21 @@ class FunctionalRunTestCase(ProjectTestCase):
         self.assertFalse((folder / 'began').exists())
 
 
-class ContinuousIntegrationTestCase(ProjectTestCase):
+class ContinuousIntegrationTestCase(scratch_project.ProjectTestCase):
     def setUp(self):
         super().setUp()
         self.script('tools/lint.sh', 'echo some lint; exit 1')
         for package in ('vsched_lib', 'nova_filters', 'vsched_agent'):
-            self.add_tests(package + '.tests.functional', PASS)
+            self.add_tests(package + '.tests.functional', scratch_project.PASS)
 
     def test_count_is_last_when_lint_fails(self):
-        self.add_tests('demo.tests.unit', PASS)
+        self.add_tests('demo.tests.unit', scratch_project.PASS)
         code, lines = self.ended(self.start('.ci/run'))
         self.assertEqual((1, '12 passed, 4 failed'), (code, lines[-1]))
         self.assertIn('lint: failed', lines)
 
     def test_interrupted(self):
-        folder = self.add_tests('demo.tests.unit', HANG)
+        folder = self.add_tests('demo.tests.unit', scratch_project.HANG)
         process = self.start('.ci/run')
         worker = self.hanging(folder, process)
         process.terminate()
@@ -470,7 +311,7 @@ class ContinuousIntegrationTestCase(ProjectTestCase):
         self.assert_gone(worker)
 
     def test_test_script_is_killed(self):
-        folder = self.add_tests('demo.tests.unit', HANG)
+        folder = self.add_tests('demo.tests.unit', scratch_project.HANG)
         process = self.start('.ci/run')
         worker = self.hanging(folder, process)
         self.addCleanup(self.assert_gone, worker)
