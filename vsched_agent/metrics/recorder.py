@@ -65,6 +65,8 @@ class Recorder:
         self._now = now
         self._lock = threading.Lock()
         self._info: messages.HostInfo | None = None
+        # The instances of the host; None until a report has listed them.
+        self._listed: set[str] | None = None
         self._states: dict[str, messages.State] = {}
         self._host_us = dict.fromkeys(_HOST_USES, 0)
         # By instance: reserved, guest, wait, direct, shared; in microseconds.
@@ -124,7 +126,7 @@ class Recorder:
                 self._times.popleft()
             self._times.append(report.at)
             if report.instances is not None:
-                self._keep({one.instance_uuid for one in report.instances})
+                self._listed = {one.instance_uuid for one in report.instances}
             for reported in report.reservations:
                 self._states[reported.instance_uuid] = reported.state
             for usage in report.host_usage:
@@ -144,11 +146,15 @@ class Recorder:
                     )
                 ):
                     sums[place] += value
+            self._forget_gone()
 
-    def _keep(self, listed: set[str]) -> None:
-        for gone in self._states.keys() - listed:
+    def _forget_gone(self) -> None:
+        # The report that lists an instance no more has its last samples.
+        if self._listed is None:
+            return
+        for gone in self._states.keys() - self._listed:
             del self._states[gone]
-        for gone in self._instances_us.keys() - listed:
+        for gone in self._instances_us.keys() - self._listed:
             del self._instances_us[gone]
 
     def exposed(self) -> registries.CollectorRegistry:

@@ -176,10 +176,20 @@ class RecorderTest(base.BaseTestCase):
         self.assertIn(
             ('vsched_agent_instance_guest_seconds_total', ONE), self.read(made)
         )
-        self.report(made, instances=(messages.InstanceInfo(OTHER, 'b', 1),))
-        found = self.read(made)
-        self.assertEqual(0, found['vsched_agent_reservations', 'applied'])
-        self.assertEqual([], [key for key in found if ONE in key])
+        # That which lists it no more has its last samples, and may be
+        # followed by what a failed one has left.
+        for report in (
+            {
+                'usage': (sample(), sample(OTHER)),
+                'reservations': (reported,),
+                'instances': (messages.InstanceInfo(OTHER, 'b', 1),),
+            },
+            {'usage': (sample(),)},
+        ):
+            self.report(made, **report)
+            found = self.read(made)
+            self.assertEqual(0, found['vsched_agent_reservations', 'applied'])
+            self.assertEqual([], [key for key in found if ONE in key])
         self.assertIn(
             ('vsched_agent_instance_guest_seconds_total', OTHER), found
         )
