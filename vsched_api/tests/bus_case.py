@@ -8,6 +8,7 @@ from vsched_api.collector import service
 from vsched_api.collector import transport as transports
 from vsched_api.tests import base
 from vsched_api.tests import databases
+from vsched_lib.contract import collector_rpc
 from vsched_lib.tests import bus_keys
 from vsched_lib.tests import rabbitmq
 
@@ -37,11 +38,12 @@ class BusTestCase(base.TestCase):
         )
 
     def serve(self, name: str = 'one') -> service.Service:
-        """Run a collector until the test ends.
+        """Run a collector until the test ends; returns when it takes calls.
 
         :param name: its name on the bus.
         """
         collector = service.Service(self.conf, self.transport, name)
         collector.start()
         self.addCleanup(collector.stop)
+        rabbitmq.await_queue(self.url, '%s.%s' % (collector_rpc.TOPIC, name))
         return collector

@@ -7,8 +7,12 @@ import select
 import socket
 import subprocess
 import threading
+import time
 import unittest
+import urllib.parse
 import uuid
+
+import amqp
 
 from vsched_lib.tests import requirements
 
@@ -55,6 +59,28 @@ def make_vhost(test: unittest.TestCase) -> str:
             '%s %s' % (error, getattr(error, 'stderr', None) or ''),
         )
     return '%s/%s' % (BROKER, name)
+
+
+def await_queue(url: str, name: str, patience_s: float = 60.0) -> None:
+    """Wait until a queue exists: the broker drops what is sent before.
+
+    :param url: of its virtual host, as :func:`make_vhost` returns it.
+    :raises AssertionError: when it does not exist by then.
+    """
+    host, port = address()
+    ends_at = time.monotonic() + patience_s
+    with amqp.Connection(
+        '%s:%d' % (host, port),
+        virtual_host=urllib.parse.urlsplit(url).path[1:],
+    ) as connection:
+        while True:
+            try:
+                connection.channel().queue_declare(name, passive=True)
+                return
+            except amqp.NotFound:
+                if time.monotonic() > ends_at:
+                    raise AssertionError('no queue %s' % name) from None
+            time.sleep(0.02)
 
 
 class Door:
