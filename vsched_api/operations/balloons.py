@@ -18,10 +18,12 @@ from oslo_log import log as logging
 from vsched_api.db import models
 from vsched_api.db.queries import balloon_changes
 from vsched_api.db.queries import balloons as queries
+from vsched_api.db.queries import instances as instance_queries
 from vsched_api.db import session as db
 from vsched_api.operations import announcements
 from vsched_api.operations import authors
 from vsched_api.operations import errors
+from vsched_api.operations import instances
 from vsched_api.operations import overrides
 from vsched_lib.contract import balloons as contract
 from vsched_lib.contract import errors as contract_errors
@@ -68,7 +70,11 @@ class Balloon:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """A balloon that is or was, see ``balloons.BalloonChange``."""
+    """A balloon that is or was, see ``balloons.BalloonChange``.
+
+    :param server_name: Nova's, as project and flavor; None where no agent
+        told.
+    """
 
     uuid: str
     host: str
@@ -83,6 +89,9 @@ class Change:
     took_ms: int | None
     outcome: str | None
     detail: str | None
+    server_name: str | None = None
+    project_id: str | None = None
+    flavor_name: str | None = None
 
 
 def page(
@@ -93,6 +102,7 @@ def page(
     instance_uuid: str | None = None,
     states: Collection[str] = (),
     project_id: str | None = None,
+    server_name: str | None = None,
     flavor_name: str | None = None,
 ) -> list[Balloon]:
     """Instances in the order of their UUIDs, after ``marker``."""
@@ -107,6 +117,7 @@ def page(
                 instance_uuid,
                 states,
                 project_id,
+                server_name,
                 flavor_name,
             )
         ]
@@ -151,9 +162,15 @@ def history(
             after = balloon_changes.position(session, marker)
             if after is None:
                 raise errors.Invalid('marker: no balloon has it')
+        page = balloon_changes.page(session, limit, after, **filters)
+        known = instance_queries.servers(
+            session, {found.change.instance_uuid for found in page}
+        )
         return [
-            _change(found)
-            for found in balloon_changes.page(session, limit, after, **filters)
+            _change(
+                found, known.get(found.change.instance_uuid, instances.UNKNOWN)
+            )
+            for found in page
         ]
 
     return database.read(work)
@@ -346,13 +363,14 @@ def _view(row: queries.Row) -> Balloon:
     )
 
 
-def _change(found: balloon_changes.Found) -> Change:
+def _change(found: balloon_changes.Found, server: instances.Server) -> Change:
     row: models.BalloonChange = found.change
     return Change(
         host=found.host,
         **{
             field.name: getattr(row, field.name)
             for field in dataclasses.fields(Change)
-            if field.name != 'host'
+            if field.name not in {'host', *server._fields}
         },
+        **server._asdict(),
     )

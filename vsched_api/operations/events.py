@@ -6,13 +6,19 @@ import dataclasses
 import typing as ty
 
 from vsched_api.db.queries import events as queries
+from vsched_api.db.queries import instances as instance_queries
 from vsched_api.db import session as db
 from vsched_api.operations import errors
+from vsched_api.operations import instances
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Event:
-    """An event; times in seconds since the epoch."""
+    """An event; times in seconds since the epoch.
+
+    :param server_name: Nova's, as project and flavor; None without an
+        instance, and where no agent told.
+    """
 
     uuid: str
     at: float
@@ -22,6 +28,9 @@ class Event:
     detail: str
     instance_uuid: str | None
     figures: dict[str, ty.Any]
+    server_name: str | None = None
+    project_id: str | None = None
+    flavor_name: str | None = None
 
 
 def page(
@@ -43,15 +52,27 @@ def page(
             after = queries.position(session, marker)
             if after is None:
                 raise errors.Invalid('marker: no event has it')
+        page = queries.page(session, limit, after, **filters)
+        known = instance_queries.servers(
+            session,
+            {
+                uuid
+                for uuid in (found.event.instance_uuid for found in page)
+                if uuid is not None
+            },
+        )
         return [
-            _event(found)
-            for found in queries.page(session, limit, after, **filters)
+            _event(
+                found,
+                known.get(found.event.instance_uuid or '', instances.UNKNOWN),
+            )
+            for found in page
         ]
 
     return database.read(work)
 
 
-def _event(found: queries.Found) -> Event:
+def _event(found: queries.Found, server: instances.Server) -> Event:
     row = found.event
     return Event(
         uuid=row.uuid,
@@ -62,4 +83,5 @@ def _event(found: queries.Found) -> Event:
         detail=row.detail,
         instance_uuid=row.instance_uuid,
         figures=row.figures,
+        **server._asdict(),
     )

@@ -56,6 +56,7 @@ def index() -> dict[str, ty.Any]:
         instance_uuid=query.get('instance_uuid'),
         states=query.get('state', ()),
         project_id=authorization.limit(policies.LIST, query.get('project_id')),
+        server_name=query.get('server_name'),
         flavor_name=query.get('flavor_name'),
     )
     page, links = pagination.split(found, size, lambda one: one.instance_uuid)
@@ -80,6 +81,9 @@ def history() -> dict[str, ty.Any]:
         query.get('marker'),
         host=query.get('host'),
         instance_uuid=query.get('instance_uuid'),
+        project_id=query.get('project_id'),
+        server_name=query.get('server_name'),
+        flavor_name=query.get('flavor_name'),
         outcomes=query.get('outcome', ()),
         start=query.get('start'),
         end=query.get('end'),

@@ -14,6 +14,7 @@ LIST_QUERY = fields.closed(
         'marker': fields.marker(fields.UUID, 'UUID of the instance'),
         'host': fields.HOST,
         'project_id': servers.PROJECT,
+        'server_name': servers.NAME,
         'flavor_name': servers.FLAVOR,
         'instance_uuid': fields.INSTANCE,
         'state': fields.any_of(balloons.BalloonState, 'state'),
@@ -26,6 +27,9 @@ HISTORY_QUERY = fields.closed(
         'marker': fields.marker(fields.UUID, 'UUID of the balloon'),
         'host': fields.HOST,
         'instance_uuid': fields.INSTANCE,
+        'project_id': servers.PROJECT,
+        'server_name': servers.NAME,
+        'flavor_name': servers.FLAVOR,
         'outcome': fields.any_of(balloons.Outcome, 'outcome'),
         'start': fields.described(
             fields.TIME, 'Only those that began at this time or later.'
@@ -178,6 +182,7 @@ CHANGE = shapes.closed(
         'uuid': shapes.uuid('UUID of the balloon.'),
         'host': shapes.string('The host.'),
         'instance_uuid': shapes.uuid('UUID of the instance.'),
+        **servers.FIELDS,
         'started_at': shapes.time('When vCPUs were taken.'),
         'ended_at': shapes.optional(
             shapes.time('When that changed; ``null`` while it lasts.')

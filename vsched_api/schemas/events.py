@@ -3,6 +3,7 @@
 """What requests about events may say, and what answers do."""
 
 from vsched_api.schemas import fields
+from vsched_api.schemas import servers
 from vsched_api.schemas import shapes
 from vsched_lib.contract import messages
 
@@ -12,6 +13,9 @@ LIST_QUERY = fields.closed(
         'marker': fields.marker(fields.UUID, 'UUID of the event'),
         'host': fields.HOST,
         'instance_uuid': fields.INSTANCE,
+        'project_id': servers.PROJECT,
+        'server_name': servers.NAME,
+        'flavor_name': servers.FLAVOR,
         'severity': {
             'type': 'string',
             'enum': list(map(str, messages.Severity)),
@@ -31,6 +35,7 @@ EVENT = shapes.closed(
         'instance_uuid': shapes.optional(
             shapes.string('The instance concerned, if it is about one.')
         ),
+        **servers.FIELDS,
         'code': shapes.string('The stable code.'),
         'severity': shapes.word(messages.Severity, 'How urgent it is.'),
         'detail': shapes.string('One sentence for people.'),

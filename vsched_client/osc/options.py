@@ -158,6 +158,15 @@ def add_project(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_server_name(parser: argparse.ArgumentParser) -> None:
+    """Add the option that selects servers by their name."""
+    parser.add_argument(
+        '--server-name',
+        metavar='<name>',
+        help='Only those of servers with this name',
+    )
+
+
 def add_sort(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
     """Add the option with what the API sorts a list by.
 

@@ -60,6 +60,9 @@ class Change(ty.TypedDict, total=False):
     uuid: str
     host: str
     instance_uuid: str
+    server_name: str | None
+    project_id: str | None
+    flavor_name: str | None
     started_at: str
     ended_at: str | None
     duration_s: float | None
@@ -84,11 +87,13 @@ class Balloons(base.Noun):
         project_id: str | None = None,
         flavor_name: str | None = None,
         instance_uuid: str | None = None,
+        server_name: str | None = None,
     ) -> Iterator[Balloon]:
         """Iterate over instances in the order of their UUIDs.
 
         :param states: any of these; none for all.
         :param project_id: only servers of this project.
+        :param server_name: only servers that Nova knows by it.
         :param flavor_name: only servers of this flavor.
         :param limit: the most instances to return; None for all.
         """
@@ -101,6 +106,7 @@ class Balloons(base.Noun):
                     'host': host,
                     'state': base.repeated(states),
                     'project_id': project_id,
+                    'server_name': server_name,
                     'flavor_name': flavor_name,
                     'instance_uuid': instance_uuid,
                 },
@@ -116,6 +122,9 @@ class Balloons(base.Noun):
         start: str | None = None,
         end: str | None = None,
         limit: int | None = None,
+        project_id: str | None = None,
+        server_name: str | None = None,
+        flavor_name: str | None = None,
     ) -> Iterator[Change]:
         """Iterate over balloons that are or were, newest first.
 
@@ -123,6 +132,9 @@ class Balloons(base.Noun):
         :param start: only those that began at this time or later, ISO 8601.
         :param end: only those that began before.
         :param limit: the most balloons to return; None for all.
+        :param project_id: only of servers of this project.
+        :param server_name: only of servers that Nova knows by it.
+        :param flavor_name: only of servers of this flavor.
         """
         return ty.cast(
             Iterator[Change],
@@ -133,6 +145,9 @@ class Balloons(base.Noun):
                 query={
                     'host': host,
                     'instance_uuid': instance_uuid,
+                    'project_id': project_id,
+                    'server_name': server_name,
+                    'flavor_name': flavor_name,
                     'outcome': base.repeated(outcomes),
                     'start': start,
                     'end': end,

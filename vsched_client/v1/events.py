@@ -25,6 +25,9 @@ class Event(ty.TypedDict, total=False):
     at: str
     host: str
     instance_uuid: str | None
+    server_name: str | None
+    project_id: str | None
+    flavor_name: str | None
     code: str
     severity: str
     detail: str
@@ -43,12 +46,18 @@ class Events(base.Noun):
         start: str | None = None,
         end: str | None = None,
         limit: int | None = None,
+        project_id: str | None = None,
+        server_name: str | None = None,
+        flavor_name: str | None = None,
     ) -> Iterator[Event]:
         """Iterate over events, newest first.
 
         :param start: not before this time, in ISO 8601.
         :param end: before this time.
         :param limit: the most events to return; None for all.
+        :param project_id: only about servers of this project.
+        :param server_name: only about servers that Nova knows by it.
+        :param flavor_name: only about servers of this flavor.
         """
         return ty.cast(
             Iterator[Event],
@@ -58,6 +67,9 @@ class Events(base.Noun):
                 query={
                     'host': host,
                     'instance_uuid': instance_uuid,
+                    'project_id': project_id,
+                    'server_name': server_name,
+                    'flavor_name': flavor_name,
                     'severity': severity,
                     'code': code,
                     'start': start,

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from vsched_api.db import models
+from vsched_api.db.queries import instances
 from vsched_api.db.queries import series
 
 _row = models.BalloonChange
@@ -40,12 +41,14 @@ def page(
     outcomes: Collection[str] = (),
     start: float | None = None,
     end: float | None = None,
+    **server: str | None,
 ) -> Sequence[Found]:
     """Balloons, newest first.
 
     :param after: the position of the last one of the page before.
     :param start: of its begin, in seconds since the epoch, inclusive.
     :param end: the same, exclusive.
+    :param server: as for :func:`instances.uuids`.
     """
     query = series.happened(
         series.page(_row, _row.started_at, limit, after, True, host),
@@ -55,6 +58,9 @@ def page(
     )
     if instance_uuid is not None:
         query = query.where(_row.instance_uuid == instance_uuid)
+    servers = instances.uuids(**server)
+    if servers is not None:
+        query = query.where(_row.instance_uuid.in_(servers))
     if outcomes:
         query = query.where(_row.outcome.in_(outcomes))
     return [Found(*row) for row in session.execute(query)]

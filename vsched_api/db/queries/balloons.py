@@ -64,6 +64,7 @@ def page(
     instance_uuid: str | None = None,
     states: Collection[str] = (),
     project_id: str | None = None,
+    server_name: str | None = None,
     flavor_name: str | None = None,
 ) -> Sequence[Row]:
     """Instances that were told or ordered of, in the order of UUIDs.
@@ -91,6 +92,8 @@ def page(
         query = query.where(_report.state.in_(states))
     if project_id is not None:
         query = query.where(instances.is_of_project(project_id))
+    if server_name is not None:
+        query = query.where(_instance.server_name == server_name)
     if flavor_name is not None:
         query = query.where(_instance.flavor_name == flavor_name)
     return [Row(*row) for row in session.execute(query)]

@@ -122,6 +122,27 @@ def project_id(session: orm.Session, uuid: str) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
+def uuids(
+    project_id: str | None = None,
+    server_name: str | None = None,
+    flavor_name: str | None = None,
+) -> sa.Select[ty.Any] | None:
+    """Return a query of the UUIDs of these servers; None for all of them.
+
+    :param project_id: see :func:`is_of_project`.
+    """
+    if project_id is None and server_name is None and flavor_name is None:
+        return None
+    query = sa.select(_row.uuid).where(is_current())
+    if project_id is not None:
+        query = query.where(is_of_project(project_id))
+    if server_name is not None:
+        query = query.where(_row.server_name == server_name)
+    if flavor_name is not None:
+        query = query.where(_row.flavor_name == flavor_name)
+    return query
+
+
 def servers(session: orm.Session, uuids: Collection[str]) -> dict[str, Server]:
     """Return what Nova knows instances as, by their UUIDs.
 

@@ -27,6 +27,7 @@ from vsched_api.tests.suites import reports
 from vsched_api.tests.suites import reservations
 from vsched_api.tests.suites import retention
 from vsched_api.tests.suites import rollups
+from vsched_api.tests.suites import servers
 from vsched_api.tests.suites import slowdowns
 from vsched_api.tests.suites import snapshot
 from vsched_api.tests.suites import verifications
@@ -362,5 +363,17 @@ class TestVerificationsOnPostgreSQL(
 
 class TestVerificationsOnMariaDB(verifications.Verifications, base.TestCase):
     """Comparing reports with Nova and placement."""
+
+    kind = databases.MariaDB
+
+
+class TestServersOnPostgreSQL(servers.Servers, base.TestCase):
+    """What is told of servers, and found by them."""
+
+    kind = databases.PostgreSQL
+
+
+class TestServersOnMariaDB(servers.Servers, base.TestCase):
+    """What is told of servers, and found by them."""
 
     kind = databases.MariaDB

@@ -58,6 +58,7 @@ class ListBalloons(command.List):
             'returning; may be repeated',
         )
         options.add_project(parser)
+        options.add_server_name(parser)
         options.add_flavor(parser)
         parser.add_argument(
             '--instance',
@@ -77,6 +78,7 @@ class ListBalloons(command.List):
                 states=parsed_args.state,
                 limit=parsed_args.limit,
                 project_id=parsed_args.server_project,
+                server_name=parsed_args.server_name,
                 flavor_name=parsed_args.flavor,
                 instance_uuid=parsed_args.instance,
             ),
@@ -243,6 +245,9 @@ class ListHistory(command.List):
         Column('duration_s', 'Lasted', tables.seconds),
         Column('host', 'Host'),
         Column('instance_uuid', 'Instance'),
+        Column('server_name', 'Server'),
+        Column('project_id', 'Project', extra=True),
+        Column('flavor_name', 'Flavor', extra=True),
         Column('before_vcpus', 'Before'),
         Column('online_vcpus', 'Online'),
         Column('vcpus', 'vCPUs'),
@@ -265,6 +270,9 @@ class ListHistory(command.List):
             help="Only this instance's",
         )
         options.add_host(parser)
+        options.add_project(parser)
+        options.add_server_name(parser)
+        options.add_flavor(parser)
         parser.add_argument(
             '--outcome',
             metavar='<outcome>',
@@ -284,6 +292,9 @@ class ListHistory(command.List):
             self.client.balloons.history(
                 host=parsed_args.host,
                 instance_uuid=parsed_args.instance,
+                project_id=parsed_args.server_project,
+                server_name=parsed_args.server_name,
+                flavor_name=parsed_args.flavor,
                 outcomes=parsed_args.outcome,
                 start=parsed_args.start,
                 end=parsed_args.end,

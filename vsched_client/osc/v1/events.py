@@ -26,6 +26,9 @@ class ListEvents(command.List):
         Column('severity', 'Severity'),
         Column('code', 'Code'),
         Column('instance_uuid', 'Instance'),
+        Column('server_name', 'Server'),
+        Column('project_id', 'Project', extra=True),
+        Column('flavor_name', 'Flavor', extra=True),
         Column('detail', 'Detail'),
         Column('figures', 'Figures', extra=True),
         Column('uuid', 'Event', extra=True),
@@ -41,6 +44,9 @@ class ListEvents(command.List):
             type=options.uuid,
             help='Only those about this instance',
         )
+        options.add_project(parser)
+        options.add_server_name(parser)
+        options.add_flavor(parser)
         parser.add_argument(
             '--severity',
             metavar='<severity>',
@@ -80,6 +86,9 @@ class ListEvents(command.List):
         filters = {
             'host': parsed_args.host,
             'instance_uuid': parsed_args.instance,
+            'project_id': parsed_args.server_project,
+            'server_name': parsed_args.server_name,
+            'flavor_name': parsed_args.flavor,
             'severity': parsed_args.severity,
             'code': parsed_args.code,
             'start': parsed_args.start,

@@ -97,11 +97,7 @@ class ListReservations(command.List):
             'rtds, credit2 or credit',
         )
         options.add_project(parser)
-        parser.add_argument(
-            '--server-name',
-            metavar='<name>',
-            help='Only those of servers with this name',
-        )
+        options.add_server_name(parser)
         options.add_flavor(parser)
         parser.add_argument(
             '--instance',

@@ -52,12 +52,13 @@ class BalloonTestCase(command_case.CommandTestCase):
         self.assertIsNone(second['order_state'])
         self.run_command(
             'cpu balloon list --instance %s --server-project p1 --flavor m1 '
-            '--host node1' % UUID
+            '--host node1 --server-name web-1' % UUID
         )
         self.assertEqual(
             {
                 'instance_uuid': [UUID],
                 'project_id': ['p1'],
+                'server_name': ['web-1'],
                 'flavor_name': ['m1'],
                 'host': ['node1'],
             },
@@ -111,6 +112,7 @@ class BalloonTestCase(command_case.CommandTestCase):
                     {
                         'uuid': UUID,
                         'started_at': '2027-01-15T08:00:00.000000Z',
+                        'server_name': 'web-1',
                         'duration_s': 630.0,
                         'took_ms': 412,
                         'manual': False,
@@ -120,10 +122,18 @@ class BalloonTestCase(command_case.CommandTestCase):
         )
         found = self.run_command(
             'cpu balloon history --instance %s --outcome kept --start '
-            '2027-01-15 --end 2027-01-16' % UUID
+            '2027-01-15 --end 2027-01-16 --server-name web-1 '
+            '--server-project p1 --flavor m1' % UUID
         )
         self.assertIn('10 min 30 s', found.out)
         self.assertEqual(
             ['2027-01-15t00:00:00+00:00'], self.api.last_request.qs['start']
         )
         self.assertEqual(['50'], self.api.last_request.qs['limit'])
+        self.assertIn('web-1', found.out)
+        for name, value in (
+            ('server_name', 'web-1'),
+            ('project_id', 'p1'),
+            ('flavor_name', 'm1'),
+        ):
+            self.assertEqual([value], self.api.last_request.qs[name])

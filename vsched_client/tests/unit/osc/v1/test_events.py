@@ -15,7 +15,10 @@ class EventTestCase(command_case.CommandTestCase):
         'uuid': UUID,
         'at': '2027-01-15T08:00:01.000000Z',
         'host': 'node1',
-        'instance_uuid': None,
+        'instance_uuid': UUID,
+        'server_name': 'web-1',
+        'project_id': 'p1',
+        'flavor_name': 'm1',
         'code': 'vsched.drift.repaired',
         'severity': 'warning',
         'detail': 'vCPU 0 \x1b had policy 0',
@@ -41,6 +44,21 @@ class EventTestCase(command_case.CommandTestCase):
             },
             self.api.last_request.qs,
         )
+
+    def test_servers(self):
+        words = ' --server-name web-1 --server-project p1 --flavor m1'
+        (found,) = self.run_command('cpu event list -f json' + words).json
+        self.assertEqual(
+            ('web-1', 'p1', 'm1'),
+            (found['server_name'], found['project_id'], found['flavor_name']),
+        )
+        for more in ('', ' --follow --timeout 1us'):
+            self.run_command('cpu event list' + words + more)
+            sent = self.api.last_request.qs
+            self.assertEqual(
+                (['web-1'], ['p1'], ['m1']),
+                (sent['server_name'], sent['project_id'], sent['flavor_name']),
+            )
 
     def test_follow(self):
         words = 'cpu event list --follow --timeout 1us'
