@@ -47,6 +47,7 @@ def page(
     project_id: str | None = None,
     server_name: str | None = None,
     flavor_name: str | None = None,
+    instance_uuids: Collection[str] = (),
 ) -> list[Instance]:
     """Return instances in the order of their UUIDs, after ``marker``."""
     return database.read(
@@ -61,6 +62,7 @@ def page(
                 project_id,
                 server_name,
                 flavor_name,
+                instance_uuids,
             )
         ]
     )

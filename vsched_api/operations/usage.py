@@ -2,6 +2,7 @@
 
 """Read the CPU usage of instances and hosts."""
 
+from collections.abc import Mapping
 import dataclasses
 import enum
 from fractions import Fraction
@@ -160,6 +161,24 @@ class HostSample:
     own_us: int
 
 
+#: Filters that select instances, with their names in requests.
+_SELECTING = {
+    'instance_uuids': 'instance_uuid',
+    'project_id': 'project_id',
+    'server_name': 'server_name',
+    'flavor_name': 'flavor_name',
+}
+
+
+def _selection(filters: Mapping[str, ty.Any]) -> dict[str, ty.Any]:
+    """Return the filters that select instances."""
+    return {
+        name: filters[name]
+        for name in _SELECTING
+        if filters.get(name) not in (None, (), [])
+    }
+
+
 def buckets(
     database: db.Database,
     resolution: Resolution,
@@ -168,7 +187,9 @@ def buckets(
     newest_first: bool = False,
     **filters: ty.Any,
 ) -> list[Bucket]:
-    """Return sums of one instance or of hosts, in the order of time.
+    """Return sums of instances or of hosts, in the order of time.
+
+    Those of instances when the filters select some.
 
     :param resolution: not raw.
     :param marker: number of the last bucket of the previous page.
@@ -177,9 +198,7 @@ def buckets(
         ends before it starts.
     """
     kind: bucket_queries.Kind = (
-        models.HostUsageBucket
-        if filters.get('instance_uuid') is None
-        else models.UsageBucket
+        models.UsageBucket if _selection(filters) else models.HostUsageBucket
     )
     return [
         _bucket(found)
@@ -201,7 +220,7 @@ def page(
     :param marker: number of the last sample of the previous page.
     :param filters: as for :func:`vsched_api.db.queries.usage.page`.
     :raises errors.Invalid: when the marker is not a stored sample of the
-        instance, if one is requested, or the range ends before it starts.
+        instances requested, or the range ends before it starts.
     """
     return [
         _sample(found)
@@ -226,11 +245,16 @@ def of_hosts(
     :raises errors.Invalid: when the marker is not of this series, the range
         ends before it starts, or an instance is requested.
     """
-    if filters.pop('instance_uuid', None) is not None:
+    for name in _selection(filters):
         raise errors.Invalid(
-            'instance_uuid: what hosts did is not told by '
-            'instance; leave it out, or ask of=instances'
+            '%s: what hosts did is not told by instance; leave it out, or '
+            'ask of=instances' % _SELECTING[name]
         )
+    filters = {
+        name: value
+        for name, value in filters.items()
+        if name not in _SELECTING
+    }
     if resolution is Resolution.RAW:
         return [
             _host_sample(found)
@@ -261,7 +285,7 @@ def _samples(
     filters: dict[str, ty.Any],
 ) -> ty.Sequence[ty.Any]:
     _check_range(filters)
-    only = {key: filters[key] for key in {'instance_uuid'} & filters.keys()}
+    only = _selection(filters)
 
     def work(session: ty.Any) -> ty.Any:
         after = None
@@ -290,7 +314,7 @@ def _buckets(
         after = None
         if marker is not None:
             after = bucket_queries.position(
-                session, kind, marker, length_s, filters.get('instance_uuid')
+                session, kind, marker, length_s, **_selection(filters)
             )
             if after is None:
                 raise errors.Invalid('marker: nothing of this series has it')

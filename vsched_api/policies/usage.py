@@ -11,7 +11,7 @@ RULES = [
         LIST,
         base.PROJECT_READER,
         'List samples of CPU time of instances and of hosts, and their sums. '
-        'Who passes this only with a project has to name an instance of it.',
+        'Who passes this only with a project gets those of its own instances.',
         ('GET', '/v1/usage'),
     )
 ]

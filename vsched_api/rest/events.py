@@ -33,6 +33,7 @@ def index() -> dict[str, ty.Any]:
     query = validation.query(schemas.LIST_QUERY)
     size = pagination.limit(query)
     query.pop('limit', None)
+    query['instance_uuids'] = query.pop('instance_uuid', ())
     found = events.page(services.current().database, size + 1, **query)
     page, links = pagination.split(found, size, lambda event: event.uuid)
     return {'events': [_VIEW(event) for event in page], 'links': links}

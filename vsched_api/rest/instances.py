@@ -43,6 +43,7 @@ def index() -> dict[str, ty.Any]:
         authorization.limit(policies.LIST, query.get('project_id')),
         query.get('server_name'),
         query.get('flavor_name'),
+        query.get('instance_uuid', ()),
     )
     page, links = pagination.split(found, size, lambda one: one.uuid)
     return {'instances': [_view(one) for one in page], 'links': links}

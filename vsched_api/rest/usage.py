@@ -62,14 +62,14 @@ def index() -> flask.Response:
     """List how much CPU time instances got, or what the CPUs of hosts did.
 
     Interval by interval, or summed up by minute or by hour. 404 only for
-    those who may see the instances of a project: when the instance is not
-    one of them.
+    those who may see the instances of a project: when the only instance that
+    is named is not one of them.
     """
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
     subject = usage.Subject(query.pop('of', 'instances'))
     servers.check_query(query)
-    _check_project(subject, query.get('instance_uuid'))
+    _select(subject, query)
     size = pagination.limit(query)
     query.pop('limit', None)
     as_csv = _wants_csv(query.pop('format', None))
@@ -114,19 +114,25 @@ def _found(
     )
 
 
-def _check_project(subject: usage.Subject, instance_uuid: str | None) -> None:
-    """Check that who may not see all asks for an instance of its project.
+def _select(subject: usage.Subject, query: dict[str, ty.Any]) -> None:
+    """Limit a query to the instances that the request may see.
 
-    Usage is stored by host and time: it is not listed by project.
+    :raises errors.Forbidden: when it asks for more.
     """
-    if authorization.allows(policies.LIST):
-        return
-    if subject is usage.Subject.HOSTS or instance_uuid is None:
+    named = query.pop('instance_uuid', [])
+    if subject is usage.Subject.HOSTS and not authorization.allows(
+        policies.LIST
+    ):
         raise errors.Forbidden(
-            'instance_uuid: policy %s allows only instances of the project '
-            'of the token, one at a time' % policies.LIST
+            'of: policy %s allows only instances of the project of the token'
+            % policies.LIST
         )
-    authorization.enforce_instance(policies.LIST, instance_uuid)
+    if len(named) == 1:
+        authorization.enforce_instance(policies.LIST, *named)
+    query.update(
+        instance_uuids=named,
+        project_id=authorization.limit(policies.LIST, query.get('project_id')),
+    )
 
 
 def _number(one: _Found) -> int:

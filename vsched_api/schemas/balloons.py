@@ -16,7 +16,7 @@ LIST_QUERY = fields.closed(
         'project_id': servers.PROJECT,
         'server_name': servers.NAME,
         'flavor_name': servers.FLAVOR,
-        'instance_uuid': fields.INSTANCE,
+        'instance_uuid': fields.INSTANCES,
         'state': fields.any_of(balloons.BalloonState, 'state'),
     }
 )
@@ -26,7 +26,7 @@ HISTORY_QUERY = fields.closed(
         'limit': fields.LIMIT,
         'marker': fields.marker(fields.UUID, 'UUID of the balloon'),
         'host': fields.HOST,
-        'instance_uuid': fields.INSTANCE,
+        'instance_uuid': fields.INSTANCES,
         'project_id': servers.PROJECT,
         'server_name': servers.NAME,
         'flavor_name': servers.FLAVOR,

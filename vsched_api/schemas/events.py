@@ -12,7 +12,7 @@ LIST_QUERY = fields.closed(
         'limit': fields.LIMIT,
         'marker': fields.marker(fields.UUID, 'UUID of the event'),
         'host': fields.HOST,
-        'instance_uuid': fields.INSTANCE,
+        'instance_uuid': fields.INSTANCES,
         'project_id': servers.PROJECT,
         'server_name': servers.NAME,
         'flavor_name': servers.FLAVOR,

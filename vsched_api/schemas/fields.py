@@ -89,8 +89,10 @@ def marker(schema: Schema, noun: str) -> Schema:
     )
 
 
+#: How many instances one request may name.
+MAX_INSTANCES = 100
+
 HOST = described(NAME, 'Only those of the host with this name.')
-INSTANCE = described(UUID, 'Only those of this instance.')
 START = described(TIME, 'Only those of this time or later; in ISO 8601.')
 END = described(TIME, 'Only those before this time; in ISO 8601.')
 
@@ -174,5 +176,6 @@ def closed(properties: dict[str, Schema], **more: ty.Any) -> Schema:
     }
 
 
+INSTANCES = many(UUID, MAX_INSTANCES, 'Only those of this instance.')
 #: No query at all.
 NOTHING = closed({})

@@ -10,9 +10,6 @@ from vsched_api.schemas import shapes
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
 
-#: How many instances one request may name.
-MAX_INSTANCES = 100
-
 LIST_QUERY = fields.closed(
     {
         'limit': fields.LIMIT,
@@ -21,9 +18,7 @@ LIST_QUERY = fields.closed(
         'project_id': servers.PROJECT,
         'server_name': servers.NAME,
         'flavor_name': servers.FLAVOR,
-        'instance_uuid': fields.many(
-            fields.UUID, MAX_INSTANCES, fields.INSTANCE['description']
-        ),
+        'instance_uuid': fields.INSTANCES,
         'state': fields.any_of(messages.State, 'state'),
         'source': fields.any_of(messages.Source, 'source'),
         'backend': fields.described(

@@ -32,9 +32,19 @@ LIST_QUERY = fields.closed(
         'host': fields.described(
             fields.NAME,
             'Only those from this host. Sums are of the host as a whole, '
-            'unless there is an ``instance_uuid`` as well.',
+            'unless instances are selected as well.',
         ),
-        'instance_uuid': fields.INSTANCE,
+        'instance_uuid': fields.INSTANCES,
+        **{
+            name: fields.described(
+                one, '%s With ``of=instances`` only.' % one['description']
+            )
+            for name, one in (
+                ('project_id', servers.PROJECT),
+                ('server_name', servers.NAME),
+                ('flavor_name', servers.FLAVOR),
+            )
+        },
         'start': fields.described(
             fields.TIME,
             'Intervals that ended after this time, in ISO 8601; UTC unless '

@@ -119,6 +119,22 @@ def add_instance(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_instances(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add the option that selects instances.
+
+    :param text: what is selected of one.
+    """
+    parser.add_argument(
+        '--instance',
+        metavar='<instance>',
+        dest='instances',
+        action='append',
+        default=[],
+        type=uuid,
+        help='%s; may be repeated, up to 100 times' % text,
+    )
+
+
 def add_limit(
     parser: argparse.ArgumentParser, default: int | None = None
 ) -> None:

@@ -86,11 +86,12 @@ class Balloons(base.Noun):
         limit: int | None = None,
         project_id: str | None = None,
         flavor_name: str | None = None,
-        instance_uuid: str | None = None,
+        instance_uuids: Sequence[str] = (),
         server_name: str | None = None,
     ) -> Iterator[Balloon]:
         """Iterate over instances in the order of their UUIDs.
 
+        :param instance_uuids: only these instances; none for all.
         :param states: any of these; none for all.
         :param project_id: only servers of this project.
         :param server_name: only servers that Nova knows by it.
@@ -108,7 +109,7 @@ class Balloons(base.Noun):
                     'project_id': project_id,
                     'server_name': server_name,
                     'flavor_name': flavor_name,
-                    'instance_uuid': instance_uuid,
+                    'instance_uuid': base.repeated(instance_uuids),
                 },
                 limit=limit,
             ),
@@ -117,7 +118,7 @@ class Balloons(base.Noun):
     def history(
         self,
         host: str | None = None,
-        instance_uuid: str | None = None,
+        instance_uuids: Sequence[str] = (),
         outcomes: Sequence[str] = (),
         start: str | None = None,
         end: str | None = None,
@@ -128,6 +129,7 @@ class Balloons(base.Noun):
     ) -> Iterator[Change]:
         """Iterate over balloons that are or were, newest first.
 
+        :param instance_uuids: only of these instances; none for all.
         :param outcomes: any of these; none for all.
         :param start: only those that began at this time or later, ISO 8601.
         :param end: only those that began before.
@@ -144,7 +146,7 @@ class Balloons(base.Noun):
                 'history',
                 query={
                     'host': host,
-                    'instance_uuid': instance_uuid,
+                    'instance_uuid': base.repeated(instance_uuids),
                     'project_id': project_id,
                     'server_name': server_name,
                     'flavor_name': flavor_name,

@@ -5,6 +5,7 @@
 import collections
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import datetime
 import time
 import typing as ty
@@ -40,7 +41,7 @@ class Events(base.Noun):
     def list(
         self,
         host: str | None = None,
-        instance_uuid: str | None = None,
+        instance_uuids: Sequence[str] = (),
         severity: str | None = None,
         code: str | None = None,
         start: str | None = None,
@@ -52,6 +53,7 @@ class Events(base.Noun):
     ) -> Iterator[Event]:
         """Iterate over events, newest first.
 
+        :param instance_uuids: only about these instances; none for all.
         :param start: not before this time, in ISO 8601.
         :param end: before this time.
         :param limit: the most events to return; None for all.
@@ -66,7 +68,7 @@ class Events(base.Noun):
                 'events',
                 query={
                     'host': host,
-                    'instance_uuid': instance_uuid,
+                    'instance_uuid': base.repeated(instance_uuids),
                     'project_id': project_id,
                     'server_name': server_name,
                     'flavor_name': flavor_name,

@@ -3,6 +3,7 @@
 """Instances that agents report."""
 
 from collections.abc import Iterator
+from collections.abc import Sequence
 import typing as ty
 
 from vsched_client.v1 import base
@@ -32,6 +33,7 @@ class Instances(base.Noun):
         project_id: str | None = None,
         server_name: str | None = None,
         flavor_name: str | None = None,
+        instance_uuids: Sequence[str] = (),
     ) -> Iterator[Instance]:
         """Iterate over instances in the order of their UUIDs.
 
@@ -40,6 +42,7 @@ class Instances(base.Noun):
         :param project_id: only servers of this project.
         :param server_name: only servers that Nova knows by it.
         :param flavor_name: only servers of this flavor.
+        :param instance_uuids: only these instances; none for all.
         """
         return ty.cast(
             Iterator[Instance],
@@ -48,6 +51,7 @@ class Instances(base.Noun):
                 'instances',
                 query={
                     'host': host,
+                    'instance_uuid': base.repeated(instance_uuids),
                     'present': present,
                     'project_id': project_id,
                     'server_name': server_name,

@@ -4,6 +4,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import datetime
 import typing as ty
@@ -161,18 +162,25 @@ class Usage(base.Noun):
         self,
         of: str = INSTANCES,
         resolution: str = RAW,
-        instance_uuid: str | None = None,
+        instance_uuids: Sequence[str] = (),
         host: str | None = None,
         start: str | None = None,
         end: str | None = None,
         newest_first: bool = False,
         limit: int | None = None,
+        project_id: str | None = None,
+        server_name: str | None = None,
+        flavor_name: str | None = None,
     ) -> Iterator[Sample]:
         """Iterate over samples or sums.
 
+        :param instance_uuids: only of these instances; none for all.
         :param start: only what ended after this time, in ISO 8601.
         :param end: only what ended at this time or before.
         :param limit: the most to return; None for all.
+        :param project_id: only of servers of this project.
+        :param server_name: only of servers that Nova knows by it.
+        :param flavor_name: only of servers of this flavor.
         """
         return ty.cast(
             Iterator[Sample],
@@ -182,7 +190,10 @@ class Usage(base.Noun):
                 query={
                     'of': of,
                     'resolution': resolution,
-                    'instance_uuid': instance_uuid,
+                    'instance_uuid': base.repeated(instance_uuids),
+                    'project_id': project_id,
+                    'server_name': server_name,
+                    'flavor_name': flavor_name,
                     'host': host,
                     'start': start,
                     'end': end,

@@ -37,7 +37,7 @@ def page(
     limit: int,
     after: series.Position | None = None,
     host: str | None = None,
-    instance_uuid: str | None = None,
+    instance_uuids: Collection[str] = (),
     outcomes: Collection[str] = (),
     start: float | None = None,
     end: float | None = None,
@@ -56,11 +56,8 @@ def page(
         start,
         end,
     )
-    if instance_uuid is not None:
-        query = query.where(_row.instance_uuid == instance_uuid)
-    servers = instances.uuids(**server)
-    if servers is not None:
-        query = query.where(_row.instance_uuid.in_(servers))
+    for one in instances.among(_row.instance_uuid, instance_uuids, **server):
+        query = query.where(one)
     if outcomes:
         query = query.where(_row.outcome.in_(outcomes))
     return [Found(*row) for row in session.execute(query)]

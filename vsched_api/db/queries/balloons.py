@@ -61,7 +61,7 @@ def page(
     limit: int,
     marker: str | None = None,
     host: str | None = None,
-    instance_uuid: str | None = None,
+    instance_uuids: Collection[str] = (),
     states: Collection[str] = (),
     project_id: str | None = None,
     server_name: str | None = None,
@@ -86,8 +86,8 @@ def page(
         query = query.where(_instance.uuid > marker)
     if host is not None:
         query = query.where(models.Host.name == host)
-    if instance_uuid is not None:
-        query = query.where(_instance.uuid == instance_uuid)
+    if instance_uuids:
+        query = query.where(_instance.uuid.in_(instance_uuids))
     if states:
         query = query.where(_report.state.in_(states))
     if project_id is not None:

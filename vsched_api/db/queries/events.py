@@ -2,6 +2,7 @@
 
 """Rows of events."""
 
+from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 import typing as ty
@@ -36,7 +37,7 @@ def page(
     limit: int,
     after: series.Position | None = None,
     host: str | None = None,
-    instance_uuid: str | None = None,
+    instance_uuids: Collection[str] = (),
     severity: str | None = None,
     code: str | None = None,
     start: float | None = None,
@@ -56,11 +57,8 @@ def page(
         start,
         end,
     )
-    if instance_uuid is not None:
-        query = query.where(_row.instance_uuid == instance_uuid)
-    servers = instances.uuids(**server)
-    if servers is not None:
-        query = query.where(_row.instance_uuid.in_(servers))
+    for one in instances.among(_row.instance_uuid, instance_uuids, **server):
+        query = query.where(one)
     if severity is not None:
         query = query.where(_row.severity == severity)
     if code is not None:

@@ -143,6 +143,38 @@ def uuids(
     return query
 
 
+def among(
+    column: ty.Any, instance_uuids: Collection[str] = (), **server: str | None
+) -> list[sa.ColumnElement[bool]]:
+    """Return the conditions that rows are of these instances, if any.
+
+    :param column: with the UUID of the instance; of an alias in a query of
+        instances.
+    :param instance_uuids: none for all.
+    :param server: as for :func:`uuids`.
+    """
+    found = [column.in_(instance_uuids)] if instance_uuids else []
+    query = uuids(**server)
+    return found if query is None else [*found, column.in_(query)]
+
+
+def selected(
+    session: orm.Session,
+    instance_uuids: Collection[str] = (),
+    **server: str | None,
+) -> frozenset[str] | None:
+    """Return the UUIDs of these instances; None for all of them.
+
+    For what is no column; the parameters are those of :func:`among`.
+    """
+    query = uuids(**server)
+    if query is None:
+        return frozenset(instance_uuids) or None
+    if instance_uuids:
+        query = query.where(_row.uuid.in_(instance_uuids))
+    return frozenset(session.execute(query).scalars())
+
+
 def servers(session: orm.Session, uuids: Collection[str]) -> dict[str, Server]:
     """Return what Nova knows instances as, by their UUIDs.
 
@@ -178,6 +210,7 @@ def page(
     project_id: str | None = None,
     server_name: str | None = None,
     flavor_name: str | None = None,
+    instance_uuids: Collection[str] = (),
 ) -> Sequence[models.Instance]:
     """Instances in the order of their UUIDs, each once, with hosts.
 
@@ -195,6 +228,8 @@ def page(
         query = query.where(_row.uuid > marker)
     if host is not None:
         query = query.where(models.Host.name == host)
+    if instance_uuids:
+        query = query.where(_row.uuid.in_(instance_uuids))
     if present is not None:
         query = query.where(_row.present.is_(present))
     if project_id is not None:

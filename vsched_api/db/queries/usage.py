@@ -3,9 +3,11 @@
 """Rows of samples of CPU time: those of a host in a second are one row."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import math
 import typing as ty
 
 import sqlalchemy as sa
@@ -14,6 +16,7 @@ from sqlalchemy import orm
 from vsched_api.db import models
 from vsched_api.db import packing
 from vsched_api.db.queries import hosts as host_rows
+from vsched_api.db.queries import instances
 
 _row = models.UsageSecond
 _table = ty.cast(sa.Table, _row.__table__)
@@ -31,6 +34,8 @@ _PLACE_BITS = 20
 
 # How many rows are looked at to see where the next seconds end.
 _PAGE_ROWS = 64
+
+_HOUR_S = 3600
 
 
 class Found(ty.NamedTuple):
@@ -60,9 +65,10 @@ def page(
     after: tuple[float, int] | None = None,
     newest_first: bool = False,
     host: str | None = None,
-    instance_uuid: str | None = None,
+    instance_uuids: Collection[str] = (),
     start: float | None = None,
     end: float | None = None,
+    **server: str | None,
 ) -> Sequence[Found]:
     """Samples in the order of time.
 
@@ -70,8 +76,18 @@ def page(
     :param start: seconds since the epoch; a sample counts when its
         interval ends after it.
     :param end: seconds since the epoch, inclusive.
+    :param instance_uuids: none for all.
+    :param server: as for :func:`instances.uuids`.
     """
-    query = _rows(session, host, instance_uuid, newest_first)
+    only = instances.selected(session, instance_uuids, **server)
+    if only is not None and not only:
+        return []
+    query = _rows(
+        session,
+        host,
+        None if only is None else {'instance_uuids': instance_uuids, **server},
+        newest_first,
+    )
     if query is None:
         return []
     if start is not None:
@@ -95,9 +111,7 @@ def page(
 
     found: list[_Found] = []
     for rows in _seconds(session, query, newest_first):
-        found += _first(
-            rows, limit - len(found), instance_uuid, newest_first, wanted
-        )
+        found += _first(rows, limit - len(found), only, newest_first, wanted)
         if len(found) >= limit:
             break
     return _named(session, found)
@@ -106,7 +120,7 @@ def page(
 def _rows(
     session: orm.Session,
     host: str | None,
-    instance_uuid: str | None,
+    selection: Mapping[str, ty.Any] | None,
     newest_first: bool,
 ) -> ty.Any:
     # Without a join: MariaDB would begin with the hosts, and sort it all.
@@ -119,19 +133,22 @@ def _rows(
         if newest_first
         else query.order_by(_row.at, _row.id)
     )
-    if host is not None or instance_uuid is not None:
-        hosts = (
-            _hosts(session, ty.cast(str, instance_uuid))
-            if host is None
-            else session.execute(
-                sa.select(models.Host.id).where(models.Host.name == host)
-            )
-            .scalars()
-            .all()
-        )
-        if not hosts:
+    if host is not None:
+        number = session.execute(
+            sa.select(models.Host.id).where(models.Host.name == host)
+        ).scalar()
+        if number is None:
             return None
-        query = query.where(_row.host_id.in_(hosts))
+        query = query.where(_row.host_id == number)
+    elif selection is not None:
+        stay = _stay(session, selection)
+        if not stay.hosts:
+            return None
+        query = query.where(
+            _row.host_id.in_(stay.hosts), _row.at >= stay.start
+        )
+        if stay.end < math.inf:
+            query = query.where(_row.at <= stay.end)
     # What they reported goes later, a part at a time.
     deleted = [number for number, _ in host_rows.deleted(session)]
     if deleted:
@@ -139,26 +156,59 @@ def _rows(
     return query
 
 
-def _hosts(session: orm.Session, instance_uuid: str) -> Sequence[int]:
-    """Where an instance may have been since the oldest sample."""
-    bucket, instance = models.UsageBucket, models.Instance
+class _Stay(ty.NamedTuple):
+    hosts: Sequence[int]
+    start: float
+    end: float
+
+
+def _stay(session: orm.Session, selection: Mapping[str, ty.Any]) -> _Stay:
+    """Where and when instances may have been since the oldest sample.
+
+    To the hour: a search through all samples of their hosts would take a
+    long time where there are none of theirs.
+
+    :param selection: as for :func:`instances.among`.
+    """
+    bucket, instance = models.UsageBucket, orm.aliased(models.Instance)
     oldest = session.execute(sa.select(sa.func.min(_row.at))).scalar()
     if oldest is None:
-        return []
+        return _Stay((), 0.0, 0.0)
     listed = session.execute(
-        sa.select(instance.host_id).where(instance.uuid == instance_uuid)
-    ).scalars()
+        sa.select(
+            instance.host_id,
+            sa.func.min(instance.arrived_at),
+            sa.func.max(instance.left_at),
+            sa.func.max(sa.case((instance.present.is_(True), 1), else_=0)),
+        )
+        .where(*instances.among(instance.uuid, **selection))
+        .group_by(instance.host_id)
+    ).all()
     # A host that lost its list tells of it all the same.
     summed = session.execute(
-        sa.select(bucket.host_id)
-        .distinct()
+        sa.select(
+            bucket.host_id, sa.func.min(bucket.at), sa.func.max(bucket.at)
+        )
         .where(
-            bucket.instance_uuid == instance_uuid,
-            bucket.length_s == 3600,
+            *instances.among(bucket.instance_uuid, **selection),
+            bucket.length_s == _HOUR_S,
             bucket.at >= oldest,
         )
-    ).scalars()
-    return sorted({*listed, *summed})
+        .group_by(bucket.host_id)
+    ).all()
+    starts = [arrived_at for _, arrived_at, _, _ in listed]
+    starts += [at - _HOUR_S for _, at, _ in summed]
+    ends = [
+        math.inf if present or left_at is None else left_at
+        for _, _, left_at, present in listed
+    ]
+    ends += [at for _, _, at in summed]
+    return _Stay(
+        sorted({row[0] for row in (*listed, *summed)}),
+        # Agents report late, and their clocks differ.
+        min(starts, default=0.0) - _HOUR_S,
+        max(ends, default=0.0) + _HOUR_S,
+    )
 
 
 def _seconds(
@@ -197,7 +247,7 @@ def _seconds(
 def _first(
     rows: Sequence[ty.Any],
     limit: int,
-    instance_uuid: str | None,
+    only: frozenset[str] | None,
     newest_first: bool,
     wanted: Callable[[float, int], bool],
 ) -> list[_Found]:
@@ -206,22 +256,29 @@ def _first(
     A second of many hosts has tens of thousands: what is not part of the
     page is not unpacked.
 
+    :param only: the instances; None for all.
     :param wanted: whether the sample of that moment and number may be.
     """
     keys: list[tuple[float, int, int]] = []
     alone: dict[int, packing.Sample] = {}
     for index, (row_id, _, text, executions, _) in enumerate(rows):
         first = row_id << _PLACE_BITS
-        if instance_uuid is None:
+        if only is None:
             keys += [
                 (at, first | place, index)
                 for place, at in enumerate(packing.times(text))
                 if wanted(at, first | place)
             ]
             continue
-        for place, sample in packing.unpack_one(
-            text, instance_uuid, executions
-        ):
+        if len(only) > 1:
+            keys += [
+                (at, first | place, index)
+                for place, (uuid, at) in enumerate(packing.heads(text))
+                if uuid in only and wanted(at, first | place)
+            ]
+            continue
+        (uuid,) = only
+        for place, sample in packing.unpack_one(text, uuid, executions):
             if wanted(sample.at, first | place):
                 alone[first | place] = sample
                 keys.append((sample.at, first | place, index))
@@ -255,11 +312,15 @@ def _named(session: orm.Session, found: Sequence[_Found]) -> list[Found]:
 
 
 def position(
-    session: orm.Session, number: int, instance_uuid: str | None = None
+    session: orm.Session,
+    number: int,
+    instance_uuids: Collection[str] = (),
+    **server: str | None,
 ) -> tuple[float, int] | None:
     """Where in the order a sample is.
 
-    :param instance_uuid: only if it is of this instance.
+    :param instance_uuids: only if it is of one of these; none for all.
+    :param server: as for :func:`instances.uuids`.
     """
     text = session.execute(
         sa.select(_row.samples).where(_row.id == number >> _PLACE_BITS)
@@ -268,7 +329,8 @@ def position(
     samples = [] if text is None else packing.unpack(text)
     if place >= len(samples):
         return None
-    if instance_uuid not in (None, samples[place].instance_uuid):
+    only = instances.selected(session, instance_uuids, **server)
+    if only is not None and samples[place].instance_uuid not in only:
         return None
     return samples[place].at, number
 

@@ -15,6 +15,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy import orm
 
 from vsched_api.db import models
+from vsched_api.db.queries import instances
 from vsched_api.db.queries import series
 
 _row = models.UsageBucket
@@ -113,17 +114,19 @@ def page(
     after: series.Position | None = None,
     newest_first: bool = False,
     host: str | None = None,
-    instance_uuid: str | None = None,
+    instance_uuids: Collection[str] = (),
     start: float | None = None,
     end: float | None = None,
+    **server: str | None,
 ) -> Sequence[Found]:
     """Buckets of one length in the order of time.
 
-    :param instance_uuid: only when the kind is of instances.
+    :param instance_uuids: none for all; only when the kind is of instances.
     :param after: time and id of the last one of the page before.
     :param start: seconds since the epoch; a bucket counts when it ends
         after it.
     :param end: seconds since the epoch, inclusive.
+    :param server: as for :func:`instances.uuids`, likewise.
     """
     row: ty.Any = kind
     query = series.ended(
@@ -132,8 +135,13 @@ def page(
         start,
         end,
     ).where(row.length_s == length_s)
-    if instance_uuid is not None:
-        query = query.where(row.instance_uuid == instance_uuid)
+    for one in instances.among(
+        # Without the column a filter fails, rather than to be left out.
+        getattr(row, 'instance_uuid', None),
+        instance_uuids,
+        **server,
+    ):
+        query = query.where(one)
     return [Found(*found) for found in session.execute(query)]
 
 
@@ -142,15 +150,21 @@ def position(
     kind: Kind,
     number: int,
     length_s: int,
-    instance_uuid: str | None = None,
+    instance_uuids: Collection[str] = (),
+    **server: str | None,
 ) -> series.Position | None:
     """Where in the order of its series a bucket is."""
     row: ty.Any = kind
     query = sa.select(row.at, row.id).where(
         row.id == number, row.length_s == length_s
     )
-    if instance_uuid is not None:
-        query = query.where(row.instance_uuid == instance_uuid)
+    for one in instances.among(
+        # Without the column a filter fails, rather than to be left out.
+        getattr(row, 'instance_uuid', None),
+        instance_uuids,
+        **server,
+    ):
+        query = query.where(one)
     found = session.execute(query).first()
     return None if found is None else (found[0], found[1])
 

@@ -42,7 +42,6 @@ OPERATORS = (
     '/v1/events',
     '/v1/jobs',
     '/v1/snapshot',
-    '/v1/usage',
     '/v1/usage?of=hosts',
     '/v1/balloons/history',
     '/metrics',
@@ -275,7 +274,7 @@ class TokenCase(base.TestCase):
             self.check_reads(headers, one)
         for path in OPERATORS:
             self.get(path, headers)
-        for noun in ('instances', 'reservations'):
+        for noun in ('instances', 'reservations', 'usage'):
             self.assertEqual(
                 {self.own, self.foreign}, self.listed(noun, headers)
             )
@@ -285,7 +284,7 @@ class TokenCase(base.TestCase):
         self.check_reads(headers, own)
         for one in (foreign, self.unknown):
             self.check_hidden(headers, one)
-        for noun in ('instances', 'reservations'):
+        for noun in ('instances', 'reservations', 'usage'):
             self.assertEqual({own}, self.listed(noun, headers))
             answer = self.get(
                 '/v1/%s?project_id=%s' % (noun, other), headers, 403
@@ -316,7 +315,7 @@ class TestProjectTokens(TokenCase):
         _, headers = self.of_project('member', project)
         for one in (self.own, self.foreign, self.unknown):
             self.check_hidden(headers, one)
-        for noun in ('instances', 'reservations'):
+        for noun in ('instances', 'reservations', 'usage'):
             self.assertEqual(set(), self.listed(noun, headers))
 
     def test_a_reader_of_the_system_reads_everything(self):

@@ -116,7 +116,7 @@ class Balloons:
         self.assertEqual([self.one, self.two], self.listed())
         self.assertEqual([self.two], self.listed(marker=self.one))
         self.assertEqual([self.two], self.listed(states=['kept', 'trial']))
-        self.assertEqual([self.one], self.listed(instance_uuid=self.one))
+        self.assertEqual([self.one], self.listed(instance_uuids=[self.one]))
         self.assertEqual([], self.listed(host='elsewhere'))
 
     def test_flavors_are_filtered(self):
@@ -337,7 +337,7 @@ class Balloons:
         )
         self.assertEqual([oldest], self.history(marker=newest.uuid))
         self.assertEqual([oldest], self.history(outcomes=['calm']))
-        self.assertEqual([newest], self.history(instance_uuid=self.two))
+        self.assertEqual([newest], self.history(instance_uuids=[self.two]))
         self.assertEqual([newest], self.history(start=later.started_at))
         self.assertEqual([oldest], self.history(end=later.started_at))
         self.assertEqual([], self.history(host='elsewhere'))
@@ -358,11 +358,11 @@ class Balloons:
                 self.two, state=contract.BalloonState.KEPT, online_vcpus=1
             ),
         )
-        (found,) = self.history(instance_uuid=self.one)
+        (found,) = self.history(instance_uuids=[self.one])
         self.assertEqual(
             (self.node.at, Outcome.UNDONE), (found.ended_at, found.outcome)
         )
-        (found,) = self.history(instance_uuid=self.two)
+        (found,) = self.history(instance_uuids=[self.two])
         self.assertIsNone(found.ended_at)
         # What its agent says of it counts for more.
         self.tell(
@@ -373,7 +373,7 @@ class Balloons:
                 ),
             ),
         )
-        (found,) = self.history(instance_uuid=self.one)
+        (found,) = self.history(instance_uuids=[self.one])
         self.assertEqual(Outcome.CALM, found.outcome)
 
     def test_nobody_changes_the_history_of_another(self):

@@ -87,7 +87,7 @@ class Executions:
             [
                 found.executions
                 for found in self.samples(
-                    host=base.HOST, instance_uuid=self.one
+                    host=base.HOST, instance_uuids=[self.one]
                 )
             ],
         )
@@ -108,7 +108,7 @@ class Executions:
             [
                 found.executions
                 for found in self.samples(
-                    host=base.HOST, instance_uuid=self.other
+                    host=base.HOST, instance_uuids=[self.other]
                 )
             ],
         )
@@ -137,7 +137,7 @@ class Executions:
     def test_sums(self):
         self.report(*range(1, 61))
         self.report(*range(1, 61), uuid=self.other)
-        (one,) = self.minutes(instance_uuid=self.one)
+        (one,) = self.minutes(instance_uuids=[self.one])
         self.assertEqual(
             {name: 60 * count for name, count in COUNTS.items()}, counts(one)
         )
@@ -153,7 +153,7 @@ class Executions:
         self.report(1, 61)
         self.report(2, executions=None)
         self.report(3)
-        for filters in ({'instance_uuid': self.one}, {'host': base.HOST}):
+        for filters in ({'instance_uuids': [self.one]}, {'host': base.HOST}):
             first, second = self.minutes(**filters)
             self.assertEqual(
                 (UNKNOWN, COUNTS), (counts(first), counts(second))
@@ -176,7 +176,7 @@ class Executions:
         self.assertEqual(
             [UNKNOWN, UNKNOWN], [counts(found) for found in self.samples()]
         )
-        (found,) = self.minutes(instance_uuid=self.one)
+        (found,) = self.minutes(instance_uuids=[self.one])
         self.assertEqual((2, UNKNOWN), (found.samples, counts(found)))
         self.report(61)
         for row in (models.UsageBucket, models.HostUsageBucket):

@@ -180,12 +180,13 @@ class Gathering:
                 for filters in (
                     {},
                     {'host': 'node1'},
-                    {'instance_uuid': other},
-                    {'instance_uuid': one, 'host': 'node2'},
+                    {'instance_uuids': [other]},
+                    {'instance_uuids': [one], 'host': 'node2'},
+                    {'instance_uuids': [one, other], 'start': middle},
                     {'start': middle},
                     {'end': middle},
                     {
-                        'instance_uuid': one,
+                        'instance_uuids': [one],
                         'start': middle - 3,
                         'end': middle + 3,
                     },
@@ -196,7 +197,8 @@ class Gathering:
                         sample
                         for sample in told
                         if filters.get('host') in (None, sample[2])
-                        and filters.get('instance_uuid') in (None, sample[1])
+                        and sample[1]
+                        in filters.get('instance_uuids', (one, other))
                         and sample[0] > filters.get('start', 0)
                         and sample[0] <= filters.get('end', 2 * base.NOW)
                     ]
@@ -228,11 +230,15 @@ class Gathering:
         self.agent().send(listed=False, usage=[base.sample(one)])
         rollups.fold(self.database, 10)
         self.assertEqual(
-            1, len(usage.page(self.database, 10, instance_uuid=one))
+            1, len(usage.page(self.database, 10, instance_uuids=[one]))
         )
         self.assertEqual(
             0,
-            len(usage.page(self.database, 10, instance_uuid=base.uuids(1)[0])),
+            len(
+                usage.page(
+                    self.database, 10, instance_uuids=[base.uuids(1)[0]]
+                )
+            ),
         )
 
     def test_very_many_samples_of_one_second(self):

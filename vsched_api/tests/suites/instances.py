@@ -226,7 +226,9 @@ class Instances:
                 for second in range(2)
             ),
         )
-        marker = usage.page(self.database, 1, instance_uuid=foreign)[0].number
+        marker = usage.page(self.database, 1, instance_uuids=[foreign])[
+            0
+        ].number
         self.assertEqual(2, len(usage.page(self.database, 9, marker)))
         self.assertRaises(
             errors.Invalid,
@@ -234,7 +236,7 @@ class Instances:
             self.database,
             1,
             marker,
-            instance_uuid=mine,
+            instance_uuids=[mine],
         )
 
     def test_more_than_one_statement_takes(self):

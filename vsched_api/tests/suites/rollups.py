@@ -159,7 +159,7 @@ class Rollups:
             bucket
             for one in INSTANCES
             for bucket in self.buckets(
-                resolution, host=host, instance_uuid=one
+                resolution, host=host, instance_uuids=[one]
             )
         ]
         self.assertEqual(
@@ -314,14 +314,14 @@ class Rollups:
             [(HOUR, 1), (HOUR + 60, 2), (HOUR + 120, 1)],
             [
                 (bucket.at, bucket.samples)
-                for bucket in self.buckets(instance_uuid=one)
+                for bucket in self.buckets(instance_uuids=[one])
             ],
         )
         self.assertEqual(
             [(HOUR, 1), (HOUR + 3600, 3)],
             [
                 (bucket.at, bucket.samples)
-                for bucket in self.buckets(BY_HOUR, instance_uuid=one)
+                for bucket in self.buckets(BY_HOUR, instance_uuids=[one])
             ],
         )
 
@@ -403,7 +403,7 @@ class Rollups:
             [(1100, 2**63 - 1), (1, 600_000)],
             [
                 (bucket.samples, bucket.guest_us)
-                for bucket in self.buckets(instance_uuid=one)
+                for bucket in self.buckets(instance_uuids=[one])
             ],
         )
 
@@ -443,10 +443,11 @@ class Rollups:
         # is up.
         self.assertEqual(4, len(calls))
         self.assertEqual(
-            1, sum(each.samples for each in self.buckets(instance_uuid=other))
+            1,
+            sum(each.samples for each in self.buckets(instance_uuids=[other])),
         )
         self.assertEqual(
-            3, sum(each.samples for each in self.buckets(instance_uuid=one))
+            3, sum(each.samples for each in self.buckets(instance_uuids=[one]))
         )
 
     def test_shares_of_a_host(self):
@@ -474,7 +475,7 @@ class Rollups:
             (1560, 600, 100_000),
             (host.guest_mcpu, host.promised_mcpu, host.error_ppm),
         )
-        (plain,) = self.buckets(instance_uuid=other)
+        (plain,) = self.buckets(instance_uuids=[other])
         self.assertEqual(
             (900, None, None),
             (plain.guest_mcpu, plain.promised_mcpu, plain.error_ppm),

@@ -60,12 +60,7 @@ class ListBalloons(command.List):
         options.add_project(parser)
         options.add_server_name(parser)
         options.add_flavor(parser)
-        parser.add_argument(
-            '--instance',
-            metavar='<instance>',
-            type=options.uuid,
-            help='Only this instance',
-        )
+        options.add_instances(parser, 'Only this instance')
         options.add_limit(parser)
         return parser
 
@@ -80,7 +75,7 @@ class ListBalloons(command.List):
                 project_id=parsed_args.server_project,
                 server_name=parsed_args.server_name,
                 flavor_name=parsed_args.flavor,
-                instance_uuid=parsed_args.instance,
+                instance_uuids=parsed_args.instances,
             ),
         )
 
@@ -263,12 +258,7 @@ class ListHistory(command.List):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the options."""
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--instance',
-            metavar='<instance>',
-            type=options.uuid,
-            help="Only this instance's",
-        )
+        options.add_instances(parser, "Only this instance's")
         options.add_host(parser)
         options.add_project(parser)
         options.add_server_name(parser)
@@ -291,7 +281,7 @@ class ListHistory(command.List):
             parsed_args,
             self.client.balloons.history(
                 host=parsed_args.host,
-                instance_uuid=parsed_args.instance,
+                instance_uuids=parsed_args.instances,
                 project_id=parsed_args.server_project,
                 server_name=parsed_args.server_name,
                 flavor_name=parsed_args.flavor,

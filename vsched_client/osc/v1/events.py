@@ -38,12 +38,7 @@ class ListEvents(command.List):
         """Return the parser of the options."""
         parser = super().get_parser(prog_name)
         options.add_host(parser)
-        parser.add_argument(
-            '--instance',
-            metavar='<instance>',
-            type=options.uuid,
-            help='Only those about this instance',
-        )
+        options.add_instances(parser, 'Only those about this instance')
         options.add_project(parser)
         options.add_server_name(parser)
         options.add_flavor(parser)
@@ -85,7 +80,7 @@ class ListEvents(command.List):
         """Return the output."""
         filters = {
             'host': parsed_args.host,
-            'instance_uuid': parsed_args.instance,
+            'instance_uuids': parsed_args.instances,
             'project_id': parsed_args.server_project,
             'server_name': parsed_args.server_name,
             'flavor_name': parsed_args.flavor,

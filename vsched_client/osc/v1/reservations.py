@@ -99,16 +99,7 @@ class ListReservations(command.List):
         options.add_project(parser)
         options.add_server_name(parser)
         options.add_flavor(parser)
-        parser.add_argument(
-            '--instance',
-            metavar='<instance>',
-            dest='instances',
-            action='append',
-            default=[],
-            type=options.uuid,
-            help='Only that of this instance; may be repeated, up to 100 '
-            'times',
-        )
+        options.add_instances(parser, 'Only that of this instance')
         options.add_sort(parser, SORT_KEYS)
         options.add_limit(parser)
         return parser

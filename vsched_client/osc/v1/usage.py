@@ -82,11 +82,11 @@ class ShowUsage(command.List):
         """Return the parser of the options."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            'instance',
+            'instances',
             metavar='<instance>',
-            nargs='?',
+            nargs='*',
             type=options.uuid,
-            help='UUID of an instance; default: all of --host',
+            help='UUIDs of instances, up to 100; default: all of --host',
         )
         parser.add_argument(
             '--host', metavar='<host>', help='Only those of this host'
@@ -103,6 +103,9 @@ class ShowUsage(command.List):
             default='raw',
             help='Intervals as reported, or their sums; default: raw',
         )
+        options.add_project(parser)
+        options.add_server_name(parser)
+        options.add_flavor(parser)
         options.add_times(parser, 'what ended')
         options.add_limit(parser, 20)
         return parser
@@ -115,7 +118,7 @@ class ShowUsage(command.List):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tables.Rows:
         """Return the output."""
-        if parsed_args.of == 'hosts' and parsed_args.instance is not None:
+        if parsed_args.of == 'hosts' and parsed_args.instances:
             raise exit_codes.UsageError(
                 'give an instance or --of hosts, not both'
             )
@@ -123,12 +126,15 @@ class ShowUsage(command.List):
             self.client.usage.list(
                 of=parsed_args.of,
                 resolution=parsed_args.resolution,
-                instance_uuid=parsed_args.instance,
+                instance_uuids=parsed_args.instances,
                 host=parsed_args.host,
                 start=parsed_args.start,
                 end=parsed_args.end,
                 newest_first=True,
                 limit=parsed_args.limit,
+                project_id=parsed_args.server_project,
+                server_name=parsed_args.server_name,
+                flavor_name=parsed_args.flavor,
             )
         )
         return self.table(parsed_args, found[::-1])

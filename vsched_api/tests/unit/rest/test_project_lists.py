@@ -2,9 +2,12 @@
 
 """Lists and usage have a project's own instances only."""
 
+from vsched_api.operations import rollups
+from vsched_api.tests import base
 from vsched_api.tests import populated
 from vsched_api.tests import projects
 from vsched_lib.contract import errors
+from vsched_lib.contract import messages
 
 
 class TestLists(projects.ProjectCase):
@@ -157,7 +160,7 @@ class TestLists(projects.ProjectCase):
 
 
 class TestUsage(projects.ProjectCase):
-    """Usage is of one instance."""
+    """Usage is of instances of the project."""
 
     def test_of_its_own(self):
         found = self.get('/v1/usage?instance_uuid=' + projects.OWN).json[
@@ -175,17 +178,6 @@ class TestUsage(projects.ProjectCase):
                     one['flavor_name'],
                 ),
             )
-
-    def test_an_instance_has_to_be_named(self):
-        for query in (
-            '',
-            '?resolution=hour',
-            '?of=hosts',
-            '?format=csv',
-            '?of=hosts&instance_uuid=' + projects.OWN,
-        ):
-            code, _ = self.problem('/v1/usage' + query, status=403)
-            self.assertEqual(errors.Code.FORBIDDEN, code)
 
     def test_operators_see_names(self):
         found = {
@@ -210,3 +202,110 @@ class TestUsage(projects.ProjectCase):
         self.assertIn("'=web-2,%s,small" % populated.PROJECT, text)
         self.assertNotIn(',=', text)
         self.assertNotIn('node2', text)
+
+
+class TestUsageOfProjects(projects.ProjectCase):
+    """A project does not have to name its instances."""
+
+    named = frozenset((projects.OWN, projects.FOREIGN))
+
+    def setUp(self):
+        super().setUp()
+        # Two minutes of each, as each list has more than one item of it.
+        self.collected.on_report(
+            messages.Report(
+                'node2',
+                3,
+                base.NOW,
+                usage=tuple(
+                    base.sample(uuid, base.NOW + second)
+                    for uuid in (projects.FOREIGN, projects.OWN)
+                    for second in (10, 70)
+                ),
+            )
+        )
+
+    def used(self, query='', headers=None):
+        """Return whose samples and whose sums there are."""
+        rollups.fold(self.database, 1000)
+        return [
+            {
+                one['instance_uuid']
+                for one in self.get(
+                    '/v1/usage?limit=1000' + more + query, headers
+                ).json['usage']
+            }
+            for more in ('', '&resolution=minute', '&resolution=hour')
+        ]
+
+    def test_of_all_of_its_own(self):
+        for headers, query, uuids in (
+            (self.own, '', {projects.OWN, projects.ELSEWHERE}),
+            (
+                self.own,
+                '&project_id=' + populated.PROJECT,
+                {projects.OWN, projects.ELSEWHERE},
+            ),
+            (self.own, '&server_name=web-1', {projects.OWN}),
+            (self.own, '&flavor_name=small', {projects.ELSEWHERE}),
+            (self.own, '&flavor_name=big', set()),
+            (self.other, '&server_name=web-1', {projects.FOREIGN}),
+            (self.token('reader'), '', set()),
+            (self.admin, '&server_name=web-1', self.named),
+            (
+                self.admin,
+                '&project_id=' + populated.OTHER_PROJECT,
+                {projects.FOREIGN},
+            ),
+        ):
+            for found in self.used(query, headers):
+                self.assertEqual(uuids, found, query)
+        text = self.get('/v1/usage?format=csv&limit=1000').text
+        self.assertIn(projects.OWN, text)
+        self.assertNotIn(projects.HOMELESS, text)
+
+    def test_of_several(self):
+        query = ''.join('&instance_uuid=' + uuid for uuid in projects.UUIDS)
+        for headers, uuids in (
+            (self.own, {projects.OWN, projects.ELSEWHERE}),
+            (self.other, {projects.FOREIGN}),
+            (self.admin, set(projects.UUIDS)),
+        ):
+            for found in self.used(query, headers):
+                self.assertEqual(uuids, found)
+
+    def test_not_of_others(self):
+        for query in (
+            '?of=hosts',
+            '?of=hosts&resolution=hour',
+            '?of=hosts&instance_uuid=' + projects.OWN,
+            '?of=hosts&project_id=' + populated.PROJECT,
+            '?project_id=' + populated.OTHER_PROJECT,
+            '?project_id=x&instance_uuid=' + projects.OWN,
+        ):
+            code, _ = self.problem('/v1/usage' + query, status=403)
+            self.assertEqual(errors.Code.FORBIDDEN, code)
+
+    def test_of_one_that_hosts_claim_for_several(self):
+        self.report('node9', (projects.OWN, populated.OTHER_PROJECT))
+        for found in self.used():
+            self.assertEqual({projects.ELSEWHERE}, found)
+        for found in self.used(headers=self.other):
+            self.assertEqual({projects.FOREIGN}, found)
+
+    def test_markers_of_others_are_unknown(self):
+        for more in ('', '&resolution=minute'):
+            self.used()
+            marker = (
+                self.get(
+                    '/v1/usage?limit=1&server_name=web-1&project_id=%s%s'
+                    % (populated.PROJECT, more)
+                )
+                .json['links'][-1]['href']
+                .rpartition('marker=')[2]
+            )
+            path = '/v1/usage?marker=%s' + more
+            self.assertEqual(
+                self.problem(path % 999_999_999, self.other, 400),
+                self.problem(path % marker, self.other, 400),
+            )

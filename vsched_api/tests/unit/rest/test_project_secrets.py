@@ -30,6 +30,7 @@ class TestSecrets(projects.ProjectCase):
                 yield '/v1/%s/%s' % (noun, uuid)
             for more in ('', '&resolution=minute', '&format=csv'):
                 yield '/v1/usage?instance_uuid=%s%s' % (uuid, more)
+                yield '/v1/usage?limit=1000' + more
 
     def test_no_answer_has_them(self):
         operators = ''

@@ -31,15 +31,15 @@ class EventTestCase(command_case.CommandTestCase):
 
     def test_list(self):
         found = self.run_command(
-            'cpu event list --severity warning --code vsched.x --instance '
-            + UUID
+            'cpu event list --severity warning --code vsched.x --instance %s '
+            '--instance %s' % (UUID, UUID)
         )
         self.assertIn(r'vCPU 0 \x1b had policy 0', found.out)
         self.assertEqual(
             {
                 'severity': ['warning'],
                 'code': ['vsched.x'],
-                'instance_uuid': [UUID],
+                'instance_uuid': [UUID, UUID],
                 'limit': ['50'],
             },
             self.api.last_request.qs,

@@ -38,6 +38,23 @@ class UsageTestCase(command_case.CommandTestCase):
             'cpu usage show --of hosts ' + UUID, code=ExitCode.USAGE
         )
 
+    def test_show_of_servers(self):
+        self.answer('GET', '/v1/usage', {'usage': [self.sample()]})
+        self.run_command(
+            'cpu usage show %s %s --server-name web-1 --server-project p1 '
+            '--flavor m1' % (UUID, UUID)
+        )
+        sent = self.api.last_request.qs
+        self.assertEqual(
+            ([UUID, UUID], ['web-1'], ['p1'], ['m1']),
+            (
+                sent['instance_uuid'],
+                sent['server_name'],
+                sent['project_id'],
+                sent['flavor_name'],
+            ),
+        )
+
     def test_show_of_hosts(self):
         self.answer(
             'GET',
