@@ -28,6 +28,9 @@ NOTHING: Mapping[ty.Any, ty.Any] = types.MappingProxyType({})
 JSON = 'application/json'
 CSV = 'text/csv'
 
+#: The security scheme of Prometheus.
+SCRAPE_TOKEN = 'scrapeToken'
+
 #: Headers of answers, beside those that all have.
 ETAG = 'ETag'
 LOCATION = 'Location'
@@ -50,6 +53,8 @@ class Operation:
     :param conditional: the request header that makes it conditional:
         ``If-Match`` or ``If-None-Match``.
     :param errors: by status, the codes that are its own.
+    :param scheme: what it takes instead of a token of keystone: a security
+        scheme of the document; None for nothing.
     """
 
     rule: str
@@ -62,6 +67,7 @@ class Operation:
     headers: Sequence[str]
     conditional: str | None
     errors: Mapping[int, Sequence[Code]]
+    scheme: str | None = None
 
 
 F = ty.TypeVar('F', bound=Callable[..., ty.Any])
@@ -79,6 +85,7 @@ def operation(
     headers: Sequence[str] = (),
     conditional: str | None = None,
     errors: Mapping[int, Sequence[Code]] = NOTHING,
+    scheme: str | None = None,
 ) -> Callable[[F], F]:
     """Document a handler; the parameters are those of :class:`Operation`."""
     found = Operation(
@@ -92,6 +99,7 @@ def operation(
         headers,
         conditional,
         errors,
+        scheme,
     )
 
     def decorate(handler: F) -> F:

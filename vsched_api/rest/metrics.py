@@ -40,7 +40,10 @@ _CODES = frozenset(
 
 @BLUEPRINT.get('/metrics')
 @documentation.operation(
-    policies.SHOW, None, media={'text/plain': {'type': 'string'}}
+    policies.SHOW,
+    None,
+    media={'text/plain': {'type': 'string'}},
+    scheme=documentation.SCRAPE_TOKEN,
 )
 def show() -> flask.Response:
     """Read the figures as they are now, in the text form of Prometheus."""

@@ -122,7 +122,7 @@ def of(app: flask.Flask) -> Json:
         },
         'servers': [{'url': '/'}],
         'tags': [{'name': noun} for noun in nouns.NOUNS],
-        'security': [{'token': []}, {}],
+        'security': _security('token'),
         'paths': paths,
         'components': {
             'securitySchemes': {
@@ -133,7 +133,13 @@ def of(app: flask.Flask) -> Json:
                     'description': 'A token of keystone; none is needed with '
                     '``[api] auth_strategy = noauth``, and for operations '
                     'whose policy is for everyone.',
-                }
+                },
+                documentation.SCRAPE_TOKEN: {
+                    'type': 'http',
+                    'scheme': 'bearer',
+                    'description': 'A token of the file in ``[metrics] '
+                    'token_file``, for Prometheus.',
+                },
             },
             'parameters': {
                 'version': {
@@ -213,8 +219,15 @@ def _operation(
                 }
             },
         }
+    if found.scheme is not None:
+        made['security'] = _security('token', found.scheme)
     made['responses'] = _responses(rule, found, components)
     return made
+
+
+def _security(*schemes: str) -> list[Json]:
+    """Return that any of these is taken, and none where none is needed."""
+    return [*({one: []} for one in schemes), {}]
 
 
 def _parameters(

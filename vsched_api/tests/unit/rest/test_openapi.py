@@ -79,6 +79,22 @@ class TestDocument(test_base.BaseTestCase):
             names.add(operation['operationId'])
         self.assertEqual(len(operations(self.document)), len(names))
 
+    def test_only_prometheus_has_a_token_of_its_own(self):
+        schemes = self.document['components']['securitySchemes']
+        self.assertEqual(
+            ('http', 'bearer'),
+            tuple(schemes['scrapeToken'][one] for one in ('type', 'scheme')),
+        )
+        self.assertEqual([{'token': []}, {}], self.document['security'])
+        self.assertEqual(
+            {'/metrics': [{'token': []}, {'scrapeToken': []}, {}]},
+            {
+                path: operation['security']
+                for path, _, operation in operations(self.document)
+                if 'security' in operation
+            },
+        )
+
     def test_path_parameters_are_declared(self):
         for path, _, operation in operations(self.document):
             self.assertEqual(
