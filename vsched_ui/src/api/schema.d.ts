@@ -527,8 +527,8 @@ export interface paths {
         /**
          * List how much CPU time instances got, or what the CPUs of hosts did.
          * @description Interval by interval, or summed up by minute or by hour. 404 only for
-         *     those who may see the instances of a project: when the instance is not
-         *     one of them.
+         *     those who may see the instances of a project: when the only instance that
+         *     is named is not one of them.
          */
         get: operations["usage_index"];
         put?: never;
@@ -637,6 +637,12 @@ export interface components {
              * @description UUID of the instance.
              */
             instance_uuid: string;
+            /** @description The name of the server, as its owner chose it. ``null``, as the project and the flavor, without Nova's metadata. */
+            server_name: string | null;
+            /** @description The project that it belongs to. */
+            project_id: string | null;
+            /** @description The name of its flavor. */
+            flavor_name: string | null;
             /**
              * Format: date-time
              * @description When vCPUs were taken.
@@ -1117,6 +1123,12 @@ export interface components {
             host: string;
             /** @description The instance concerned, if it is about one. */
             instance_uuid: string | null;
+            /** @description The name of the server, as its owner chose it. ``null``, as the project and the flavor, without Nova's metadata. */
+            server_name: string | null;
+            /** @description The project that it belongs to. */
+            project_id: string | null;
+            /** @description The name of its flavor. */
+            flavor_name: string | null;
             /** @description The stable code. */
             code: string;
             /**
@@ -2406,10 +2418,12 @@ export interface operations {
                 host?: string;
                 /** @description Only those of this project. An instance of which hosts report different projects, or one does not report any, is of none. */
                 project_id?: string;
+                /** @description Only those of servers with this name, as the project's own. */
+                server_name?: string;
                 /** @description Only those of servers of the flavor with this name, as in ``flavor_name``. */
                 flavor_name?: string;
-                /** @description Only those of this instance. */
-                instance_uuid?: string;
+                /** @description Only those of this instance. May be given up to 100 times. */
+                instance_uuid?: string[];
                 /** @description Only those with this state; may be given more than once. */
                 state?: ("full" | "trial" | "kept" | "manual" | "returning")[];
             };
@@ -2785,8 +2799,14 @@ export interface operations {
                 marker?: string;
                 /** @description Only those of the host with this name. */
                 host?: string;
-                /** @description Only those of this instance. */
-                instance_uuid?: string;
+                /** @description Only those of this instance. May be given up to 100 times. */
+                instance_uuid?: string[];
+                /** @description Only those of this project. An instance of which hosts report different projects, or one does not report any, is of none. */
+                project_id?: string;
+                /** @description Only those of servers with this name, as the project's own. */
+                server_name?: string;
+                /** @description Only those of servers of the flavor with this name, as in ``flavor_name``. */
+                flavor_name?: string;
                 /** @description Only those with this outcome; may be given more than once. */
                 outcome?: ("kept" | "reverted" | "unknown" | "calm" | "failed" | "undone" | "changed" | "proposed")[];
                 /** @description Only those that began at this time or later. */
@@ -2919,8 +2939,14 @@ export interface operations {
                 marker?: string;
                 /** @description Only those of the host with this name. */
                 host?: string;
-                /** @description Only those of this instance. */
-                instance_uuid?: string;
+                /** @description Only those of this instance. May be given up to 100 times. */
+                instance_uuid?: string[];
+                /** @description Only those of this project. An instance of which hosts report different projects, or one does not report any, is of none. */
+                project_id?: string;
+                /** @description Only those of servers with this name, as the project's own. */
+                server_name?: string;
+                /** @description Only those of servers of the flavor with this name, as in ``flavor_name``. */
+                flavor_name?: string;
                 /** @description Only those of this severity. */
                 severity?: "info" | "warning" | "error";
                 /** @description Only those with this code. */
@@ -3712,6 +3738,8 @@ export interface operations {
                 marker?: string;
                 /** @description Only those of the host with this name. */
                 host?: string;
+                /** @description Only those of this instance. May be given up to 100 times. */
+                instance_uuid?: string[];
                 /** @description Only those of this project. An instance of which hosts report different projects, or one does not report any, is of none. */
                 project_id?: string;
                 /** @description Only those of servers with this name, as the project's own. */
@@ -4524,10 +4552,16 @@ export interface operations {
                 sort_dir?: "asc" | "desc";
                 /** @description ``instances``, also without it; or ``hosts``. */
                 of?: "instances" | "hosts";
-                /** @description Only those from this host. Sums are of the host as a whole, unless there is an ``instance_uuid`` as well. */
+                /** @description Only those from this host. Sums are of the host as a whole, unless instances are selected as well. */
                 host?: string;
-                /** @description Only those of this instance. */
-                instance_uuid?: string;
+                /** @description Only those of this instance. May be given up to 100 times. */
+                instance_uuid?: string[];
+                /** @description Only those of this project. An instance of which hosts report different projects, or one does not report any, is of none. With ``of=instances`` only. */
+                project_id?: string;
+                /** @description Only those of servers with this name, as the project's own. With ``of=instances`` only. */
+                server_name?: string;
+                /** @description Only those of servers of the flavor with this name, as in ``flavor_name``. With ``of=instances`` only. */
+                flavor_name?: string;
                 /** @description Intervals that ended after this time, in ISO 8601; UTC unless it names another zone. */
                 start?: string;
                 /** @description Intervals that ended at this time or before. */
