@@ -3,8 +3,8 @@
 """What is told of servers, and found by them: on every database alike."""
 
 from vsched_api.operations import balloons
-from vsched_api.operations import events
 from vsched_api.operations import errors
+from vsched_api.operations import events
 from vsched_api.operations import instances
 from vsched_api.operations import rollups
 from vsched_api.operations import usage
