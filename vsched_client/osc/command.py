@@ -10,6 +10,7 @@ from osc_lib.command import command
 
 from vsched_client import errors
 from vsched_client.osc import exit_codes
+from vsched_client.osc import formatters
 from vsched_client.osc import tables
 from vsched_client.osc import terminal
 
@@ -104,6 +105,9 @@ class Show(Base, command.ShowOne):
         """Run the command; return its exit code."""
         _translate(parsed_args, self.columns)
         return super().run(parsed_args)
+
+    def _load_formatter_plugins(self) -> ty.Any:
+        return formatters.with_csv(super()._load_formatter_plugins())
 
     def table(
         self, parsed_args: argparse.Namespace, one: tables.Object

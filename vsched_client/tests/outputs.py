@@ -14,7 +14,6 @@ import csv
 import functools
 import io
 import json
-import shlex
 import typing as ty
 
 from cliff import lister
@@ -28,10 +27,11 @@ from vsched_lib.presentation import error_csv
 
 Json = dict[str, ty.Any]
 
-#: Formats of lists; that of one object instead of CSV is ``shell``.
+#: Formats that every command has, besides that for people.
 FORMATS = ('json', 'yaml', 'csv')
 
 _LINKS = 'links'
+_EXPORT = 'cpu profile export'
 
 _TEXT: Json = {'type': 'string'}
 _COUNT: Json = {'type': 'integer'}
@@ -202,7 +202,7 @@ class Output:
 
     :param command: as its entry point names it, with blanks.
     :param arguments: the rest of the words.
-    :param form: the format: ``json``, ``yaml``, ``csv`` or ``shell``.
+    :param form: one of :data:`FORMATS`.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ class Output:
         self.schema = self._schema()
 
     def _schema(self) -> Json:
-        if self._command == 'cpu profile export':
+        if self._command == _EXPORT:
             # As the API has it.
             if self._form == 'csv':
                 return _object(_TABLE)
@@ -262,33 +262,32 @@ class Output:
                 return [json.loads(line) for line in text.splitlines()]
             case 'json':
                 return json.loads(text)
-            case 'shell':
-                return self._typed(
-                    dict(word.split('=', 1) for word in shlex.split(text)),
-                    'None',
-                )
         rows = csv.DictReader(
             io.StringIO(text, newline=''),
             # cliff's writer escapes.
             escapechar=None if follows else '\\',
             strict=True,
         )
-        return [self._typed(row, '') for row in rows]
+        found = [self._typed(row) for row in rows]
+        if is_list(self._command) or self._command == _EXPORT:
+            return found
+        if len(found) != 1:
+            raise AssertionError(
+                '%s: %d rows of one object' % (self._command, len(found))
+            )
+        return found[0]
 
-    def _typed(self, row: Mapping[str, str], nothing: str) -> Json:
-        """Return values with their types, which text does not keep.
-
-        :param nothing: how None is written.
-        """
+    def _typed(self, row: Mapping[str, str]) -> Json:
+        """Return values with their types, which text does not keep."""
         known = self.schema['properties']
         return {
-            name: _value(text, _kinds(known.get(name, {})), nothing)
+            name: _value(text, _kinds(known.get(name, {})))
             for name, text in row.items()
         }
 
 
-def _value(text: str, kinds: frozenset[str], nothing: str) -> ty.Any:
-    if text == nothing and 'null' in kinds:
+def _value(text: str, kinds: frozenset[str]) -> ty.Any:
+    if not text and 'null' in kinds:
         return None
     if 'boolean' in kinds:
         return {'True': True, 'False': False}[text]

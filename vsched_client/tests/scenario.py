@@ -33,26 +33,12 @@ class Step(ty.NamedTuple):
     code: int = _DONE
     writes: bool = True
 
-    def formatter(self, form: str) -> str:
-        """Return the format of the output.
-
-        :param form: one of :data:`outputs.FORMATS`.
-        """
-        if self.command == 'cpu profile export':
-            # It has no YAML.
-            return 'csv' if form == 'csv' else 'json'
-        if form == 'csv' and not outputs.is_list(self.command):
-            return 'shell'
-        return form
-
     def words(self, form: str) -> list[str]:
-        """Return the whole command."""
-        return [
-            *self.command.split(),
-            *self.arguments,
-            '-f',
-            self.formatter(form),
-        ]
+        """Return the whole command.
+
+        :param form: one of :data:`outputs.FORMATS`, which its output has.
+        """
+        return [*self.command.split(), *self.arguments, '-f', form]
 
 
 class Result(ty.NamedTuple):
@@ -165,7 +151,7 @@ def _read(step: Step, form: str, result: Result) -> ty.Any:
         if result.out:
             raise AssertionError('%s: %s' % (words, result.out))
         return None
-    output = outputs.Output(step.command, step.arguments, step.formatter(form))
+    output = outputs.Output(step.command, step.arguments, form)
     found = output.read(result.out)
     if found:
         output.check(found)

@@ -3,9 +3,13 @@
 """``openstack cpu profile``."""
 
 import argparse
+from collections.abc import Iterable
 from collections.abc import Iterator
+import io
 import json
 import typing as ty
+
+from cliff.formatters import table
 
 from vsched_client.osc import command
 from vsched_client.osc import exit_codes
@@ -28,6 +32,10 @@ _ERROR_ONLY = (
     'contend',
     'in_guest',
 )
+
+
+#: Has the options that bound the width of tables.
+_TABLE = table.TableFormatter()
 
 
 def _add_host(parser: argparse.ArgumentParser) -> None:
@@ -176,7 +184,6 @@ class ShowProfile(command.List):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tables.Rows:
         """Return the output."""
-        key = _SHOWN[parsed_args.kind][1]
         found = self.client.profiles.newest(
             parsed_args.host,
             parsed_args.kind,
@@ -186,9 +193,13 @@ class ShowProfile(command.List):
         for one in found:
             for note in one['notes']:
                 self.report('note: ' + note)
-        return self.table(
-            parsed_args, [{**one, **row} for one in found for row in one[key]]
-        )
+        return self.table(parsed_args, _rows(parsed_args.kind, found))
+
+
+def _rows(kind: str, found: Iterable[tables.Object]) -> list[tables.Object]:
+    """Return a row for each point or price of profiles."""
+    key = _SHOWN[kind][1]
+    return [{**one, **row} for one in found for row in one[key]]
 
 
 class CreateProfile(jobs.Show):
@@ -275,7 +286,10 @@ def _share_pct(text: str) -> float:
 
 
 class ExportProfile(command.Base):
-    """Write a whole profile of a host, as CSV or JSON."""
+    """Write a whole profile of a host.
+
+    A table has the rows of "cpu profile show".
+    """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the options."""
@@ -287,11 +301,12 @@ class ExportProfile(command.Base):
         parser.add_argument(
             '-f',
             '--format',
-            choices=('csv', 'json'),
+            choices=('csv', 'json', 'table', 'yaml'),
             default='csv',
-            help='csv: one row for each point; json: as the API has it; '
-            'default: csv',
+            help='csv: one row for each point; json and yaml: as the API has '
+            'it; table: for people; default: csv',
         )
+        _TABLE.add_argument_group(parser)
         parser.add_argument(
             '-o',
             '--output',
@@ -350,4 +365,26 @@ class ExportProfile(command.Base):
         found = self.client.profiles.newest(
             parsed_args.host, parsed_args.kind, **chosen
         )
+        match parsed_args.format:
+            case 'yaml':
+                return _yaml(list(found))
+            case 'table':
+                return _table(parsed_args, _rows(parsed_args.kind, found))
         return json.dumps(list(found), indent=2) + '\n'
+
+
+def _yaml(found: ty.Any) -> str:
+    # Only this format needs it.
+    import yaml
+
+    return str(yaml.safe_dump(found, sort_keys=False))
+
+
+def _table(
+    parsed_args: argparse.Namespace, rows: Iterable[tables.Object]
+) -> str:
+    text = io.StringIO()
+    shown = tables.visible(tables.TABLE, _SHOWN[parsed_args.kind][0], ())
+    names, cells = tables.of_list(tables.TABLE, shown, rows)
+    _TABLE.emit_list(names, cells, text, parsed_args)
+    return text.getvalue()

@@ -395,9 +395,14 @@ class TestEveryCommand(ApiTestCase):
         for form in ('table', 'json', 'yaml', 'csv', 'value'):
             found = self.run_command('cpu', 'host', 'list', '-f', form)
             self.assertIn('node1', found.out)
-        for form in ('table', 'json', 'yaml', 'shell', 'value'):
+        for form in ('table', 'json', 'yaml', 'csv', 'shell', 'value'):
             found = self.run_command('cpu', 'host', 'show', HOST, '-f', form)
             self.assertIn('node1', found.out)
+        for form in ('table', 'json', 'yaml', 'csv'):
+            found = self.run_command(
+                'cpu', 'profile', 'export', HOST, '-f', form
+            )
+            self.assertIn('deadline', found.out)
         rows = list(
             csv.DictReader(
                 io.StringIO(

@@ -98,6 +98,17 @@ class OutputTestCase(base.BaseTestCase):
             found,
         )
 
+    def test_one_object_is_one_row(self):
+        output = outputs.Output('cpu job show', (self.row['uuid'],), 'csv')
+        header = '"uuid","eta_s","parameters"\n'
+        row = '"a","","{""quick"": true}"\n'
+        self.assertEqual(
+            {'uuid': 'a', 'eta_s': None, 'parameters': {'quick': True}},
+            output.read(header + row),
+        )
+        for text in (header, header + row + row):
+            self.assertRaises(AssertionError, output.read, text)
+
 
 class ColumnsTestCase(base.BaseTestCase):
     def test_units(self):

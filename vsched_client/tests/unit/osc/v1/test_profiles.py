@@ -5,6 +5,7 @@
 import os
 
 import fixtures
+import yaml
 
 from vsched_client.tests import shell
 from vsched_client.tests.unit.osc.v1 import command_case
@@ -142,6 +143,25 @@ class ProfileTestCase(command_case.CommandTestCase):
         self.answer('GET', self.path, {'error_profiles': [self.profile]})
         found = self.run_command('cpu profile export node1 -f json')
         self.assertEqual([self.profile], found.json)
+        found = self.run_command('cpu profile export node1 -f yaml')
+        self.assertEqual([self.profile], yaml.safe_load(found.out))
+
+    def test_export_as_a_table(self):
+        self.answer(
+            'GET',
+            self.path,
+            {'error_profiles': [{**self.profile, 'points': [self.point]}]},
+        )
+        words = 'cpu profile export node1 -f table'
+        found = self.run_command(words)
+        self.assertEqual(['benchmark'], self.api.last_request.qs['source'])
+        shown = self.run_command('cpu profile show node1')
+        self.assertEqual(shown.out, found.out)
+        self.assertIn('Mean error', found.out)
+        path = os.path.join(self.useFixture(fixtures.TempDir()).path, 'p')
+        self.run_command(words + ' --max-width 60 -o', path)
+        with open(path, encoding='utf-8') as file:
+            self.assertGreater(len(found.out), len(file.readline()))
 
     def test_export_waits_for_the_job(self):
         self.answer('GET', self.path, {'text': 'a\n'})
