@@ -2,7 +2,6 @@
 
 """CPU time that instances got, and what hosts did."""
 
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
@@ -10,6 +9,12 @@ import datetime
 import typing as ty
 
 from vsched_client.v1 import base
+from vsched_client.v1 import hosts
+
+#: The most samples that are read for totals; each host has an equal part of
+#: them, but not less than the minimum.
+LIMIT = 200_000
+MIN_PER_HOST = 2_000
 
 INSTANCES, HOSTS = 'instances', 'hosts'
 RAW, MINUTE, HOUR = 'raw', 'minute', 'hour'
@@ -111,6 +116,7 @@ class Total:
     """What one instance got over some intervals; durations in microseconds.
 
     :param at: the end of the newest interval.
+    :param host: where it was in that.
     :param reserved_us: of the intervals with a reservation.
     :param reserved_guest_us: ``guest_us`` of these.
     """
@@ -128,6 +134,9 @@ class Total:
 
     def add(self, sample: InstanceSample) -> None:
         """Add an interval."""
+        if sample['at'] > self.at:
+            # It was migrated.
+            self.at, self.host = sample['at'], sample['host']
         self.samples += 1
         self.interval_us += sample['interval_us']
         self.guest_us += sample['guest_us']
@@ -153,6 +162,21 @@ class Total:
             * 1_000_000
             / self.reserved_us
         )
+
+
+@dataclasses.dataclass(slots=True)
+class Totals:
+    """What instances got in the newest part of the time.
+
+    :param instances: each instance.
+    :param hosts: the number of hosts with samples.
+    :param cut: by host that has more samples in the window than were read,
+        the length of the part of the window that these cover, in seconds.
+    """
+
+    instances: list[Total]
+    hosts: int
+    cut: dict[str, float]
 
 
 class Usage(base.Noun):
@@ -203,27 +227,65 @@ class Usage(base.Noun):
             ),
         )
 
-    def totals(
-        self, window_s: float, host: str | None = None, limit: int = 20_000
-    ) -> Iterable[Total]:
+    def totals(self, window_s: float, host: str | None = None) -> Totals:
         """Return what instances got in the newest part of the time.
 
-        :param window_s: its length, up to the end of the newest sample.
-        :param limit: the most samples to read.
+        Hosts report at different times, and their clocks differ: the window
+        of each host ends with its own newest sample. Each instance is
+        counted, however many samples there are: hosts with too many of them
+        have a shorter window.
+
+        :param window_s: its length.
+        :param host: only those of this host; None for those of all hosts
+            that are up.
+        """
+        names = [host] if host is not None else self._hosts_up()
+        per_host = max(LIMIT // max(len(names), 1), MIN_PER_HOST)
+        found: dict[str, Total] = {}
+        reporting, cut = 0, {}
+        for name in names:
+            samples, covered_s = self._newest(name, window_s, per_host)
+            reporting += bool(samples)
+            if covered_s is not None:
+                cut[name] = covered_s
+            for sample in samples:
+                uuid = sample['instance_uuid']
+                if uuid not in found:
+                    found[uuid] = Total(uuid, sample['host'], sample['at'])
+                found[uuid].add(sample)
+        return Totals([*found.values()], reporting, cut)
+
+    def _hosts_up(self) -> ty.Sequence[str]:
+        return [one['name'] for one in hosts.Hosts(self._api).list(state='up')]
+
+    def _newest(
+        self, host: str, window_s: float, limit: int
+    ) -> tuple[ty.Sequence[InstanceSample], float | None]:
+        """Return the newest samples of a host.
+
+        :returns: those of the window, and which part of it they cover, in
+            seconds; None for all of it.
         """
         newest = next(self.list(host=host, newest_first=True, limit=1), None)
         if newest is None:
-            return ()
-        start = datetime.datetime.fromisoformat(
-            newest['at']
-        ) - datetime.timedelta(seconds=window_s)
-        found: dict[str, Total] = {}
-        samples = self.list(
-            host=host, start=start.isoformat(), newest_first=True, limit=limit
+            return [], None
+        end = _time(newest)
+        start = end - datetime.timedelta(seconds=window_s)
+        found = ty.cast(
+            ty.Sequence[InstanceSample],
+            [
+                *self.list(
+                    host=host,
+                    start=start.isoformat(),
+                    newest_first=True,
+                    limit=limit + 1,
+                )
+            ],
         )
-        for sample in ty.cast(Iterator[InstanceSample], samples):
-            uuid = sample['instance_uuid']
-            if uuid not in found:
-                found[uuid] = Total(uuid, sample['host'], sample['at'])
-            found[uuid].add(sample)
-        return found.values()
+        if len(found) <= limit:
+            return found, None
+        return found[:limit], (end - _time(found[limit])).total_seconds()
+
+
+def _time(sample: Sample) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(sample['at'])

@@ -3,6 +3,7 @@
 """``openstack cpu usage``."""
 
 import argparse
+import operator
 import typing as ty
 
 from vsched_client.osc import command
@@ -163,7 +164,12 @@ _ORDERS = {
 
 
 class ShowTop(command.List):
-    """Show which instances use the most CPU time now."""
+    """Show which instances use the most CPU time now.
+
+    All instances of the hosts that are up are compared. The window of
+    each host ends with its own newest sample; a warning tells when there are
+    too many samples to read, and the window of a host is shorter therefore.
+    """
 
     columns = _TOP_COLUMNS
 
@@ -185,14 +191,27 @@ class ShowTop(command.List):
             metavar='<duration>',
             type=options.quantity(units.duration_us),
             default=10_000_000,
-            help='Sum the samples of this time up to the newest one; '
-            'default: 10s',
+            help='Sum the samples of this time up to the newest one of each '
+            'host; default: 10s',
         )
         options.add_limit(parser, 20)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tables.Rows:
         """Return the output."""
+        totals = self.client.usage.totals(
+            parsed_args.window / 1_000_000, host=parsed_args.host
+        )
+        if totals.cut:
+            self.report(
+                'warning: %d of %d hosts have more samples in the window '
+                'than are read: for host %s they cover %.1f s of it'
+                % (
+                    len(totals.cut),
+                    totals.hosts,
+                    *min(totals.cut.items(), key=operator.itemgetter(1)),
+                )
+            )
         rows = [
             {
                 'instance_uuid': one.instance_uuid,
@@ -206,9 +225,7 @@ class ShowTop(command.List):
                 'at': one.at,
                 'samples': one.samples,
             }
-            for one in self.client.usage.totals(
-                parsed_args.window / 1_000_000, host=parsed_args.host
-            )
+            for one in totals.instances
         ]
         field = _ORDERS[parsed_args.by]
         # The lowest error first, the highest of all others; those without

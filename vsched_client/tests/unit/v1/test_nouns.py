@@ -94,57 +94,6 @@ class BalloonsTestCase(api_case.ApiTestCase):
         )
 
 
-class UsageTestCase(api_case.ApiTestCase):
-    def sample(self, uuid, second, **changes):
-        return {
-            'instance_uuid': uuid,
-            'host': 'node1',
-            'at': '2027-01-15T08:00:%02d.000000Z' % second,
-            'interval_us': 1_000_000,
-            'guest_us': 300_000,
-            'wait_us': 100_000,
-            'promised_us': None,
-            'direct_us': 10_000,
-            'shared_us': 5_000,
-            **changes,
-        }
-
-    def test_totals(self):
-        self.answer(
-            'GET',
-            '/v1/usage',
-            {'usage': [self.sample('a', 9)]},
-            {
-                'usage': [
-                    self.sample('a', 9, promised_us=600_000),
-                    self.sample('b', 9),
-                    self.sample('a', 8, guest_us=500_000),
-                ]
-            },
-        )
-        found = {one.instance_uuid: one for one in self.client.usage.totals(5)}
-        self.assertEqual(
-            '2027-01-15t08:00:04+00:00', self.api.last_request.qs['start'][0]
-        )
-        one = found['a']
-        self.assertEqual(2, one.samples)
-        self.assertEqual(400, one.mcpu(one.guest_us))
-        self.assertEqual(15, one.mcpu(one.host_us))
-        self.assertEqual(-500_000, one.error_ppm)
-        self.assertIsNone(found['b'].error_ppm)
-
-    def test_nothing(self):
-        self.answer('GET', '/v1/usage', {'usage': []})
-        self.assertEqual([], list(self.client.usage.totals(5)))
-
-    def test_an_empty_interval(self):
-        self.answer(
-            'GET', '/v1/usage', {'usage': [self.sample('a', 9, interval_us=0)]}
-        )
-        (one,) = self.client.usage.totals(5)
-        self.assertIsNone(one.mcpu(one.guest_us))
-
-
 class EventsTestCase(api_case.ApiTestCase):
     def event(self, uuid, second):
         return {'uuid': uuid, 'at': '2027-01-15T08:00:%02dZ' % second}

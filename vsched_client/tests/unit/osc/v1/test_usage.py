@@ -2,7 +2,10 @@
 
 """Usage of instances and hosts."""
 
+import fixtures
+
 from vsched_client.tests.unit.osc.v1 import command_case
+from vsched_client.v1 import usage
 
 ExitCode = command_case.ExitCode
 UUID = command_case.UUID
@@ -76,6 +79,7 @@ class UsageTestCase(command_case.CommandTestCase):
         self.assertIsNone(one['idle_mcpu'])
 
     def test_top(self):
+        self.answer('GET', '/v1/hosts', {'hosts': [{'name': 'node1'}]})
         self.answer(
             'GET',
             '/v1/usage',
@@ -99,3 +103,27 @@ class UsageTestCase(command_case.CommandTestCase):
             self.assertEqual(expected.split(), found.out.split(), order)
         found = self.run_command('cpu usage top --limit 1 --window 60s')
         self.assertIn('0.612 CPU', found.out)
+        self.assertEqual('', found.err)
+
+    def test_top_with_too_many_samples(self):
+        self.useFixture(fixtures.MonkeyPatch(usage.__name__ + '.LIMIT', 4))
+        self.useFixture(
+            fixtures.MonkeyPatch(usage.__name__ + '.MIN_PER_HOST', 2)
+        )
+        self.answer(
+            'GET',
+            '/v1/usage',
+            {
+                'usage': [
+                    self.sample('abc'[n % 3], at='2027-01-15T08:00:0%dZ' % at)
+                    for n, at in enumerate((9, 9, 9, 8, 7))
+                ]
+            },
+        )
+        found = self.run_command('cpu usage top --host node1 -f json')
+        self.assertEqual(
+            'warning: 1 of 1 hosts have more samples in the window than are '
+            'read: for host node1 they cover 2.0 s of it\n',
+            found.err,
+        )
+        self.assertEqual(3, len(found.json))
