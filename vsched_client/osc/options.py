@@ -183,6 +183,13 @@ def add_server_name(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_server(parser: argparse.ArgumentParser) -> None:
+    """Add the options that select servers by what Nova knows of them."""
+    add_project(parser)
+    add_server_name(parser)
+    add_flavor(parser)
+
+
 def add_sort(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
     """Add the option with what the API sorts a list by.
 

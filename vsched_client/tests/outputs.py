@@ -61,6 +61,9 @@ _OBJECTS = {
 _TOTAL: Json = {
     'instance_uuid': {'type': 'string', 'format': 'uuid'},
     'host': {'type': ['string', 'null']},
+    'server_name': {'type': ['string', 'null']},
+    'project_id': {'type': ['string', 'null']},
+    'flavor_name': {'type': ['string', 'null']},
     'at': {'type': 'string', 'format': 'date-time'},
     'samples': _COUNT,
     'interval_us': _COUNT,

@@ -3,6 +3,7 @@
 """CPU time that instances got, and what hosts did."""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import datetime
@@ -117,6 +118,8 @@ class Total:
 
     :param at: the end of the newest interval.
     :param host: where it was in that.
+    :param server_name: as Nova knows it; None when unknown, as its project
+        and its flavor may be.
     :param reserved_us: of the intervals with a reservation.
     :param reserved_guest_us: ``guest_us`` of these.
     """
@@ -124,6 +127,9 @@ class Total:
     instance_uuid: str
     host: str | None
     at: str
+    server_name: str | None = None
+    project_id: str | None = None
+    flavor_name: str | None = None
     samples: int = 0
     interval_us: int = 0
     guest_us: int = 0
@@ -227,7 +233,9 @@ class Usage(base.Noun):
             ),
         )
 
-    def totals(self, window_s: float, host: str | None = None) -> Totals:
+    def totals(
+        self, window_s: float, host: str | None = None, **filters: str | None
+    ) -> Totals:
         """Return what instances got in the newest part of the time.
 
         Hosts report at different times, and their clocks differ: the window
@@ -238,20 +246,24 @@ class Usage(base.Noun):
         :param window_s: its length.
         :param host: only those of this host; None for those of all hosts
             that are up.
+        :param filters: ``project_id``, ``server_name`` and ``flavor_name``,
+            as of :meth:`list`.
         """
         names = [host] if host is not None else self._hosts_up()
         per_host = max(LIMIT // max(len(names), 1), MIN_PER_HOST)
         found: dict[str, Total] = {}
         reporting, cut = 0, {}
         for name in names:
-            samples, covered_s = self._newest(name, window_s, per_host)
+            samples, covered_s = self._newest(
+                name, window_s, per_host, filters
+            )
             reporting += bool(samples)
             if covered_s is not None:
                 cut[name] = covered_s
             for sample in samples:
                 uuid = sample['instance_uuid']
                 if uuid not in found:
-                    found[uuid] = Total(uuid, sample['host'], sample['at'])
+                    found[uuid] = _nothing_of(sample)
                 found[uuid].add(sample)
         return Totals([*found.values()], reporting, cut)
 
@@ -259,14 +271,20 @@ class Usage(base.Noun):
         return [one['name'] for one in hosts.Hosts(self._api).list(state='up')]
 
     def _newest(
-        self, host: str, window_s: float, limit: int
+        self,
+        host: str,
+        window_s: float,
+        limit: int,
+        filters: Mapping[str, ty.Any],
     ) -> tuple[ty.Sequence[InstanceSample], float | None]:
         """Return the newest samples of a host.
 
         :returns: those of the window, and which part of it they cover, in
             seconds; None for all of it.
         """
-        newest = next(self.list(host=host, newest_first=True, limit=1), None)
+        newest = next(
+            self.list(host=host, newest_first=True, limit=1, **filters), None
+        )
         if newest is None:
             return [], None
         end = _time(newest)
@@ -279,12 +297,25 @@ class Usage(base.Noun):
                     start=start.isoformat(),
                     newest_first=True,
                     limit=limit + 1,
+                    **filters,
                 )
             ],
         )
         if len(found) <= limit:
             return found, None
         return found[:limit], (end - _time(found[limit])).total_seconds()
+
+
+def _nothing_of(sample: InstanceSample) -> Total:
+    """Return the total of no interval of the instance of a sample."""
+    return Total(
+        sample['instance_uuid'],
+        sample['host'],
+        sample['at'],
+        sample.get('server_name'),
+        sample.get('project_id'),
+        sample.get('flavor_name'),
+    )
 
 
 def _time(sample: Sample) -> datetime.datetime:

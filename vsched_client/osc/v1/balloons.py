@@ -57,9 +57,7 @@ class ListBalloons(command.List):
             help='Only those in this state: full, trial, kept, manual or '
             'returning; may be repeated',
         )
-        options.add_project(parser)
-        options.add_server_name(parser)
-        options.add_flavor(parser)
+        options.add_server(parser)
         options.add_instances(parser, 'Only this instance')
         options.add_limit(parser)
         return parser
@@ -260,9 +258,7 @@ class ListHistory(command.List):
         parser = super().get_parser(prog_name)
         options.add_instances(parser, "Only this instance's")
         options.add_host(parser)
-        options.add_project(parser)
-        options.add_server_name(parser)
-        options.add_flavor(parser)
+        options.add_server(parser)
         parser.add_argument(
             '--outcome',
             metavar='<outcome>',

@@ -39,9 +39,7 @@ class ListEvents(command.List):
         parser = super().get_parser(prog_name)
         options.add_host(parser)
         options.add_instances(parser, 'Only those about this instance')
-        options.add_project(parser)
-        options.add_server_name(parser)
-        options.add_flavor(parser)
+        options.add_server(parser)
         parser.add_argument(
             '--severity',
             metavar='<severity>',

@@ -96,9 +96,7 @@ class ListReservations(command.List):
             help='Only those that this backend enforces now: deadline, cfs, '
             'rtds, credit2 or credit',
         )
-        options.add_project(parser)
-        options.add_server_name(parser)
-        options.add_flavor(parser)
+        options.add_server(parser)
         options.add_instances(parser, 'Only that of this instance')
         options.add_sort(parser, SORT_KEYS)
         options.add_limit(parser)

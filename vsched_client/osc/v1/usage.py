@@ -30,6 +30,9 @@ _INSTANCE_COLUMNS = (
     Column('at', 'Time', tables.time),
     Column('host', 'Host'),
     Column('instance_uuid', 'Instance'),
+    Column('server_name', 'Server'),
+    Column('project_id', 'Project', extra=True),
+    Column('flavor_name', 'Flavor', extra=True),
     Column('interval_us', 'Interval', tables.us),
     Column('promised_mcpu', 'Reserved', tables.mcpu),
     Column('guest_mcpu', 'Got', tables.mcpu),
@@ -104,9 +107,7 @@ class ShowUsage(command.List):
             default='raw',
             help='Intervals as reported, or their sums; default: raw',
         )
-        options.add_project(parser)
-        options.add_server_name(parser)
-        options.add_flavor(parser)
+        options.add_server(parser)
         options.add_times(parser, 'what ended')
         options.add_limit(parser, 20)
         return parser
@@ -123,6 +124,12 @@ class ShowUsage(command.List):
             raise exit_codes.UsageError(
                 'give an instance or --of hosts, not both'
             )
+        servers = _servers(parsed_args)
+        if parsed_args.of == 'hosts' and any(servers.values()):
+            raise exit_codes.UsageError(
+                'give --server-project, --server-name or --flavor, or --of '
+                'hosts, not both'
+            )
         found = list(
             self.client.usage.list(
                 of=parsed_args.of,
@@ -133,16 +140,26 @@ class ShowUsage(command.List):
                 end=parsed_args.end,
                 newest_first=True,
                 limit=parsed_args.limit,
-                project_id=parsed_args.server_project,
-                server_name=parsed_args.server_name,
-                flavor_name=parsed_args.flavor,
+                **servers,
             )
         )
         return self.table(parsed_args, found[::-1])
 
 
+def _servers(parsed_args: argparse.Namespace) -> dict[str, str | None]:
+    """Return the filters by what Nova knows of servers."""
+    return {
+        'project_id': parsed_args.server_project,
+        'server_name': parsed_args.server_name,
+        'flavor_name': parsed_args.flavor,
+    }
+
+
 _TOP_COLUMNS = (
     Column('instance_uuid', 'Instance'),
+    Column('server_name', 'Server'),
+    Column('project_id', 'Project', extra=True),
+    Column('flavor_name', 'Flavor', extra=True),
     Column('host', 'Host'),
     Column('promised_mcpu', 'Reserved', tables.mcpu),
     Column('guest_mcpu', 'Got', tables.mcpu),
@@ -177,6 +194,7 @@ class ShowTop(command.List):
         """Return the parser of the options."""
         parser = super().get_parser(prog_name)
         options.add_host(parser)
+        options.add_server(parser)
         parser.add_argument(
             '--by',
             choices=tuple(_ORDERS),
@@ -200,7 +218,9 @@ class ShowTop(command.List):
     def take_action(self, parsed_args: argparse.Namespace) -> tables.Rows:
         """Return the output."""
         totals = self.client.usage.totals(
-            parsed_args.window / 1_000_000, host=parsed_args.host
+            parsed_args.window / 1_000_000,
+            host=parsed_args.host,
+            **_servers(parsed_args),
         )
         if totals.cut:
             self.report(
@@ -215,6 +235,9 @@ class ShowTop(command.List):
         rows = [
             {
                 'instance_uuid': one.instance_uuid,
+                'server_name': one.server_name,
+                'project_id': one.project_id,
+                'flavor_name': one.flavor_name,
                 'host': one.host,
                 'promised_mcpu': one.mcpu(one.reserved_us) or None,
                 'guest_mcpu': one.mcpu(one.guest_us),

@@ -173,3 +173,28 @@ class TotalsTestCase(api_case.ApiTestCase):
             self.hosts = order
             (one,) = self.totals(5)[1].values()
             self.assertEqual(('node2', 2), (one.host, one.samples))
+
+    def test_names_and_filters(self):
+        names = {
+            'server_name': 'web-1',
+            'project_id': 'p1',
+            'flavor_name': 'm1.reserved',
+        }
+        self.samples['node1'] = [
+            self.sample('a', 8, **names),
+            self.sample('b', 9),
+        ]
+        found = self.client.usage.totals(5, **names)
+        by_uuid = {one.instance_uuid: one for one in found.instances}
+        for name, value in names.items():
+            self.assertEqual(value, getattr(by_uuid['a'], name))
+            self.assertIsNone(getattr(by_uuid['b'], name))
+        asked = [
+            one for one in self.api.request_history if one.path == '/v1/usage'
+        ]
+        self.assertEqual(2, len(asked))
+        for one in asked:
+            self.assertLessEqual(
+                {name: [value] for name, value in names.items()}.items(),
+                one.qs.items(),
+            )

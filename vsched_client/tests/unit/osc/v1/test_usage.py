@@ -127,3 +127,33 @@ class UsageTestCase(command_case.CommandTestCase):
             found.err,
         )
         self.assertEqual(3, len(found.json))
+
+    def test_servers(self):
+        named = {
+            'server_name': 'web-1\x1b',
+            'project_id': 'p1',
+            'flavor_name': 'm1.reserved',
+        }
+        self.answer('GET', '/v1/usage', {'usage': [self.sample(**named)]})
+        words = ' --server-name web-1 --server-project p1 --flavor m1.reserved'
+        for command in ('cpu usage show', 'cpu usage top --host node1'):
+            found = self.run_command(command + words)
+            asked = self.api.last_request.qs
+            self.assertEqual(
+                [['web-1'], ['p1'], ['m1.reserved']],
+                [asked[name] for name in named],
+            )
+            self.assertIn('| web-1\\x1b ', found.out)
+            self.assertNotIn('m1.reserved', found.out)
+            found = self.run_command(
+                command + ' -c Project -c Flavor -f table'
+            )
+            self.assertIn('m1.reserved', found.out)
+            self.assertIn('p1', found.out)
+            (one,) = self.run_command(command + ' -f json').json
+            self.assertLessEqual(named.items(), one.items())
+            self.assertFalse(set(named) & set(self.api.last_request.qs))
+        for word in ('--server-name', '--server-project', '--flavor'):
+            self.run_command(
+                'cpu usage show --of hosts %s x' % word, code=ExitCode.USAGE
+            )
