@@ -5,6 +5,7 @@
 import argparse
 import typing as ty
 
+from vsched_client import nova
 from vsched_client.osc import command
 from vsched_client.osc import exit_codes
 from vsched_client.osc import options
@@ -172,7 +173,5 @@ class CreateEvaluation(command.List):
     def _flavor(self, name: str | None) -> tuple[dict[str, str], int]:
         if name is None:
             return {}, 1
-        flavor = self.compute.find_flavor(
-            name, ignore_missing=False, get_extra_specs=True
-        )
-        return dict(flavor.extra_specs or {}), int(flavor.vcpus)
+        flavor = nova.Nova(self.compute).flavor(name)
+        return dict(flavor.extra_specs), flavor.vcpus

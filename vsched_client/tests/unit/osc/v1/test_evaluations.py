@@ -2,9 +2,7 @@
 
 """Evaluations of flavors, reservations and demands."""
 
-import types
-from unittest import mock
-
+from vsched_client.tests import fake_nova
 from vsched_client.tests.unit.osc.v1 import command_case
 
 ExitCode = command_case.ExitCode
@@ -88,22 +86,43 @@ class EvaluationTestCase(command_case.CommandTestCase):
         self.assertEqual({'demand_mcpu': 1500, 'instances': 1}, self.body())
 
     def test_a_flavor_of_nova(self):
-        compute = mock.Mock(spec=['find_flavor'])
-        compute.find_flavor.return_value = types.SimpleNamespace(
-            extra_specs={'vsched:cpu_runtime_us': '5000'}, vcpus=4
+        compute = fake_nova.FakeNova(
+            m1={'vsched:cpu_runtime_us': '5000'}, m2={}
         )
         self.run_command('cpu evaluation create --flavor m1', compute=compute)
-        compute.find_flavor.assert_called_once_with(
-            'm1', ignore_missing=False, get_extra_specs=True
-        )
         self.assertEqual(
             {
                 'extra_specs': {'vsched:cpu_runtime_us': '5000'},
-                'vcpus': 4,
+                'vcpus': 2,
                 'instances': 1,
             },
             self.body(),
         )
+
+    def test_a_flavor_that_nova_does_not_tell(self):
+        compute = fake_nova.FakeNova(m1={'vsched:cpu_runtime_us': '5000'})
+        found = self.run_command(
+            'cpu evaluation create --flavor m2 --share 60%',
+            compute=compute,
+            code=ExitCode.ERROR,
+        )
+        self.assertIn('there is no flavor m2', found.err)
+        # Without its extra specs it would look like one without any.
+        compute.forbidden.add('extra_specs')
+        found = self.run_command(
+            'cpu evaluation create --flavor m1 --share 60%',
+            compute=compute,
+            code=ExitCode.ERROR,
+        )
+        self.assertIn('os-flavor-extra-specs:index', found.err)
+        compute.forbidden.add('GET')
+        found = self.run_command(
+            'cpu evaluation create --flavor m1',
+            compute=compute,
+            code=ExitCode.ERROR,
+        )
+        self.assertIn('nova rejects GET /flavors/detail', found.err)
+        self.assertIsNone(self.api.last_request)
 
     def test_usage(self):
         for words in (
