@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
 import io
+import sys
+from unittest import mock
 
 from oslotest import base
 
+from vsched_standalone.cmd import quickstart
 from vsched_standalone.quickstart import demonstration
 from vsched_standalone.quickstart import table
 from vsched_standalone.quickstart import windows
@@ -103,3 +107,45 @@ class TestTable(base.BaseTestCase):
             shown.draw('going', self.rows)
         self.assertEqual(2, out.getvalue().count('going'))
         self.assertNotIn('\x1b', out.getvalue())
+
+
+class TestCommand(base.BaseTestCase):
+    """The command without VMs and without services."""
+
+    URL = 'http://127.0.0.1:4321'
+
+    def run_with(self, *options):
+        """Return the exit status, and what is printed when it measures."""
+        shown = io.StringIO()
+        self.patch(sys, 'stdout', shown)
+        self.patch(quickstart.signal, 'signal', mock.Mock())
+        self.patch(quickstart.logging, 'setup', mock.Mock())
+        self.patch(
+            quickstart.vm,
+            'RunningDomain',
+            lambda *_, **__: contextlib.nullcontext(),
+        )
+        self.standalone = mock.Mock(url=self.URL)
+        self.patch(
+            quickstart.service, 'Standalone', lambda conf: self.standalone
+        )
+        printed = []
+
+        def measure(*_):
+            printed.append(shown.getvalue())
+            return []
+
+        self.patch(quickstart.demonstration.Demonstration, 'run', measure)
+        status = quickstart.main(['--guest-dir', '/nowhere', *options])
+        return status, *printed, shown.getvalue()
+
+    def test_the_page_is_named_before_anything_is_measured(self):
+        status, before, output = self.run_with()
+        self.assertEqual(0, status)
+        self.assertIn('page: %s/ui' % self.URL, before.splitlines())
+        # Without --keep, nothing is there any more afterwards.
+        self.assertNotIn('running until', output)
+        self.standalone.stop.assert_called_once_with()
+        self.assertTrue(
+            output.endswith('everything that was started is stopped\n')
+        )
