@@ -8,11 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from urllib import parse
 
 import fixtures as base_fixtures
 import libvirt
+import requests
+from testtools import content
 
 from vsched_agent.tests import fixtures
+from vsched_api.tests import doors
 from vsched_ui.tests import page_case
 
 #: To boot five guests on one CPU of two takes most of it.
@@ -23,6 +27,8 @@ MEASURED_S = 12
 PROMISED = 'vsched-promised'
 #: The kernel holds a reservation to the tick.
 TOLERANCE = 0.02
+#: Changes that are timed until the page shows them applied, in percent.
+SHARES_PCT = (25, 45, 35, 55, 30)
 
 
 class TestQuickstart(page_case.BrowserCase):
@@ -62,7 +68,14 @@ class TestQuickstart(page_case.BrowserCase):
         # It stops what it has started, also when this test fails.
         self.addCleanup(self.end)
         self.lines = []
-        self.url = self.await_page()
+        # The process cannot be stopped without its VMs: what the page has of
+        # it goes through a door.
+        self.direct_url = self.await_page()
+        address = parse.urlsplit(self.direct_url)
+        self.door = doors.Door((address.hostname, address.port))
+        self.door.open()
+        self.addCleanup(self.door.shut)
+        self.url = 'http://127.0.0.1:%d' % self.door.port
 
     def await_page(self):
         """Return the root of the API once everything is measured."""
@@ -89,10 +102,18 @@ class TestQuickstart(page_case.BrowserCase):
         ):
             self.assertAlmostEqual(promised, found[name], delta=TOLERANCE)
 
+        # It is there while the VMs are measured, without --keep as well.
+        self.assertIn('page: %s/ui\n' % self.direct_url, self.lines)
+
         self.open_instance()
         self.change_by_rest()
         self.change_by_the_form()
+        self.time_changes()
         self.open_other_views()
+        self.open_what_is_empty()
+        self.audit_without_placement()
+        self.evaluate()
+        self.cut_off()
 
         status, output = self.end()
         self.assertEqual(0, status, output)
@@ -155,14 +176,48 @@ class TestQuickstart(page_case.BrowserCase):
         self.await_enforced(10_000, 'deadline')
         self.check(self.view)
 
+    def applied(self, share_pct):
+        """Return what shows that the kernel has a share for the VM."""
+        return (
+            self.view.page.locator('.vs-tile', has_text='Enforced')
+            .filter(has_text='0.%02d CPU' % share_pct)
+            .filter(has_text='by deadline')
+        )
+
+    def time_changes(self):
+        """Record how soon the page shows that a change is in force."""
+        took_s = []
+        for share_pct in SHARES_PCT:
+            self.request(
+                'PATCH',
+                '/v1/reservations/' + self.uuid,
+                json={'runtime_us': share_pct * 200},
+            ).raise_for_status()
+            answered = time.monotonic()
+            self.applied(share_pct).wait_for()
+            took_s.append(round(time.monotonic() - answered, 3))
+            self.see(self.view, 'applied')
+            self.await_enforced(share_pct * 200, 'deadline')
+        self.addDetail(
+            'seconds from the answer to a PATCH to "applied" on the page',
+            content.json_content(took_s),
+        )
+        self.check(self.view)
+
     def open_other_views(self):
-        host = self.reservation()['host']
+        self.host = host = self.reservation()['host']
+        at_host = '/hosts/%s?tab=' % host
         for path, heading, text in (
             ('', 'Overview', host),
             ('/hosts', 'Hosts', host),
             ('/hosts/' + host, host, PROMISED),
+            (at_host + 'error', 'Error of CPU allocation', 'Measure now'),
+            (at_host + 'overhead', 'Cost of I/O', 'Measure now'),
+            (at_host + 'doctor', 'Doctor', 'The agent reports.'),
+            (at_host + 'events', host, 'vsched.reservation.override_set'),
             ('/reservations', 'Reservations', PROMISED),
             ('/events', 'Events', 'vsched.reservation.override_set'),
+            ('/evidence', 'Evidence', host),
         ):
             with self.subTest(path):
                 tab = self.tab(path)
@@ -170,3 +225,62 @@ class TestQuickstart(page_case.BrowserCase):
                 self.see(tab, text, exact=False)
                 self.check(tab)
                 tab.close()
+
+    def open_what_is_empty(self):
+        """Open views that have nothing of these VMs."""
+        for path, heading, text in (
+            ('/hosts/%s?tab=jobs' % self.host, self.host, 'No jobs'),
+            ('/jobs', 'Jobs', 'No jobs'),
+            ('/balloons', 'Balloons', 'No instance may be ballooned'),
+        ):
+            with self.subTest(path):
+                tab = self.tab(path)
+                self.see_heading(tab, heading)
+                self.see(tab, text)
+                self.check(tab)
+                tab.close()
+
+    def audit_without_placement(self):
+        tab = self.tab('/hosts/%s?tab=doctor' % self.host)
+        self.see(tab, 'Not compared yet.')
+        self.button(tab, 'Compare now').click()
+        tab.page.get_by_role('alert').filter(
+            has_text='vsched.placement.unavailable'
+        ).wait_for()
+        self.see(tab, 'It could not be compared.')
+        self.assertEqual([], tab.axe())
+        # The browser reports the status of that answer, and nothing else.
+        self.assertEqual(
+            [], [one for one in tab.errors if 'Failed to load' not in one]
+        )
+        tab.close()
+
+    def evaluate(self):
+        tab = self.tab('/whatif')
+        tab.page.get_by_label('Share of a CPU for each vCPU (%)').fill('20')
+        self.button(tab, 'Evaluate').click()
+        found = tab.page.get_by_role('grid', name='Evaluated hosts')
+        self.chromium.expect(found).to_contain_text(self.host)
+        self.check(tab)
+        tab.close()
+
+    def cut_off(self):
+        """Cut the page off, change something, and let it through again."""
+        away = self.view.page.get_by_text(
+            'The API does not answer.', exact=False
+        )
+        self.door.shut()
+        try:
+            away.wait_for()
+            # What was read before is still there.
+            self.see_heading(self.view, PROMISED)
+            self.assertEqual([], self.view.axe())
+            requests.patch(
+                self.direct_url + '/v1/reservations/' + self.uuid,
+                json={'runtime_us': 8_000},
+                timeout=END_S,
+            ).raise_for_status()
+        finally:
+            self.door.open()
+        away.wait_for(state='hidden')
+        self.applied(40).wait_for()
