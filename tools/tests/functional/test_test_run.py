@@ -227,8 +227,12 @@ class FunctionalRunTestCase(scratch_project.ProjectTestCase):
         for variables, counts, told in (
             ({}, '6 passed, 2 failed', True),
             ({'VSCHED_DEVSTACK': '/checkout'}, '9 passed, 3 failed', False),
+            # Of two servers one answers.
             (
-                {'VSCHED_DEVSTACK_URL': url, 'VSCHED_DEVSTACK_COMMIT': commit},
+                {
+                    'VSCHED_DEVSTACK_URL': '%s.none %s' % (url, url),
+                    'VSCHED_DEVSTACK_COMMIT': commit,
+                },
                 '9 passed, 3 failed',
                 False,
             ),

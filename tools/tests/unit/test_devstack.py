@@ -61,6 +61,19 @@ COMMAND = """\
 echo "${0##*/} $*" >>"$CALLS"
 """
 
+#: Fetches nothing, with a git that reaches no server.
+FETCH = """
+set -euo pipefail
+say() { echo "$@"; }
+source "$ROOT/tools/services/devstack.sh"
+ensure_devstack
+echo "checkout: $VSCHED_DEVSTACK"
+"""
+UNREACHABLE = """\
+#!/bin/sh
+[ "$3" = init ] || { echo no route >&2; exit 1; }
+"""
+
 
 class DevstackTestCase(base.BaseTestCase):
     def test_setup_cfg_names_one_project(self):
@@ -86,6 +99,30 @@ class DevstackTestCase(base.BaseTestCase):
         for names in re.findall(r'extras\+=\((\w+)\)', library):
             self.assertNotIn('uwsgi', extras[names], names)
             self.assertNotEqual('uwsgi', names)
+
+    def test_a_second_server_is_asked_when_the_first_does_not_answer(self):
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        (folder / 'git').write_text(UNREACHABLE)
+        (folder / 'git').chmod(0o755)
+        done = subprocess.run(
+            ('bash', '-c', FETCH),
+            env={
+                'PATH': '%s:%s' % (folder, os.environ['PATH']),
+                'ROOT': str(ROOT),
+                'VSCHED_DATA_DIR': str(folder / 'data'),
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        told = []
+        for server in ('opendev.org', 'github.com'):
+            told += [
+                'devstack: fetching https://%s/openstack/devstack' % server,
+                'devstack: not fetched: no route',
+            ]
+        self.assertEqual([*told, 'checkout: '], done.stdout.splitlines())
+        self.assertEqual([], list((folder / 'data').rglob('functions')))
 
 
 class PluginTestCase(base.BaseTestCase):
