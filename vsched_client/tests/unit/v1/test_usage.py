@@ -32,9 +32,16 @@ class TotalsTestCase(api_case.ApiTestCase):
         return {'hosts': [{'name': name, 'state': 'up'} for name in names]}
 
     def _usage(self, request, context):
-        (host,), (order,) = request.qs['host'], request.qs['sort_dir']
-        self.assertEqual('desc', order)
-        found = self.samples.get(host, [])[::-1]
+        self.assertEqual(['desc'], request.qs['sort_dir'])
+        found = sorted(
+            (
+                one
+                for host in request.qs.get('host', self.samples)
+                for one in self.samples.get(host, [])
+            ),
+            key=lambda one: one['at'],
+            reverse=True,
+        )
         if 'start' in request.qs:
             start = datetime.datetime.fromisoformat(
                 request.qs['start'][0].upper()
@@ -125,6 +132,18 @@ class TotalsTestCase(api_case.ApiTestCase):
         self.assertEqual(
             {'node2-0', 'node2-1'}, self.totals(10, 'node2')[1].keys()
         )
+
+    def test_who_may_not_list_hosts_has_one_window(self):
+        self.api.get(api_case.URL + '/v1/hosts', status_code=403, json={})
+        self.samples['node1'] = [self.sample('a', 1), self.sample('a', 9)]
+        self.samples['node2'] = [self.sample('b', 7, 'node2')]
+        totals, found = self.totals(5)
+        self.assertEqual({'a', 'b'}, set(found))
+        self.assertEqual(1, found['a'].samples)
+        with mock.patch.object(usage, 'LIMIT', 1):
+            with mock.patch.object(usage, 'MIN_PER_HOST', 1):
+                totals, _ = self.totals(5)
+        self.assertEqual({'node1': 2.0}, totals.cut)
 
     def test_many_instances(self):
         """All are there, also those of late hosts, with all samples."""
