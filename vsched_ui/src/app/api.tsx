@@ -44,3 +44,10 @@ export const RULES = {
   updateReservation: 'vsched:reservations:update',
   withdrawBalloon: 'vsched:balloons:delete',
 } as const;
+
+/** Any of them lets one change what is ordered of a balloon. */
+export const BALLOON_RULES = [
+  RULES.orderBalloon,
+  RULES.changeBalloon,
+  RULES.withdrawBalloon,
+] as const;

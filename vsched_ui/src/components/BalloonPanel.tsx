@@ -7,7 +7,7 @@ import { useState } from 'react';
 import type { Query } from '../api/client';
 import { EVERY, segment, useGrowing } from '../api/hooks';
 import type { Balloon, BalloonChange } from '../api/types';
-import { RULES, useApi } from '../app/api';
+import { BALLOON_RULES, RULES, useApi } from '../app/api';
 import { titleOf } from '../model/identity';
 import { duration, fixed } from '../model/units';
 import { type Column, DataTable, type Facet } from './DataTable';
@@ -44,11 +44,7 @@ export function BalloonActions({ balloon }: { balloon: Balloon }) {
   const least = Math.max(1, balloon.floor_vcpus ?? 1);
   const most = balloon.vcpus ?? least;
   const name = titleOf(balloon);
-  if (
-    !may(RULES.orderBalloon) &&
-    !may(RULES.changeBalloon) &&
-    !may(RULES.withdrawBalloon)
-  ) {
+  if (!BALLOON_RULES.some(may)) {
     return null;
   }
   return (

@@ -63,9 +63,14 @@ export function CpuStack({
     () => (colors: Colors) => option(colors, found, names, cpus),
     [found, names, cpus],
   );
-  if (seconds.data === undefined) {
-    return seconds.error ? (
-      <Failure error={seconds.error} retry={seconds.refetch} />
+  // Without those of the instances the host would look as if none ran.
+  const missing = [seconds, ...(instances.length > 0 ? [samples] : [])].filter(
+    (one) => one.data === undefined,
+  );
+  if (missing.length > 0) {
+    const failed = missing.find((one) => one.error);
+    return failed?.error ? (
+      <Failure error={failed.error} retry={failed.refetch} />
     ) : (
       <Loading />
     );

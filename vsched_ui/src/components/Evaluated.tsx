@@ -3,6 +3,7 @@
 import { Alert } from '@patternfly/react-core';
 
 import type { EvaluatedHost, Reservation } from '../api/types';
+import { changeOf } from '../model/evaluations';
 import { cpus, text } from '../model/units';
 import { Cpus, ErrorFigure, Percent } from './figures';
 import { Facts } from './Section';
@@ -32,13 +33,7 @@ export function Verdict({
   host: EvaluatedHost;
   now: Reservation | null;
 }) {
-  const held = now?.enforced?.bandwidth_mcpu ?? 0;
-  const more = host.demand_mcpu - held;
-  // The service counts what the instance holds as in use.
-  const fits =
-    host.fits ||
-    (more <= host.free_mcpu &&
-      host.problems.every((problem) => problem.cause === 'capacity'));
+  const { held, more, fits } = changeOf(host, now);
   return (
     <div className="vs-verdict">
       <Alert
@@ -51,7 +46,9 @@ export function Verdict({
         }
       >
         {!host.fits && fits
-          ? `It needs ${text(cpus(more))} more than it holds now.`
+          ? more > 0
+            ? `It needs ${text(cpus(more))} more than it holds now.`
+            : 'It needs no more than it holds now.'
           : null}
         {!fits && <Reasons host={host} />}
       </Alert>

@@ -64,20 +64,23 @@ export function Measure({ host, kind }: { host: string; kind: Kind }) {
       ),
     onSuccess: () => cache.invalidateQueries({ queryKey: ['jobs'] }),
   });
+  // Of a list that cannot be read it is not known whether a job runs.
+  const busy =
+    jobs.data === undefined || current !== undefined || start.isPending;
   return (
     <div className="vs-measure">
       {may(RULE[kind]) && (
         <div className="vs-buttons">
           <Button
             variant="secondary"
-            isDisabled={current !== undefined || start.isPending}
+            isDisabled={busy}
             onClick={() => start.mutate(true)}
           >
             Measure now, quickly
           </Button>
           <Button
             variant="link"
-            isDisabled={current !== undefined || start.isPending}
+            isDisabled={busy}
             onClick={() => start.mutate(false)}
           >
             Measure thoroughly
@@ -85,6 +88,7 @@ export function Measure({ host, kind }: { host: string; kind: Kind }) {
         </div>
       )}
       <Problems error={start.error} />
+      <Problems error={jobs.data === undefined ? jobs.error : null} />
       {current !== undefined && (
         <div className="vs-job">
           <State of={current.state} /> <JobProgress job={current} />

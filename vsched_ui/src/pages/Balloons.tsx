@@ -2,7 +2,7 @@
 
 import { EVERY, useCollection } from '../api/hooks';
 import type { Balloon } from '../api/types';
-import { RULES, useApi } from '../app/api';
+import { BALLOON_RULES, useApi } from '../app/api';
 import {
   BalloonActions,
   BalloonHistory,
@@ -112,9 +112,7 @@ export function Balloons() {
           columns={COLUMNS}
           facets={FACETS}
           rowKey={(row) => row.instance_uuid}
-          {...(may(RULES.orderBalloon) || may(RULES.changeBalloon)
-            ? { rowActions: actions }
-            : {})}
+          {...(BALLOON_RULES.some(may) ? { rowActions: actions } : {})}
           empty={
             <Empty title="No instance may be ballooned">
               Set vsched:balloon=auto in the extra specs of a flavor: its

@@ -27,7 +27,7 @@ const FACETS: readonly Facet<Reservation>[] = [
     key: 'backend',
     title: 'Enforced by',
     value: (row) => row.enforced?.backend ?? 'nothing',
-    options: ['deadline', 'cfs', 'rtds', 'nothing'],
+    options: ['deadline', 'cfs', 'rtds', 'credit2', 'credit', 'nothing'],
   },
 ];
 

@@ -36,7 +36,10 @@ REQUESTS = {
         r'/events\?limit=10$': ('grid', 'Events'),
     },
     '/hosts': {r'/hosts\?': ('grid', 'Hosts')},
-    '/hosts/' + _HOST: {r'/instances\?': ('grid', 'Instances of ' + _HOST)},
+    '/hosts/' + _HOST: {
+        r'/instances\?': ('grid', 'Instances of ' + _HOST),
+        r'/usage\?host=': ('img', 'CPU time of ' + _HOST),
+    },
     _AT_HOST + 'error': {
         r'/hosts/.*/profiles/error$': ('grid', 'Errors with')
     },
@@ -297,6 +300,15 @@ class TestFailures(Case):
             self.assertFalse(none.count())
         self.try_again(tab)
         self.see(tab, 'applied')
+
+    def test_jobs_that_are_not_known(self):
+        tab = self.still()
+        measure = tab.page.get_by_role('button', name='Measure now, quickly')
+        with self.failing(tab, 500, r'/jobs\?'):
+            self.go(tab, _AT_HOST + 'error')
+            self.see(tab, 'as the test chose', exact=False)
+            # One may be under way.
+            self.assertTrue(measure.is_disabled())
 
     def test_usage_of_hosts_that_is_not_known(self):
         tab = self.still()
