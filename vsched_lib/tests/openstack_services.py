@@ -30,6 +30,7 @@ import pymysql
 
 from vsched_lib.openstack import placement
 from vsched_lib.tests import requirements
+from vsched_lib.tests import run_mark
 
 _START_S = 120
 #: Where the project is: what runs in a service may be a part of it.
@@ -169,6 +170,7 @@ class Service(fixtures.Fixture):
             'PYTHONWARNINGS': 'ignore',
             'PYTHONPATH': _ROOT,
             self.variable: self.folder,
+            **run_mark.variables(),
         }
 
     def run(self, *command: str) -> None:

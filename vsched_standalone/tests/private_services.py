@@ -20,6 +20,7 @@ import fixtures
 import requests
 
 from vsched_lib.tests import requirements
+from vsched_lib.tests import run_mark
 
 _RABBITMQ = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 _START_S = 90
@@ -85,7 +86,8 @@ class Service(fixtures.Fixture):
         with log:
             self._process = subprocess.Popen(
                 command,
-                env=environment,
+                # tools/test.sh ends what has its mark when a run is cut.
+                env=environment | run_mark.variables(),
                 cwd=self.folder,
                 user=self.user,
                 group=self.user,
