@@ -184,8 +184,8 @@ class ShowTop(command.List):
     """Show which instances use the most CPU time now.
 
     All instances of the hosts that are up are compared. The window of
-    each host ends with its own newest sample; a warning tells when there are
-    too many samples to read, and the window of a host is shorter therefore.
+    each host ends with its own newest sample. When there are too many samples
+    to read the windows are shorter, with a warning.
     """
 
     columns = _TOP_COLUMNS

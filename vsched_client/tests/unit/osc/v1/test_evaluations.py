@@ -99,7 +99,7 @@ class EvaluationTestCase(command_case.CommandTestCase):
             self.body(),
         )
 
-    def test_a_flavor_that_nova_does_not_tell(self):
+    def test_a_flavor_that_nova_does_not_show(self):
         compute = fake_nova.FakeNova(m1={'vsched:cpu_runtime_us': '5000'})
         found = self.run_command(
             'cpu evaluation create --flavor m2 --share 60%',
@@ -107,7 +107,7 @@ class EvaluationTestCase(command_case.CommandTestCase):
             code=ExitCode.ERROR,
         )
         self.assertIn('there is no flavor m2', found.err)
-        # Without its extra specs it would look like one without any.
+        # Without its extra specs it would count as one without any.
         compute.forbidden.add('extra_specs')
         found = self.run_command(
             'cpu evaluation create --flavor m1 --share 60%',
