@@ -134,13 +134,18 @@ def uuids(
     if project_id is None and server_name is None and flavor_name is None:
         return None
     query = sa.select(_row.uuid).where(is_current())
-    if project_id is not None:
-        query = query.where(is_of_project(project_id))
+    return query.where(*_conditions(project_id, server_name, flavor_name))
+
+
+def _conditions(
+    project_id: str | None, server_name: str | None, flavor_name: str | None
+) -> list[sa.ColumnElement[bool]]:
+    found = [] if project_id is None else [is_of_project(project_id)]
     if server_name is not None:
-        query = query.where(_row.server_name == server_name)
+        found.append(_row.server_name == server_name)
     if flavor_name is not None:
-        query = query.where(_row.flavor_name == flavor_name)
-    return query
+        found.append(_row.flavor_name == flavor_name)
+    return found
 
 
 def among(
@@ -232,12 +237,7 @@ def page(
         query = query.where(_row.uuid.in_(instance_uuids))
     if present is not None:
         query = query.where(_row.present.is_(present))
-    if project_id is not None:
-        query = query.where(is_of_project(project_id))
-    if server_name is not None:
-        query = query.where(_row.server_name == server_name)
-    if flavor_name is not None:
-        query = query.where(_row.flavor_name == flavor_name)
+    query = query.where(*_conditions(project_id, server_name, flavor_name))
     return session.execute(query).scalars().all()
 
 
