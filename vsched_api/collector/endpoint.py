@@ -15,6 +15,7 @@ from vsched_api.conf import bus as bus_conf
 from vsched_api.db import session as db
 from vsched_api.operations import jobs
 from vsched_api.operations import overrides
+from vsched_api.operations import report_groups
 from vsched_api.operations import reports
 from vsched_lib.contract import bus
 from vsched_lib.contract import collector_replies
@@ -62,7 +63,7 @@ class Collector(collector_rpc.CollectorEndpoint):
                 self.metrics.watch(made)
         self._reports = reports.Storage(
             self.database,
-            reports.Limits(
+            report_groups.Limits(
                 conf.collector.clock_skew_warning_s,
                 conf.collector.max_host_cpus,
             ),

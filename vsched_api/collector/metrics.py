@@ -20,6 +20,7 @@ from prometheus_client import registry as registries
 
 from vsched_api.db import errors as db_errors
 from vsched_api.metric_families import collector as families
+from vsched_api.operations import retention
 from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -105,6 +106,8 @@ class Metrics:
             self._samples.labels(subject)
         for code in (*_CODES, _OTHER):
             self._events.labels(code)
+        for kind in retention.KINDS:
+            self._deleted.labels(kind)
         for task in tasks:
             self.add_task(task)
         prometheus_client.ProcessCollector(registry=made)
@@ -184,8 +187,7 @@ class Metrics:
     def delete(self, counts: Mapping[str, int]) -> None:
         """Count rows that were deleted.
 
-        :param counts: by kind; the kinds are those of
-            :func:`vsched_api.operations.retention.purge`.
+        :param counts: by kind, one of ``retention.KINDS``.
         """
         for kind, count in counts.items():
             self._deleted.labels(kind).inc(count)

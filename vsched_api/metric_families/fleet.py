@@ -2,6 +2,7 @@
 
 """Metrics of hosts and instances, which the REST service exposes."""
 
+from vsched_lib.contract import errors
 from vsched_lib.metrics import family
 
 _gauge = family.gauge
@@ -104,7 +105,7 @@ HOST_UNFOLDED = _gauge(
 HOST_EVENTS = _gauge(
     'vsched_host_events_last_hour',
     'Events of the host in the last hour that is stored, by code. A code '
-    'without an event has no series.',
+    'without an event has no series, unless an alert rule selects it.',
     'host',
     'code',
 )
@@ -112,7 +113,23 @@ RESERVATIONS = _gauge(
     'vsched_reservations', 'Reservations in each state.', 'host', 'state'
 )
 
+#: The codes of :data:`HOST_EVENTS` that alert rules select. All hosts have
+#: series of them: a rule without any seems to be broken.
+ALERT_CODES = (
+    errors.Code.CERTIFICATES_GRANTED,
+    errors.Code.CERTIFICATES_WITHDRAWN,
+    errors.Code.DRIFT_REPAIRED,
+    errors.Code.REPORTS_DROPPED,
+)
+
 # Instances.
+INSTANCE_INFO = _Family(
+    'vsched_instance_info',
+    family.Kind.INFO,
+    'What Nova calls the instance. A label is empty while no agent has '
+    'reported it. The value is 1.',
+    ('host', 'instance_uuid', 'server_name', 'project_id', 'flavor_name'),
+)
 INSTANCE_RESERVED = _gauge(
     'vsched_instance_reserved_cores',
     'CPU capacity that the enforced reservation of the instance gave to its '
@@ -201,6 +218,7 @@ FLEET = (
 
 #: Of GET /metrics, unless [metrics] per_instance is false.
 INSTANCES = (
+    INSTANCE_INFO,
     INSTANCE_RESERVED,
     INSTANCE_USED,
     INSTANCE_ERROR,

@@ -13,6 +13,25 @@ from vsched_api.operations import inspection
 from vsched_lib.contract import balloons as contract
 
 
+def first_list(
+    host: models.Host, listed: dict[str, inspection.Row], at: float
+) -> list[inspection.Row]:
+    """Return the rows of the instances of a host that had none.
+
+    :param host: added.
+    """
+    return [
+        {
+            'host_id': host.id,
+            'uuid': instance_uuid,
+            'present': True,
+            'arrived_at': at,
+            **values,
+        }
+        for instance_uuid, values in listed.items()
+    ]
+
+
 def update_list(
     session: ty.Any,
     host: models.Host,
@@ -68,6 +87,8 @@ def put_reservations(
 
     :param rows: the host's instances; those that it has not listed are added.
     """
+    if not reports:
+        return
     for instance_uuid, values in reports.items():
         if instance_uuid not in rows:
             # The report precedes the list, or follows the removal from it.
@@ -83,14 +104,13 @@ def put_reservations(
             )
             session.add(rows[instance_uuid])
     session.flush()
-    if reports:
-        reservations.put(
-            session,
-            {
-                rows[instance_uuid].id: values
-                for instance_uuid, values in reports.items()
-            },
-        )
+    reservations.put(
+        session,
+        {
+            rows[instance_uuid].id: values
+            for instance_uuid, values in reports.items()
+        },
+    )
 
 
 def put_balloons(

@@ -22,7 +22,6 @@ the agent keeps the batch.
 """
 
 from collections.abc import Callable
-from collections.abc import Sequence
 import dataclasses
 import functools
 import typing as ty
@@ -30,29 +29,16 @@ import typing as ty
 from oslo_log import log as logging
 
 from vsched_api.db import errors as db_errors
-from vsched_api.db import models
-from vsched_api.db.queries import balloon_changes
-from vsched_api.db.queries import balloons
-from vsched_api.db.queries import counters
 from vsched_api.db.queries import events
-from vsched_api.db.queries import host_time
 from vsched_api.db.queries import hosts
-from vsched_api.db.queries import instances
-from vsched_api.db.queries import overrides
-from vsched_api.db.queries import profiles
-from vsched_api.db.queries import usage
 from vsched_api.db import session as db
-from vsched_api.operations import clocks
 from vsched_api.operations import gathering
 from vsched_api.operations import inspection
-from vsched_api.operations import jobs
 from vsched_api.operations import notices
 from vsched_api.operations import numbering
-from vsched_api.operations import plausibility
-from vsched_api.operations import reported_instances
+from vsched_api.operations import report_groups
 from vsched_api.operations import sample_batches
-from vsched_api.operations import snapshot
-from vsched_api.operations import verifications
+from vsched_api.operations import shared_rows
 from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -62,35 +48,14 @@ LOG = logging.getLogger(__name__)
 
 _SECONDS_PER_DAY = 86_400
 
-_TWO_JOURNALS = (
-    'a report came from a journal that another one had followed: either a '
-    'journal was restored from a copy, or two agents report as this host'
-)
-
-
-#: How many batches with more than samples one transaction stores at most. It
-#: holds the counters, which whoever sets an override waits for.
-_MAX_BATCHES = 8
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Limits:
-    """What reports are held against.
-
-    :param skew_warning_s: the clock difference from which on an event is
-        stored.
-    :param max_cpus: the maximum number of CPUs of a host.
-    """
-
-    skew_warning_s: float = clocks.WARN_S
-    max_cpus: int = plausibility.MAX_CPUS
-
 
 class Storage:
     """Stores the reports of one process. Safe from any thread."""
 
     def __init__(
-        self, database: db.Database, limits: Limits = Limits()
+        self,
+        database: db.Database,
+        limits: report_groups.Limits = report_groups.DEFAULT_LIMITS,
     ) -> None:
         self._database = database
         self._limits = limits
@@ -103,8 +68,8 @@ class Storage:
         )
         self._others = gathering.Gathering(
             database,
-            functools.partial(_store_many, limits=limits),
-            _MAX_BATCHES,
+            functools.partial(report_groups.store_many, limits=limits),
+            report_groups.MAX_BATCHES,
         )
 
     def store(
@@ -138,7 +103,9 @@ class Storage:
                 lambda session: hosts.lock(session, batch.host)
             )
         return self._database.write(
-            lambda session: _store_one(session, batch, now, self._limits)
+            lambda session: report_groups.store_one(
+                session, batch, now, self._limits
+            )
         )
 
 
@@ -175,7 +142,11 @@ def reject(
 
     def work(session: ty.Any) -> collector_replies.ReportReply:
         row = hosts.lock(session, host) or hosts.add(session, host)
-        place = _place(session, row, origin.epoch, number, origin.after, now)
+        shared = shared_rows.SharedRows()
+        place = report_groups.place(
+            row, origin.epoch, number, origin.after, shared, now
+        )
+        shared.store(session)
         reply = numbering.reply(row, origin.epoch, place)
         if not place.new:
             return reply
@@ -184,215 +155,3 @@ def reject(
         return dataclasses.replace(reply, resync=True)
 
     return database.write(work)
-
-
-def _place(
-    session: ty.Any,
-    host: models.Host,
-    epoch: str | None,
-    number: int,
-    after: int | None,
-    now: float,
-) -> numbering.Place:
-    """Return a batch's place, and update the host's row if it is stored."""
-    place = numbering.of(host, host.replaced_epochs, epoch, number, after)
-    if place.new:
-        numbering.advance(host, epoch, number, place)
-    elif place.state is collector_replies.EpochState.REPLACED:
-        notices.add(
-            session,
-            host,
-            now,
-            errors.Code.JOURNAL_REPLACED,
-            messages.Severity.WARNING,
-            _TWO_JOURNALS,
-            {'batch': number, 'epoch': epoch},
-        )
-    return place
-
-
-def _store_many(
-    session: ty.Any, entries: Sequence[gathering.Entry], limits: Limits
-) -> list[collector_replies.ReportReply | None]:
-    """Store batches in one transaction.
-
-    :param entries: each of another host.
-    :returns: None for each whose host is busy.
-    """
-    numbers = _Numbers.take(session, entries)
-    replies: list[collector_replies.ReportReply | None] = []
-    for entry in entries:
-        name = entry.batch.host
-        host = hosts.lock_if_free(session, name)
-        if host is None and hosts.exists(session, name):
-            replies.append(None)
-            continue
-        replies.append(
-            _store(session, host, entry.batch, entry.now, limits, numbers)
-        )
-    return replies
-
-
-def _store_one(
-    session: ty.Any, batch: inspection.Batch, now: float, limits: Limits
-) -> collector_replies.ReportReply:
-    numbers = _Numbers.take(session, [gathering.Entry(batch, now)])
-    host = hosts.lock(session, batch.host)
-    return _store(session, host, batch, now, limits, numbers)
-
-
-@dataclasses.dataclass(slots=True)
-class _Numbers:
-    """What a transaction has taken of the counters, and holds.
-
-    :param generation: of overrides.
-    :param version: of the snapshot, for the next host that needs one.
-    """
-
-    generation: int = 0
-    version: int = 0
-
-    @classmethod
-    def take(
-        cls, session: ty.Any, entries: Sequence[gathering.Entry]
-    ) -> '_Numbers':
-        """Take what these batches need."""
-        numbers = cls()
-        if any(one.batch.instances is not None for one in entries):
-            numbers.generation = counters.next_override_generation(session)
-        versions = sum(_needs_version(one.batch) for one in entries)
-        if versions:
-            numbers.version = counters.next_snapshot_versions(
-                session, max(one.now for one in entries), versions
-            )
-        return numbers
-
-    def next_version(self) -> int:
-        """Return a version for one host."""
-        self.version -= 1
-        return self.version + 1
-
-
-def _needs_version(batch: inspection.Batch) -> bool:
-    return batch.info is not None or bool(
-        batch.profiles or batch.overhead_profiles
-    )
-
-
-def _store(
-    session: ty.Any,
-    known: models.Host | None,
-    batch: inspection.Batch,
-    now: float,
-    limits: Limits,
-    numbers: _Numbers,
-) -> collector_replies.ReportReply:
-    """Store one batch.
-
-    :param known: the host, locked; None when it is new.
-    """
-    # No row refers to a host that this transaction adds; none is looked for.
-    host = known or hosts.add(session, batch.host)
-    place = _place(session, host, batch.epoch, batch.number, batch.after, now)
-    if not place.new:
-        return numbering.reply(host, batch.epoch, place)
-    if place.anew:
-        notices.add(
-            session,
-            host,
-            now,
-            errors.Code.JOURNAL_NEW,
-            messages.Severity.INFO,
-            'the agent numbers its reports anew, '
-            'from %d: its journal is new or was restored' % batch.number,
-            {'batch': batch.number, 'epoch': batch.epoch},
-        )
-    if batch.skew_s is not None and clocks.worth_an_event(
-        host.clock_skew_s, batch.skew_s, limits.skew_warning_s
-    ):
-        wrong = abs(batch.skew_s) > limits.skew_warning_s
-        notices.add(
-            session,
-            host,
-            now,
-            errors.Code.CLOCK_SKEWED if wrong else errors.Code.CLOCK_RIGHT,
-            messages.Severity.WARNING if wrong else messages.Severity.INFO,
-            clocks.describe(batch.skew_s),
-            {
-                'clock_skew_s': round(batch.skew_s, 3),
-                'clock_skew_warning_s': limits.skew_warning_s,
-            },
-        )
-    host.clock_skew_s = batch.skew_s
-    host.reported_at = batch.at
-    host.received_at = now
-    if batch.info is not None:
-        info, problems = plausibility.bound(batch.info, limits.max_cpus)
-        host.info = (
-            verifications.bound(session, host.id, info, now) if known else info
-        )
-        if problems:
-            notices.add(
-                session,
-                host,
-                now,
-                errors.Code.HOST_IMPLAUSIBLE,
-                messages.Severity.WARNING,
-                'the agent tells what is not believed: ' + '; '.join(problems),
-                {
-                    name: batch.info[name]
-                    for name in ('cpus', 'capacity_mcpu', 'admitted_mcpu')
-                },
-            )
-    # Most batches carry only samples and need none of these rows.
-    rows = (
-        instances.of_host(session, host.id)
-        if known
-        and (
-            batch.instances is not None
-            or batch.reservations
-            or batch.balloons
-            or batch.all_balloons
-        )
-        else {}
-    )
-    if batch.instances is not None:
-        host.listed_at = now
-        # The list of an agent whose clock is ahead must not override later
-        # lists of other hosts.
-        moved = reported_instances.update_list(
-            session, host, rows, batch.instances, min(batch.at, now)
-        )
-        if overrides.exist(session, moved) or (
-            balloons.orders_exist(session, moved)
-        ):
-            host.overrides_generation = numbers.generation
-    reported_instances.put_reservations(
-        session, host, rows, batch.reservations, min(batch.at, now)
-    )
-    reported_instances.put_balloons(session, host, rows, batch)
-    balloon_changes.put(session, host.id, batch.balloon_changes, now)
-    usage.add(session, {(host.id, place.number): batch.usage})
-    host_time.add(session, {(host.id, place.number): batch.host_time})
-    events.add(
-        session, [{'host_id': host.id, **event} for event in batch.events]
-    )
-    jobs.record(session, host.id, batch.jobs, now)
-    profiles.add(session, models.ErrorProfile, host.id, batch.profiles)
-    profiles.add(
-        session, models.OverheadProfile, host.id, batch.overhead_profiles
-    )
-    if _needs_version(batch):
-        snapshot.update(
-            session,
-            host,
-            numbers.next_version(),
-            measured=bool(batch.profiles or batch.overhead_profiles),
-            added=known is None,
-        )
-    return numbering.reply(
-        host,
-        batch.epoch,
-        place,
-        full=batch.info is not None and batch.instances is not None,
-    )

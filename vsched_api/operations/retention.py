@@ -30,6 +30,28 @@ from vsched_api.operations import rollups
 
 LOG = logging.getLogger(__name__)
 
+#: The kinds of rows that :func:`purge` counts.
+KINDS = (
+    'hosts',
+    'rows_of_hosts',
+    'usage',
+    'host_time',
+    'usage_minutes',
+    'host_usage_minutes',
+    'host_time_minutes',
+    'usage_hours',
+    'host_usage_hours',
+    'host_time_hours',
+    'events',
+    'balloon_changes',
+    'instances',
+    'jobs',
+    'profiles',
+    'overhead_profiles',
+    'overrides',
+    'balloon_orders',
+)
+
 _SECONDS_PER_HOUR = 3600
 _SECONDS_PER_DAY = 86_400
 
@@ -48,7 +70,7 @@ def purge(
     :param conf: has the options of :mod:`vsched_api.conf.collector`.
     :param now: seconds since the epoch.
     :param stopped: called between chunks; True ends the work early.
-    :returns: how many rows of each kind were deleted.
+    :returns: how many rows of each of :data:`KINDS` were deleted.
     :raises vsched_api.db.errors.DatabaseUnavailable: when the database fails.
     """
     options = conf.collector

@@ -119,6 +119,9 @@ def update(
         session.add(
             models.SnapshotHost(host_id=host.id, version=version, **values)
         )
+        if added:
+            # Those of other hosts may share the statement.
+            return True
     elif all(getattr(row, name) == value for name, value in values.items()):
         return False
     else:

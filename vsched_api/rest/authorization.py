@@ -24,7 +24,7 @@ def enforce(rule: str) -> None:
     :raises errors.Unauthenticated: when it would need to say who it is.
     :raises errors.Forbidden: when that one may not.
     """
-    allowed = allows(rule) or _allows_project(rule, flask.g.context.project_id)
+    allowed = allows(rule) or allows_project(rule, flask.g.context.project_id)
     flask.g.enforced = True
     if allowed:
         return
@@ -71,7 +71,7 @@ def enforce_instance(rule: str, instance_uuid: str) -> None:
     project_id = instances.project_id(
         services.current().database, instance_uuid
     )
-    if not _allows_project(rule, project_id):
+    if not allows_project(rule, project_id):
         raise instances.unknown(instance_uuid)
 
 
@@ -88,7 +88,8 @@ def allows(rule: str) -> bool:
     return known[rule]
 
 
-def _allows_project(rule: str, project_id: str | None) -> bool:
+def allows_project(rule: str, project_id: str | None) -> bool:
+    """Whether the request may do what a rule is about in this project."""
     # Without a project there must be no key: None would be compared as text.
     return project_id is not None and bool(
         services.current().enforcer.authorize(

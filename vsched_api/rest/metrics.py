@@ -71,7 +71,7 @@ def _all(
 ) -> Iterator[core.Metric]:
     yield from _hosts(found.hosts)
     yield from _reservations(found)
-    yield from _events(found.events)
+    yield from _events(found)
     yield _jobs(found.jobs)
     yield _one(fleet.SNAPSHOT_HOSTS, found.snapshot_hosts)
     yield _one(fleet.SNAPSHOT_CHANGED, found.snapshot_changed_at)
@@ -163,10 +163,16 @@ def _reservations(found: metrics.Metrics) -> Iterator[core.Metric]:
     yield made
 
 
-def _events(found: Iterable[tuple[str, str, int]]) -> Iterator[core.Metric]:
-    by_host: collections.Counter[tuple[str, str]] = collections.Counter()
+def _events(found: metrics.Metrics) -> Iterator[core.Metric]:
+    by_host: collections.Counter[tuple[str, str]] = collections.Counter(
+        {
+            (one.host.name, code): 0
+            for one in found.hosts
+            for code in fleet.ALERT_CODES
+        }
+    )
     by_code: collections.Counter[str] = collections.Counter()
-    for host, stored, count in found:
+    for host, stored, count in found.events:
         code = stored if stored in _CODES else _OTHER
         by_host[host, code] += count
         by_code[code] += count
@@ -195,6 +201,15 @@ def _instances(found: Iterable[metrics.Usage]) -> Iterator[core.Metric]:
         if one.interval_us < 1:
             continue
         labels = [one.host, one.instance_uuid]
+        made[fleet.INSTANCE_INFO].add_metric(
+            [
+                *labels,
+                one.server_name or '',
+                one.project_id or '',
+                one.flavor_name or '',
+            ],
+            1,
+        )
         values: dict[family.Family, float] = {
             fleet.INSTANCE_USED: one.guest_us / one.interval_us,
             fleet.INSTANCE_RUN_DELAY: one.wait_us / one.interval_us,

@@ -97,6 +97,7 @@ def session() -> flask.Response:
     authorization.enforce(policies.SHOW)
     validation.query(fields.NOTHING)
     context = flask.g.context
+    allowed, in_project = _allowed(context.project_id)
     answer = flask.jsonify(
         {
             'session': {
@@ -105,17 +106,27 @@ def session() -> flask.Response:
                 'problem': flask.g.identity_problem,
                 'user_id': context.user_id,
                 'roles': list(context.roles or ()),
-                'allowed': [
-                    rule.name
-                    for rule in all_policies.list_rules()
-                    if isinstance(rule, policy.DocumentedRuleDefault)
-                    and authorization.allows(rule.name)
-                ],
+                'project_id': context.project_id,
+                'allowed': allowed,
+                'allowed_in_project': in_project,
             }
         }
     )
     answer.headers['Cache-Control'] = 'no-store'
     return answer
+
+
+def _allowed(project_id: str | None) -> tuple[list[str], list[str]]:
+    """Return the policies that pass for all projects, and for one only."""
+    everywhere, in_project = [], []
+    for rule in all_policies.list_rules():
+        if not isinstance(rule, policy.DocumentedRuleDefault):
+            continue
+        if authorization.allows(rule.name):
+            everywhere.append(rule.name)
+        elif authorization.allows_project(rule.name, project_id):
+            in_project.append(rule.name)
+    return everywhere, in_project
 
 
 def _index() -> flask.Response:

@@ -36,6 +36,8 @@ _METHODS = frozenset(
     ('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS')
 )
 _OTHER = 'other'
+#: What an alert selects.
+_FAILED = '5xx'
 
 
 def share(worker: Callable[[], int]) -> None:
@@ -118,6 +120,8 @@ class RequestMetrics:
         )
         self._duration.labels(*labels).observe(took_s)
         self._requests.labels(*labels, status[:1] + 'xx').inc()
+        # A rate needs the 0 before the first one.
+        self._requests.labels(*labels, _FAILED)
 
     def collect(self) -> Iterable[core.Metric]:
         """Yield the metrics of all processes of the service."""

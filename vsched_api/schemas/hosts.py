@@ -122,6 +122,14 @@ INFO = {
     ),
     'admitted_mcpu': shapes.integer('What the applied reservations use.'),
     'reserve_mcpu': shapes.integer('What is kept back for the host itself.'),
+    'leaked_mcpu': shapes.integer(
+        'Deadline bandwidth that the kernel counts as reserved although no '
+        'thread has it.'
+    ),
+    'budget_check_us': shapes.integer(
+        '``[enforcement] budget_check_us`` of the agent: how soon expired '
+        'budgets are checked; 0 for never.'
+    ),
 }
 
 HOST = shapes.closed(

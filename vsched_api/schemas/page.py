@@ -22,9 +22,18 @@ SESSION = shapes.closed(
             shapes.string('The user of the token; null without one.')
         ),
         'roles': shapes.items({'type': 'string'}, 'The roles of the token.'),
+        'project_id': shapes.optional(
+            shapes.string('The project of the token; null without one.')
+        ),
         'allowed': shapes.items(
             {'type': 'string'},
-            'The policies that allow their operation to this request.',
+            'The policies that allow their operation to this request, for '
+            'all projects.',
+        ),
+        'allowed_in_project': shapes.items(
+            {'type': 'string'},
+            'The policies that allow their operation to this request only '
+            'for instances of the project of the token.',
         ),
     },
     'Session',

@@ -28,6 +28,10 @@ _ROUTES = tuple(nouns.modules(rest.__name__))
 HOST = 'node1'
 NOW = 1_800_000_000.0
 
+#: Options of [database], longer than a machine that other tests use as well
+#: stands still: how long services wait has tests of its own.
+TIMEOUTS_S = {'lock_timeout_s': 60.0, 'statement_timeout_s': 120.0}
+
 BOTH_BACKENDS = (
     messages.BackendInfo('deadline', True),
     messages.BackendInfo('cfs', True),
@@ -178,6 +182,8 @@ class TestCase(base.BaseTestCase):
         # Agents tell of what has been.
         self.now = NOW + 100
         self.conf = databases.configuration(self.kind.make(self))
+        for name, seconds in TIMEOUTS_S.items():
+            self.conf.set_override(name, seconds, 'database')
 
     @property
     def database(self) -> session.Database:

@@ -26,6 +26,9 @@ POSTGRESQL = os.environ.get(
 MARIADB = os.environ.get(
     'VSCHED_TEST_MARIADB_URL', 'mysql+pymysql://root@127.0.0.1:3306/'
 )
+#: How long a server may take to accept a connection, in seconds: other tests
+#: compute meanwhile. A service gives up sooner, unless its URL says this.
+CONNECT_S = 60
 
 
 def configuration(url: str, *args: str) -> cfg.ConfigOpts:
@@ -134,6 +137,7 @@ class _Server:
         return (
             sa.make_url(cls.administrator)
             .set(database=name)
+            .update_query_dict({'connect_timeout': str(CONNECT_S)})
             .render_as_string(hide_password=False)
         )
 
@@ -146,7 +150,7 @@ class _Server:
         engine = sa.create_engine(
             cls.administrator,
             isolation_level='AUTOCOMMIT',
-            connect_args={'connect_timeout': 5},
+            connect_args={'connect_timeout': CONNECT_S},
         )
         try:
             with engine.connect() as connection:

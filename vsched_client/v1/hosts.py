@@ -73,6 +73,8 @@ class Host(ty.TypedDict, total=False):
     capacity_mcpu: int | None
     admitted_mcpu: int | None
     reserve_mcpu: int | None
+    leaked_mcpu: int | None
+    budget_check_us: int | None
     backends: list[Backend]
     placement: Placement | None
     policy: Policy | None

@@ -64,10 +64,15 @@ for _dialect in ('mysql', 'mariadb'):
 
 
 _BY_NAME = sa.select(_row).where(_row.name == sa.bindparam('name'))
-_EXISTS = sa.select(_row.id).where(_row.name == sa.bindparam('name'))
+_BY_NAMES = sa.select(_row).where(_NAMED)
+_KNOWN = sa.select(_table.c.name).where(_NAMED)
 # Rows that refer to the host may be added meanwhile.
 _FOR_UPDATE = _BY_NAME.with_for_update(key_share=True)
-_IF_FREE = _BY_NAME.with_for_update(key_share=True, skip_locked=True)
+_THOSE_FREE = _BY_NAMES.with_for_update(key_share=True, skip_locked=True)
+for _dialect in ('mysql', 'mariadb'):
+    _THOSE_FREE = _THOSE_FREE.with_hint(
+        _row, 'FORCE INDEX (uniq_hosts0name)', _dialect
+    )
 
 
 def by_name(session: orm.Session, name: str) -> models.Host | None:
@@ -75,9 +80,15 @@ def by_name(session: orm.Session, name: str) -> models.Host | None:
     return session.execute(_BY_NAME, {'name': name}).scalar_one_or_none()
 
 
-def exists(session: orm.Session, name: str) -> bool:
-    """Whether there is a host of that name; no lock is waited for."""
-    return session.execute(_EXISTS, {'name': name}).first() is not None
+def existing(session: orm.Session, names: Collection[str]) -> frozenset[str]:
+    """Return which of these names are names of hosts; waits for no lock."""
+    if not names:
+        return frozenset()
+    return frozenset(
+        session.connection()
+        .execute(_KNOWN, {'names': sorted(names)})
+        .scalars()
+    )
 
 
 def every(session: orm.Session) -> Sequence[models.Host]:
@@ -107,18 +118,26 @@ def lock(session: orm.Session, name: str) -> models.Host | None:
     return by_name(session, name)
 
 
-def lock_if_free(session: orm.Session, name: str) -> models.Host | None:
-    """Lock a host as :func:`lock` does, unless another transaction holds it.
+def lock_those_free(
+    session: orm.Session, names: Collection[str]
+) -> dict[str, models.Host]:
+    """Lock these hosts as :func:`lock` does, unless they are locked.
 
-    :returns: None also where the database cannot tell without waiting.
+    :returns: rows by name, without those that other transactions hold; none
+        where the database cannot tell without waiting.
     """
-    dialect = session.connection().dialect
-    if dialect.name == 'sqlite':
+    connection = session.connection()
+    parameters = {'names': sorted(names)}
+    query = _THOSE_FREE
+    if connection.dialect.name == 'sqlite':
         # A transaction that writes holds the whole database.
-        return lock(session, name)
-    if not _skips(dialect):
-        return None
-    return session.execute(_IF_FREE, {'name': name}).scalar_one_or_none()
+        connection.execute(_LOCK, parameters)
+        query = _BY_NAMES
+    elif not _skips(connection.dialect):
+        return {}
+    return {
+        row.name: row for row in session.execute(query, parameters).scalars()
+    }
 
 
 def lock_many(
@@ -213,18 +232,32 @@ def _advance(count: int) -> sa.Update:
     )
 
 
-def add(session: orm.Session, name: str) -> models.Host:
-    """Add a host of which nothing is known yet."""
-    row = models.Host(
+def new(name: str) -> models.Host:
+    """Return the row of a host of which nothing is known yet.
+
+    It is not added: see :func:`add_all`.
+    """
+    return models.Host(
         name=name,
         last_batch=0,
         overrides_generation=0,
         jobs_generation=0,
         batch_offset=0,
     )
-    session.add(row)
-    session.flush()
+
+
+def add(session: orm.Session, name: str) -> models.Host:
+    """Add a host of which nothing is known yet."""
+    row = new(name)
+    add_all(session, [row])
     return row
+
+
+def add_all(session: orm.Session, rows: Collection[models.Host]) -> None:
+    """Add new rows in one statement; they have their ids afterwards."""
+    if rows:
+        session.add_all(rows)
+        session.flush()
 
 
 def set_overrides_generation(

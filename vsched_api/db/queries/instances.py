@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Mapping
 from collections.abc import Sequence
 import typing as ty
 
@@ -14,7 +15,8 @@ from vsched_api.db import models
 
 _row = models.Instance
 
-# Made once: every report with a list of instances asks.
+# Made once: every report with a list of instances needs them.
+_INSERT = ty.cast(sa.Table, _row.__table__).insert()
 _OF_HOST = sa.select(_row).where(_row.host_id == sa.bindparam('host_id'))
 
 #: How many instances one statement names at most.
@@ -260,6 +262,15 @@ def of_host(session: orm.Session, host_id: int) -> dict[str, models.Instance]:
         row.uuid: row
         for row in session.execute(_OF_HOST, {'host_id': host_id}).scalars()
     }
+
+
+def add(session: orm.Session, rows: Sequence[Mapping[str, ty.Any]]) -> None:
+    """Add rows in one statement.
+
+    :param rows: all with the same columns; those left out are NULL.
+    """
+    if rows:
+        session.connection().execute(_INSERT, rows)
 
 
 def disputed(session: orm.Session, host_id: int) -> frozenset[str]:

@@ -50,7 +50,11 @@ class HostTime(ty.NamedTuple):
 
 
 class Usage(ty.NamedTuple):
-    """What an instance used in the newest minute of its host."""
+    """What an instance used in the newest minute of its host.
+
+    :param server_name: as Nova calls it; None where no agent told, as are the
+        project and the flavor.
+    """
 
     host: str
     instance_uuid: str
@@ -61,6 +65,13 @@ class Usage(ty.NamedTuple):
     promised_guest_us: int
     direct_us: int
     shared_us: int
+    server_name: str | None = None
+    project_id: str | None = None
+    flavor_name: str | None = None
+
+
+# The fields of Usage that the rows of instances have.
+_SERVER = frozenset(('server_name', 'project_id', 'flavor_name'))
 
 
 class Snapshot(ty.NamedTuple):
@@ -122,7 +133,11 @@ def usage(session: orm.Session, after: float, limit: int) -> Sequence[Usage]:
     """
     row = models.UsageBucket
     newest = _newest(models.HostUsageBucket, after)
-    columns = [getattr(row, name) for name in Usage._fields[1:]]
+    server = models.Instance
+    columns = [
+        getattr(server if name in _SERVER else row, name)
+        for name in Usage._fields[1:]
+    ]
     return [
         Usage(*found)
         for found in session.execute(
@@ -130,6 +145,13 @@ def usage(session: orm.Session, after: float, limit: int) -> Sequence[Usage]:
             .select_from(newest)
             .join(row, _is_newest(row, newest))
             .join(_host, _host.id == row.host_id)
+            .outerjoin(
+                server,
+                sa.and_(
+                    server.host_id == row.host_id,
+                    server.uuid == row.instance_uuid,
+                ),
+            )
             .where(_host.deleted_at.is_(None))
             .order_by(row.host_id, row.instance_uuid)
             .limit(limit)

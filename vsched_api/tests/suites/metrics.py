@@ -93,6 +93,42 @@ class Metrics:
         self.assertEqual(0, host.unfolded)
         self.assertEqual(0, found.omitted)
 
+    def test_what_nova_calls_an_instance(self):
+        one, two = base.uuids(2)
+        self.fill('node1', one, two)
+        told = ('web-1', 'project-1', 'm1.small')
+        # As while it migrates; each host's own row counts.
+        self.fill('node2', one)
+        agent = self.agent('node3')
+        agent.at = _END
+        agent.send(
+            listed=False,
+            host_info=base.host_info(),
+            instances=(messages.InstanceInfo(two, 'vm', 1, None, *told),),
+            usage=tuple(
+                base.sample(two, _END - second) for second in range(60)
+            ),
+        )
+        self.fold()
+        self.assertEqual(
+            [
+                ('node1', one, None, None, None),
+                ('node1', two, None, None, None),
+                ('node2', one, None, None, None),
+                ('node3', two, *told),
+            ],
+            sorted(
+                (
+                    found.host,
+                    found.instance_uuid,
+                    found.server_name,
+                    found.project_id,
+                    found.flavor_name,
+                )
+                for found in self.read().instances
+            ),
+        )
+
     def test_a_minute_that_has_just_begun_is_not_shown(self):
         (one,) = base.uuids(1)
         agent = self.fill('node1', one, guest_us=500_000)

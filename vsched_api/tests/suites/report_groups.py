@@ -3,19 +3,28 @@
 """Reports with more than samples share transactions: on every database."""
 
 from concurrent import futures
+import dataclasses
 import threading
 import time
 from unittest import mock
+
+import sqlalchemy as sa
 
 from vsched_api.db import errors as db_errors
 from vsched_api.db.queries import hosts as host_queries
 from vsched_api.db.queries import snapshot as snapshot_queries
 from vsched_api.db.queries import usage as usage_queries
+from vsched_api.operations import events
 from vsched_api.operations import gathering
 from vsched_api.operations import hosts
+from vsched_api.operations import inspection
+from vsched_api.operations import report_groups
 from vsched_api.operations import reports
+from vsched_api.operations import reservations
 from vsched_api.tests import base
+from vsched_api.tests.suites import reservations as suite
 from vsched_lib.contract import collector_replies
+from vsched_lib.contract import messages
 
 HOSTS = 20
 #: Only a thread that hangs takes as long.
@@ -59,9 +68,119 @@ class Groups:
             found = hosts.get(self.database, agent.host, self.now, 30)
             self.assertEqual((1, 3), (found.last_batch, found.instances))
 
+    def store(self, *told):
+        """Store reports in one transaction.
+
+        :returns: their replies, and how many statements it took.
+        """
+        entries = [
+            gathering.Entry(inspection.rows(one, self.now), self.now)
+            for one in told
+        ]
+        statements = []
+
+        def tell(connection, cursor, statement, *_):
+            statements.append(statement)
+
+        def work(session):
+            sa.event.listen(session.get_bind(), 'before_cursor_execute', tell)
+            return report_groups.store_many(
+                session, entries, report_groups.DEFAULT_LIMITS
+            )
+
+        # Opens the connection.
+        self.database.read(snapshot_queries.present)
+        try:
+            replies = self.database.write(work)
+        finally:
+            sa.event.remove(
+                self.database._engines[0], 'before_cursor_execute', tell
+            )
+        return replies, statements
+
+    def first(self, host, *uuids, **parts):
+        return messages.Report(
+            host,
+            1,
+            base.NOW,
+            host_info=base.host_info(),
+            instances=tuple(
+                messages.InstanceInfo(one, 'vm', 1) for one in uuids
+            ),
+            usage=tuple(base.sample(one) for one in uuids),
+            host_usage=(base.host_usage(),),
+            **parts,
+        )
+
+    def test_new_hosts_share_statements(self):
+        _, alone = self.store(self.first('node0', *base.uuids(3)))
+        replies, together = self.store(
+            *(
+                self.first('node%d' % number, *base.uuids(3))
+                for number in range(1, 9)
+            )
+        )
+        self.assertEqual(
+            [collector_replies.ReportReply(False, 0)] * 8, replies
+        )
+        # Not many times as many. Databases differ in how they tell the
+        # number of an added row.
+        self.assertLess(len(together), len(alone) + 8, together)
+
+    def test_each_host_gets_what_is_its_own(self):
+        one, two, three, four = base.uuids(4)
+        self.agent('old').first(one, two)
+        announcer = suite.Announcer()
+        changed = reservations.change(
+            self.database, announcer, two, {'runtime_us': 6_000}, self.now
+        )
+        event = base.event()
+        replies, _ = self.store(
+            self.first('node1', one, reservations=(base.reservation(one),)),
+            self.first('node2', two),
+            # It names a batch that is not the last one.
+            dataclasses.replace(
+                self.first('node3', three), epoch='e' * 32, after=5
+            ),
+            self.first('node4', four, events=(event,)),
+            messages.Report('old', 2, base.NOW, events=(event,)),
+        )
+        self.assertEqual(
+            [
+                ('current', 0),
+                ('current', True),
+                ('unopened', 0),
+                ('current', 0),
+                ('current', False),
+            ],
+            [
+                (
+                    reply.epoch_state,
+                    reply.overrides_generation
+                    and reply.overrides_generation > changed.generation,
+                )
+                for reply in replies
+            ],
+        )
+        found = {
+            row.name: row.instances
+            for row in hosts.page(self.database, 10, None, self.now, 30)
+        }
+        self.assertEqual(
+            {'node1': 1, 'node2': 1, 'node3': 0, 'node4': 1, 'old': 2}, found
+        )
+        self.assertEqual('applied', reservations.get(self.database, one).state)
+        # One that two hosts tell of is stored once, as the first one's.
+        stored = [
+            row.host
+            for row in events.page(self.database, 100)
+            if row.uuid == event.uuid
+        ]
+        self.assertEqual(['node4'], stored)
+
     def test_those_that_wait_share_a_transaction(self):
         collector = self.collector()
-        real, sizes = reports._store_many, []
+        real, sizes = report_groups.store_many, []
         begun, go_on = threading.Event(), threading.Event()
 
         def store(session, entries, limits):
@@ -74,7 +193,9 @@ class Groups:
         storage = reports.Storage(self.database)
         storage._others = queue = gathering.Gathering(
             self.database,
-            lambda session, entries: store(session, entries, reports.Limits()),
+            lambda session, entries: store(
+                session, entries, report_groups.Limits()
+            ),
             3,
         )
         collector._reports = storage

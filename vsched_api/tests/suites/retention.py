@@ -14,29 +14,7 @@ from vsched_api.tests.suites import reservations as reservations_suite
 
 HOUR_S = 3600
 DAY_S = 86_400
-NOTHING = dict.fromkeys(
-    (
-        'usage',
-        'host_time',
-        'usage_minutes',
-        'host_usage_minutes',
-        'host_time_minutes',
-        'usage_hours',
-        'host_usage_hours',
-        'host_time_hours',
-        'events',
-        'instances',
-        'jobs',
-        'profiles',
-        'overhead_profiles',
-        'balloon_changes',
-        'balloon_orders',
-        'overrides',
-        'hosts',
-        'rows_of_hosts',
-    ),
-    0,
-)
+NOTHING = dict.fromkeys(retention.KINDS, 0)
 
 
 class Retention:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import time
 import typing as ty
 
 import fixtures
@@ -25,6 +26,8 @@ from vsched_client.v1 import jobs
 from vsched_client.v1 import profiles
 from vsched_client.v1 import reservations
 
+#: Only a hang takes longer.
+_PATIENCE_S = 60
 HOST = 'node1'
 UNKNOWN = '99999999-9999-4999-8999-999999999999'
 
@@ -262,6 +265,11 @@ class TestEveryCommand(ApiTestCase):
         job = self.json('cpu', 'profile', 'create', HOST)
         uuid = job['uuid']
         self.assert_fields(jobs.Job, job)
+        # The agent begins in a thread of its own.
+        give_up = time.monotonic() + _PATIENCE_S
+        while self.json('cpu', 'job', 'show', uuid)['state'] != 'running':
+            self.assertLess(time.monotonic(), give_up)
+            time.sleep(0.05)
         found = self.run_command(
             'cpu', 'job', 'show', uuid, '--wait', '--timeout', '50ms', code=4
         )

@@ -6,10 +6,14 @@ import os
 import subprocess
 import time
 
+from oslo_config import cfg
 from oslotest import base
 import requests
 
+from vsched_agent.metrics import recorder
+from vsched_api.collector import metrics
 from vsched_api.tests import monitoring
+from vsched_lib.metrics import server
 from vsched_lib.tests import requirements
 from vsched_standalone.tests import documentation
 from vsched_standalone.tests import monitored_services
@@ -208,6 +212,106 @@ class TestPrometheus(base.BaseTestCase):
 
         self.assertIn('401', self.until(error) or '')
 
+    def start_mutual(self, certificates, clients, ports):
+        """Start one with the documented job for mTLS.
+
+        :param certificates: of the servers.
+        :param clients: the authority of clients, and their certificate.
+        :param ports: on this machine, by the name of the job.
+        """
+        options = tls_services.replaced(
+            documentation.block(monitored_services.PAGE, 'metrics-mtls-job'),
+            ('/etc/prometheus/', 'FOLDER/'),
+        )
+
+        def content(fixture, name):
+            path = os.path.join(fixture.folder, name)
+            with open(path, encoding='ascii') as file:
+                return file.read()
+
+        return self.start(
+            {
+                'prometheus.yaml': 'scrape_configs:\n'
+                + ''.join(
+                    '  - job_name: %s\n'
+                    '    scrape_interval: 1s\n'
+                    '    static_configs:\n'
+                    '      - targets: [localhost:%d]\n'
+                    % (name, port)
+                    + ''.join(
+                        '    %s\n' % line for line in options.splitlines()
+                    )
+                    for name, port in ports.items()
+                ),
+                'vsched-ca.crt': content(certificates, 'ca.crt'),
+                'prometheus.crt': content(clients, 'server.crt'),
+                'prometheus.key': content(clients, 'server.key'),
+            }
+        )
+
+    def serve(self, group, registry, certificates, clients):
+        """Serve metrics with the documented options for mTLS.
+
+        :returns: the port.
+        """
+        path = os.path.join(certificates.folder, group + '.conf')
+        with open(path, 'w', encoding='ascii') as file:
+            file.write(
+                tls_services.replaced(
+                    documentation.block(
+                        monitored_services.PAGE, 'metrics-mtls-options'
+                    ),
+                    ('[agent]', '[%s]' % group),
+                    ('192.0.2.11', '127.0.0.1'),
+                    ('8792', str(private_services.free_port())),
+                    (
+                        '/etc/vsched/metrics.crt',
+                        os.path.join(certificates.folder, 'server.crt'),
+                    ),
+                    (
+                        '/etc/vsched/metrics.key',
+                        os.path.join(certificates.folder, 'server.key'),
+                    ),
+                    ('/etc/vsched/prometheus-ca.crt', clients.authority),
+                )
+            )
+        conf = cfg.ConfigOpts()
+        conf.register_opts(server.options('the ' + group), group)
+        conf(['--config-file', path], project='vsched')
+        serving = server.Server(server.Settings.of(conf, group), registry)
+        serving.start()
+        self.addCleanup(serving.stop)
+        return serving.port
+
+    def test_mutual_tls_of_collectors_and_agents(self):
+        certificates = self.useFixture(tls_services.Certificates())
+        clients = self.useFixture(tls_services.Certificates())
+        ports = {
+            'vsched-collector': self.serve(
+                'collector', metrics.Metrics().exposed(), certificates, clients
+            ),
+            'vsched-agent': self.serve(
+                'agent',
+                recorder.Recorder(lambda: 1).exposed(),
+                certificates,
+                clients,
+            ),
+        }
+        for port in ports.values():
+            # Not without a certificate.
+            self.assertRaises(
+                requests.exceptions.ConnectionError,
+                requests.get,
+                'https://localhost:%d/metrics' % port,
+                verify=certificates.authority,
+                timeout=PATIENCE_S,
+            )
+        prometheus = self.start_mutual(certificates, clients, ports)
+        self.check(prometheus, 'check', 'config', 'prometheus.yaml')
+        up = dict.fromkeys(ports, ('up', ''))
+        self.until(lambda: self.targets(prometheus) == up)
+        self.assertEqual(up, self.targets(prometheus))
+
     def test_mutual_tls(self):
         if private_services.Nginx.program() is None:
             requirements.require(self, 'nginx', 'not in PATH')
@@ -235,30 +339,8 @@ class TestPrometheus(base.BaseTestCase):
                 timeout=PATIENCE_S,
             ).status_code,
         )
-        job = tls_services.replaced(
-            documentation.block(monitored_services.PAGE, 'metrics-mtls-job'),
-            ('/etc/prometheus/', 'FOLDER/'),
-        )
-
-        def content(fixture, name):
-            path = os.path.join(fixture.folder, name)
-            with open(path, encoding='ascii') as file:
-                return file.read()
-
-        text = (
-            'scrape_configs:\n'
-            '  - job_name: vsched-api\n'
-            '    scrape_interval: 1s\n'
-            '    static_configs:\n'
-            '      - targets: [localhost:%d]\n' % proxy.port
-        ) + ''.join('    %s\n' % line for line in job.splitlines())
-        prometheus = self.start(
-            {
-                'prometheus.yaml': text,
-                'vsched-ca.crt': content(certificates, 'ca.crt'),
-                'prometheus.crt': content(clients, 'server.crt'),
-                'prometheus.key': content(clients, 'server.key'),
-            }
+        prometheus = self.start_mutual(
+            certificates, clients, {'vsched-api': proxy.port}
         )
         self.check(prometheus, 'check', 'config', 'prometheus.yaml')
         found = self.until(

@@ -26,6 +26,7 @@ from vsched_lib.contract import wire
 from vsched_lib.metrics import family
 from vsched_lib.metrics import server
 from vsched_lib.tests import bus_keys
+from vsched_lib.tests import ports
 
 PATIENCE_S = 60
 
@@ -248,8 +249,7 @@ class TestServer(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        with socket.create_server(('127.0.0.1', 0)) as probe:
-            self.port = probe.getsockname()[1]
+        self.port = ports.reserve()
 
     def configure(self, **options):
         for name, value in options.items():

@@ -118,7 +118,7 @@ class TestDatabase(base.TestCase):
 
     def test_sqlite_is_prepared(self):
         self.assertEqual(
-            [1, 'wal', 5000],
+            [1, 'wal', 1000 * self.conf.database.lock_timeout_s],
             self.database.read(
                 lambda work: [
                     work.connection()

@@ -123,6 +123,27 @@ class TestAuthorization(tokens.TokenCase):
                 changes, 'vsched:reservations:update' in session['allowed']
             )
 
+    def test_the_page_learns_what_holds_for_one_project_only(self):
+        session = self.http.get(
+            '/ui/session', headers=self.token('reader')
+        ).json['session']
+        self.assertIsNotNone(session['project_id'])
+        own = session['allowed_in_project']
+        self.assertFalse(set(own) & set(session['allowed']))
+        for rule in (
+            'vsched:reservations:list',
+            'vsched:balloons:list',
+            'vsched:usage:list',
+        ):
+            self.assertIn(rule, own)
+        for rule in ('vsched:hosts:list', 'vsched:reservations:update'):
+            self.assertNotIn(rule, own)
+        for headers in ({}, self.token('reader', system=True)):
+            session = self.http.get('/ui/session', headers=headers).json[
+                'session'
+            ]
+            self.assertEqual([], session['allowed_in_project'])
+
     def test_a_refused_token_gets_the_form_of_all_errors(self):
         answer = self.http.get('/v1/hosts', headers={'X-Auth-Token': 'x'})
         self.assertEqual(401, answer.status_code)

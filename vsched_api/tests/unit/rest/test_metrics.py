@@ -3,6 +3,8 @@
 """``/metrics``: what it has, who may read it, and what it must not have."""
 
 import os
+import pathlib
+import re
 
 import fixtures
 from keystonemiddleware import fixture as keystone_fixture
@@ -20,6 +22,7 @@ from vsched_lib.contract import messages
 from vsched_lib.metrics import family
 from vsched_lib.tests import bus_keys
 
+_RULES = pathlib.Path(__file__).parents[4] / 'etc/vsched/prometheus/rules.yaml'
 TOKEN = 'b1946ac92492d2347c6235b4d2611184'
 OTHER_TOKEN = '591785b794601e212b260e25925636fd'
 
@@ -192,6 +195,70 @@ class TestMetrics(MetricsCase):
             ),
         )
 
+    def test_what_alert_rules_select_is_there(self):
+        self.fill()
+        found = self.scrape()
+        for code in fleet.ALERT_CODES:
+            self.assertEqual(
+                0.0,
+                self.value(
+                    found,
+                    'vsched_host_events_last_hour',
+                    host=base.HOST,
+                    code=code,
+                ),
+            )
+        with open(_RULES, encoding='utf-8') as file:
+            selected = re.findall(
+                r'events_last_hour{code="([^"]+)"}', file.read()
+            )
+        self.assertEqual(set(fleet.ALERT_CODES), set(selected))
+
+    def test_what_nova_calls_an_instance(self):
+        one, two = base.uuids(2)
+        agent = self.fill(one, two)
+        name = 'web"} 1 \\ vsched_host_up{host="forged"} 1'
+        agent.send(
+            listed=False,
+            instances=(
+                messages.InstanceInfo(
+                    one,
+                    'vm',
+                    1,
+                    server_name=name,
+                    project_id='p1',
+                    flavor_name='m1.small',
+                ),
+                messages.InstanceInfo(two, 'vm', 1),
+            ),
+        )
+        found = self.scrape()
+        (shown,) = [
+            dict(key[1:])
+            for key in found
+            if key[0] == 'vsched_instance_info'
+            and dict(key[1:])['instance_uuid'] == one
+        ]
+        self.assertEqual(
+            ('p1', 'm1.small'), (shown['project_id'], shown['flavor_name'])
+        )
+        self.assertEqual(name, shown['server_name'])
+        self.assertEqual(
+            1.0,
+            self.value(
+                found,
+                'vsched_instance_info',
+                host=base.HOST,
+                instance_uuid=two,
+                server_name='',
+                project_id='',
+                flavor_name='',
+            ),
+        )
+        self.assertEqual(
+            1, len([key for key in found if key[0] == 'vsched_host_up'])
+        )
+
     def test_without_hosts(self):
         found = self.scrape()
         self.assertEqual(0.0, self.value(found, 'vsched_snapshot_hosts'))
@@ -242,6 +309,7 @@ class TestMetrics(MetricsCase):
         rollups.fold(self.database, 5_000)
         self.assertEqual(
             {
+                'vsched_instance_info',
                 'vsched_instance_used_cores',
                 'vsched_instance_run_delay_ratio',
                 'vsched_instance_charged_host_cores',

@@ -119,6 +119,7 @@ class TestPage(base.TestCase):
         self.assertIsNone(session['problem'])
         self.assertIn('admin', session['roles'])
         self.assertIn(policies.UPDATE, session['allowed'])
+        self.assertEqual([], session['allowed_in_project'])
         self.assertEqual('no-store', answer.headers['Cache-Control'])
 
     def test_it_takes_no_query(self):

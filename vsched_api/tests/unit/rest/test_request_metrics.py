@@ -15,7 +15,10 @@ from vsched_api.tests import base
 
 class RequestMetricsCase(base.TestCase):
     def counts(self, metrics):
-        """Return the counts by route, method and class of status."""
+        """Return the counts by route, method and class of status.
+
+        Series at 0 are left out.
+        """
         return {
             (
                 sample.labels['route'],
@@ -24,7 +27,7 @@ class RequestMetricsCase(base.TestCase):
             ): sample.value
             for metric in metrics.collect()
             for sample in metric.samples
-            if sample.name == 'vsched_api_requests_total'
+            if sample.name == 'vsched_api_requests_total' and sample.value
         }
 
     def durations(self, metrics):
@@ -45,6 +48,20 @@ class RequestMetricsCase(base.TestCase):
 class TestRequestMetrics(RequestMetricsCase):
     def request(self, client, method, path, **more):
         client.open(path, method=method, **more).close()
+
+    def test_failures_at_zero_are_there(self):
+        client = self.client()
+        self.request(client, 'GET', '/v1/hosts')
+        metrics = client.application.extensions['vsched'].requests
+        self.assertEqual(
+            [('/v1/hosts', '2xx', 1.0), ('/v1/hosts', '5xx', 0.0)],
+            sorted(
+                (sample.labels['route'], sample.labels['status'], sample.value)
+                for metric in metrics.collect()
+                for sample in metric.samples
+                if sample.name == 'vsched_api_requests_total'
+            ),
+        )
 
     def test_routes_are_templates(self):
         self.agent().first()
