@@ -12,11 +12,10 @@ import typing as ty
 import unittest
 
 from benchmarks import frame
-from vsched_api.operations import rollups
+from benchmarks import page_views
 from vsched_api.tests import databases
 from vsched_ui.tests import browser
 from vsched_ui.tests import fleet
-from vsched_ui.tests import measurements
 from vsched_ui.tests import serving
 from vsched_ui.tests import views
 
@@ -38,10 +37,13 @@ ABOUT = frame.About(
     'The time of a view begins with its navigation and is taken on the page, '
     'at the first frame. A view with a table is '
     'interactive when a filter is applied that is typed once the first rows '
-    'are there: the table shows the one row that it is about. For *hosts* '
-    'and *reservations* that is the last of the list. The filter searches '
-    'the whole list, so it has been read. *Instances* are those of one host, '
-    'on its view. The *overview* is interactive when its figures count all '
+    'are there: the table shows the one row that it is about. For *hosts*, '
+    '*reservations*, *evidence* and *whatif* that is the last of the list. '
+    'The filter searches the whole list, so it has been read. *Instances* '
+    'are those of one host, on its view. Of *evidence* it is the table of '
+    'certificates. *Whatif* is shown when its form can be sent. It is sent '
+    'then as it is, and the table is that of all hosts with the evaluation. '
+    'The *overview* is interactive when its figures count all '
     'hosts and none of its parts is loading, the view of an *instance* when '
     'it has its figures and none of its parts is loading. The slowest repeat '
     'of the slowest view counts.\n\n'
@@ -79,18 +81,6 @@ ABOUT = frame.About(
     ),
 )
 
-#: Methods of :class:`Bench`.
-VIEWS = (
-    'overview',
-    'hosts',
-    'reservations',
-    'instances',
-    'instance',
-    'balloons',
-    'events',
-    'jobs',
-)
-
 #: A window that opens loads parts of the browser's own user interface, which
 #: takes a CPU for most of a second.
 _SETTLE_S = 2
@@ -100,72 +90,8 @@ _PERIOD_US = 20_000
 _ROWS = 'tbody tr'
 _LOADING = '.vs-loading'
 
-#: Resolves with the time since the navigation, in ms, once a condition holds
-#: on the page: looked at before each frame. Playwright's own assertions look
-#: again after as much as a second.
-_WHEN = """([name, argument, limit]) => new Promise((resolve, reject) => {
-  const rows = (label) => [...document.querySelectorAll('[role=region]')]
-    .filter((one) => one.getAttribute('aria-label') === label)
-    .flatMap((one) => [...one.querySelectorAll('tbody tr')]);
-  const titled = (row, words) => [...row.querySelectorAll('[title]')]
-    .some((one) => one.title === words);
-  const tile = () => document.querySelector('.vs-tile__value');
-  const met = {
-    rows: (label) => rows(label).length > 0,
-    // The filter of a list that is not all there finds another row, or none.
-    row: ([label, words]) => {
-      const found = rows(label);
-      return found.length === 1 && (
-        found[0].textContent.includes(words) || titled(found[0], words));
-    },
-    tiles: () => tile() !== null,
-    whole: (pattern) =>
-      tile() !== null && new RegExp(pattern).test(tile().textContent) &&
-      document.querySelector('.vs-loading') === null,
-  }[name];
-  const look = () => {
-    if (met(argument)) {
-      resolve(performance.now());
-    } else if (performance.now() > limit) {
-      reject(new Error(name + ' ' + argument + ': not within the limit'));
-    } else {
-      requestAnimationFrame(look);
-    }
-  };
-  look();
-})"""
 
-#: Files of the page, and requests to the API: since the navigation.
-_TRANSFERRED = """() => {
-  const found = performance.getEntriesByType('resource');
-  const sum = (rows) => rows.reduce((all, one) => all + one.transferSize, 0);
-  const ours = (one) => new URL(one.name).pathname.startsWith('/ui/assets/');
-  return {
-    assets: sum(found.filter(ours)),
-    requests: found.filter((one) => !ours(one)).length,
-    answers: sum(found.filter((one) => !ours(one))),
-  };
-}"""
-
-
-class Seen(ty.NamedTuple):
-    """One view that was opened.
-
-    :param shown_s: until it had rows, or figures.
-    :param interactive_s: until it answered its user.
-    :param assets_kb: transferred of the page's own files.
-    :param requests: sent to the API until then.
-    :param answers_kb: transferred of their answers.
-    """
-
-    shown_s: float
-    interactive_s: float
-    assets_kb: float
-    requests: int
-    answers_kb: float
-
-
-class Bench:
+class Bench(page_views.Views):
     """A fleet, its service and a browser.
 
     :param conf: of the service, with a database that has its tables.
@@ -173,11 +99,9 @@ class Bench:
     """
 
     def __init__(self, conf: ty.Any, hosts: int) -> None:
-        self._conf = conf
-        self._hosts = hosts
+        super().__init__(hosts, INSTANCES)
         # Hosts report when their usage is refreshed.
         conf.set_override('host_down_after_s', 5 * _FRESH_S, 'api')
-        self._refreshed = time.monotonic()
         self.errors: list[str] = []
         with contextlib.ExitStack() as stack:
             self.browser = browser.Browser()
@@ -199,17 +123,7 @@ class Bench:
 
     def refresh(self) -> None:
         """Report usage of the present, if the newest becomes old."""
-        if time.monotonic() - self._refreshed < _FRESH_S:
-            return
-        now = time.time()
-        for number, host in enumerate(self.service.hosts, start=1):
-            if not fleet.is_down(number):
-                host.usage(now - 70, now - 65)
-        rollups.fold(
-            self.service.collector.database,
-            self._conf.collector.usage_fold_chunk_rows,
-        )
-        self._refreshed = time.monotonic()
+        self.service.refresh(_FRESH_S)
 
     @contextlib.contextmanager
     def tab(self, path: str, **options: ty.Any) -> Iterator[browser.Tab]:
@@ -224,69 +138,6 @@ class Bench:
         finally:
             self.errors += ['%s: %s' % (path, one) for one in tab.errors]
             tab.close()
-
-    def overview(self) -> Seen:
-        """Open the overview."""
-        return self._figures('', '^%s$' % _grouped(self._hosts))
-
-    def hosts(self) -> Seen:
-        """Open the hosts, and find the last of them."""
-        return self._filter('/hosts', 'Hosts', fleet.host_name(self._hosts))
-
-    def reservations(self) -> Seen:
-        """Open the reservations, and find the last: they come by UUID."""
-        return self._filter(
-            '/reservations',
-            'Reservations',
-            max(
-                fleet.instance_uuid(host, number)
-                for host in range(1, self._hosts + 1)
-                for number in range(1, INSTANCES + 1)
-            ),
-        )
-
-    def instances(self) -> Seen:
-        """Open the view of a host, and find one of its instances."""
-        host = fleet.host_name(2)
-        return self._filter(
-            '/hosts/' + host,
-            'Instances of ' + host,
-            fleet.instance_uuid(2, INSTANCES),
-        )
-
-    def instance(self) -> Seen:
-        """Open the view of an instance."""
-        return self._figures('/instances/' + fleet.instance_uuid(2, 1), '.')
-
-    def balloons(self) -> Seen:
-        """Open the balloons, and find one of them."""
-        return self._filter('/balloons', 'Balloons', fleet.instance_uuid(1, 1))
-
-    def events(self) -> Seen:
-        """Open the events, and find one of them."""
-        return self._filter('/events', 'Events', 'vsched.drift.repaired')
-
-    def jobs(self) -> Seen:
-        """Open the jobs, and find one of them."""
-        return self._filter(
-            '/jobs', 'Jobs', fleet.host_name(measurements.WITHDRAWN)
-        )
-
-    def _filter(self, path: str, label: str, words: str) -> Seen:
-        with self.tab(path) as tab:
-            # A view may have further tables.
-            shown_s = _when_s(tab, 'rows', label)
-            tab.page.get_by_label('Filter ' + label, exact=True).fill(words)
-            return _seen(tab, shown_s, _when_s(tab, 'row', [label, words]))
-
-    def _figures(self, path: str, pattern: str) -> Seen:
-        """Open a view with figures.
-
-        :param pattern: the first of them, once all is there.
-        """
-        with self.tab(path) as tab:
-            shown_s = _when_s(tab, 'tiles')
-            return _seen(tab, shown_s, _when_s(tab, 'whole', pattern))
 
     def changes(self, count: int) -> Iterator[dict[str, float]]:
         """Change reservations; return how long each took to be seen."""
@@ -361,33 +212,7 @@ def _first_seen(
     return [found[number] for number in range(len(sought))]
 
 
-def _grouped(number: int) -> str:
-    """Return a pattern of a number as the page writes it."""
-    return r'\D?'.join('{:,}'.format(number).split(','))
-
-
-def _when_s(
-    tab: browser.Tab, condition: str, argument: ty.Any = None
-) -> float:
-    """Return how long after the navigation a condition came to hold."""
-    limit_ms = 1000 * browser.PATIENCE_S
-    return (
-        float(tab.page.evaluate(_WHEN, [condition, argument, limit_ms])) / 1000
-    )
-
-
-def _seen(tab: browser.Tab, shown_s: float, interactive_s: float) -> Seen:
-    transferred = tab.page.evaluate(_TRANSFERRED)
-    return Seen(
-        shown_s,
-        interactive_s,
-        transferred['assets'] / 1000,
-        transferred['requests'],
-        transferred['answers'] / 1000,
-    )
-
-
-def figures(found: Sequence[Seen]) -> dict[str, ty.Any]:
+def figures(found: Sequence[page_views.Seen]) -> dict[str, ty.Any]:
     """Return the figures of a view, of all its repeats."""
     return {
         'shown_s': _spread([one.shown_s for one in found]),
@@ -427,10 +252,10 @@ def run(quick: bool) -> frame.Run:
 
 
 def _measure(bench: Bench, quick: bool) -> frame.Run:
-    opened: dict[str, list[Seen]] = {}
+    opened: dict[str, list[page_views.Seen]] = {}
     # A first one of each, for what the service reads once.
     for repeat in range(1 + (_QUICK if quick else REPEATS)):
-        for name in VIEWS:
+        for name in page_views.VIEWS:
             bench.refresh()
             found = getattr(bench, name)()
             if repeat > 0:

@@ -5,6 +5,7 @@
 import itertools
 import math
 import random
+import threading
 import typing as ty
 import uuid
 
@@ -75,6 +76,8 @@ class Host(agent_rpc.AgentEndpoint):
         hostile: bool = True,
     ) -> None:
         self._hostile = hostile
+        #: A report that is stored after its successor would count as repeated.
+        self._sending = threading.Lock()
         self.collector = collector
         self._batches = itertools.count(int(now * 1000))
         self._number = number
@@ -90,15 +93,16 @@ class Host(agent_rpc.AgentEndpoint):
         }
 
     def send(self, at: float | None = None, **parts: ty.Any) -> None:
-        """Send a report."""
-        self.collector.on_report(
-            messages.Report(
-                self.name,
-                next(self._batches),
-                self._now if at is None else at,
-                **parts,
+        """Send a report; from any thread."""
+        with self._sending:
+            self.collector.on_report(
+                messages.Report(
+                    self.name,
+                    next(self._batches),
+                    self._now if at is None else at,
+                    **parts,
+                )
             )
-        )
 
     def first(self, **parts: ty.Any) -> None:
         """Send the first report, with all that the host lists."""

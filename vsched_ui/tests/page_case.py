@@ -2,10 +2,15 @@
 
 """A test of the page in a browser."""
 
+import pathlib
 import re
+import shutil
+import tempfile
 import types
 import typing as ty
 
+from keystoneauth1 import fixture as keystoneauth_fixture
+from keystonemiddleware import fixture as keystone_fixture
 from oslo_config import cfg
 from oslotest import base
 import requests
@@ -15,8 +20,14 @@ from vsched_lib.tests import requirements
 from vsched_ui.tests import browser
 from vsched_ui.tests import serving
 
-#: A request of a test is answered within this, or hangs.
-_TIMEOUT_S = 30
+#: So old may the newest usage of the fleet be when a test begins, in seconds.
+#: Views show hosts without usage of the last two minutes otherwise.
+_FRESH_S = 15
+
+
+def other_errors(tab: browser.Tab) -> list[str]:
+    """Return the errors of a page but those of the status of an answer."""
+    return [one for one in tab.errors if 'Failed to load resource' not in one]
 
 
 class BrowserCase(base.BaseTestCase):
@@ -60,7 +71,7 @@ class BrowserCase(base.BaseTestCase):
     ) -> requests.Response:
         """Send a request beside the page."""
         return requests.request(
-            method, self.url + path, timeout=_TIMEOUT_S, **more
+            method, self.url + path, timeout=serving.TIMEOUT_S, **more
         )
 
     def see(self, tab: browser.Tab, text: str, exact: bool = True) -> None:
@@ -73,9 +84,27 @@ class BrowserCase(base.BaseTestCase):
         """Wait until a heading is visible."""
         tab.page.get_by_role('heading', name=text, exact=True).first.wait_for()
 
+    def banner(self, tab: browser.Tab) -> ty.Any:
+        """Return the banner of an API that does not answer.
+
+        Notes of lists that could not be read have the same words.
+        """
+        return tab.page.get_by_role('heading', name='The API does not answer.')
+
     def wait_for_data(self, tab: browser.Tab) -> None:
         """Wait until all that the view has requested is there."""
         self.chromium.expect(tab.page.locator('.vs-loading')).to_have_count(0)
+
+    def sent(
+        self, tab: browser.Tab, method: str, act: ty.Callable[[], object]
+    ) -> tuple[str, ty.Any]:
+        """Return the path and the body of the request that an act sends."""
+        with tab.page.expect_request(
+            lambda request: request.method == method
+        ) as found:
+            act()
+        path = found.value.url.removeprefix(self.url)
+        return path, found.value.post_data_json
 
     def button(self, tab: browser.Tab, name: str) -> ty.Any:
         """Return the buttons of that name."""
@@ -108,6 +137,10 @@ class PageCase(BrowserCase):
         cls.addClassCleanup(cls.service.close)
         cls.url = cls.service.url
 
+    def setUp(self) -> None:
+        super().setUp()
+        self.service.refresh(_FRESH_S)
+
     @classmethod
     def configuration(cls) -> cfg.ConfigOpts:
         """Return the options of the service."""
@@ -117,3 +150,59 @@ class PageCase(BrowserCase):
         # No host but the ones that are down is silent for as long.
         conf.set_override('host_down_after_s', 500, 'api')
         return conf
+
+
+class KeystoneCase(PageCase):
+    """A service with tokens that keystonemiddleware accepts."""
+
+    auth_strategy = 'keystone'
+
+    @classmethod
+    def configuration(cls) -> cfg.ConfigOpts:
+        """Return the options of the service."""
+        plain = super().configuration()
+        folder = tempfile.mkdtemp(prefix='vsched-test-')
+        cls.addClassCleanup(shutil.rmtree, folder)
+        options = pathlib.Path(folder, 'vsched.conf')
+        options.write_text(
+            '[keystone_authtoken]\n'
+            'www_authenticate_uri = http://127.0.0.1:5000\n'
+        )
+        conf = databases.configuration(
+            plain.database.connection, '--config-file', str(options)
+        )
+        for name in ('auth_strategy', 'host_down_after_s'):
+            conf.set_override(name, getattr(plain.api, name), 'api')
+        return conf
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.tokens = self.useFixture(keystone_fixture.AuthTokenFixture())
+
+    def token(
+        self, *roles: str, system: bool = False, project: str | None = None
+    ) -> str:
+        """Return a token with roles.
+
+        :param system: whether it is for the system, not for a project.
+        :param project: the ID of the project; any without it.
+        """
+        data = keystoneauth_fixture.V3Token()
+        if system:
+            data.set_system_scope()
+        else:
+            data.set_project_scope(id=project)
+        for role in roles:
+            data.add_role(role)
+        return str(self.tokens.add_token(data))
+
+    def sign_in(self, token: str, path: str = '') -> browser.Tab:
+        """Open the page with a token."""
+        tab = self.tab(path)
+        self.enter(tab, token)
+        return tab
+
+    def enter(self, tab: browser.Tab, token: str) -> None:
+        """Give the page the token that it asks for."""
+        tab.page.get_by_label('Token').fill(token)
+        self.button(tab, 'Sign in').click()

@@ -14,12 +14,15 @@ from waitress import server as waitress
 
 from vsched_api import app
 from vsched_api.collector import endpoint
+from vsched_api.operations import rollups
 from vsched_api.tests import doors
 from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import rpc
 from vsched_ui.tests import fleet
 
 THREADS = 8
+#: Only a hang takes longer.
+TIMEOUT_S = 90
 
 
 def _serve(http: ty.Any) -> None:
@@ -51,6 +54,8 @@ class Service:
         # Waitress logs that its queue is as long as the page's requests.
         logging.getLogger('waitress.queue').setLevel(logging.ERROR)
         now = time.time()
+        self._conf = conf
+        self._refreshed_s = time.monotonic()
         with contextlib.ExitStack() as stack:
             self.collector = endpoint.Collector(conf)
             stack.callback(self.collector.database.dispose)
@@ -98,6 +103,22 @@ class Service:
         """Return the root of the API, past the door."""
         return 'http://127.0.0.1:%d' % self._port
 
+    def refresh(self, fresh_s: float) -> None:
+        """Report usage of the present, if the newest becomes old.
+
+        :param fresh_s: how old it may be, in seconds.
+        """
+        if time.monotonic() - self._refreshed_s < fresh_s:
+            return
+        now = time.time()
+        for number, host in enumerate(self.hosts, start=1):
+            if not fleet.is_down(number):
+                host.usage(now - 70, now - 65)
+        rollups.fold(
+            self.collector.database, self._conf.collector.usage_fold_chunk_rows
+        )
+        self._refreshed_s = time.monotonic()
+
     def close(self) -> None:
         """End the service."""
         self._stack.close()
@@ -107,7 +128,7 @@ class Service:
         answer = requests.post(
             '%s/v1/hosts/%s/profiles/error' % (self.url, host),
             json={},
-            timeout=30,
+            timeout=TIMEOUT_S,
         )
         answer.raise_for_status()
 
@@ -116,6 +137,6 @@ class Service:
         answer = requests.patch(
             '%s/v1/reservations/%s' % (self.url, uuid),
             json=changes,
-            timeout=30,
+            timeout=TIMEOUT_S,
         )
         answer.raise_for_status()

@@ -2,7 +2,15 @@
 
 import { expect, it } from 'vitest';
 
-import { ApiError, Client, Unreachable, nextMarker, pollDelay } from './client';
+import { rightsOf } from '../model/rights';
+import {
+  ApiError,
+  Client,
+  NotPermitted,
+  Unreachable,
+  nextMarker,
+  pollDelay,
+} from './client';
 
 const NOW = Date.parse('2027-01-15T08:00:00Z');
 
@@ -129,6 +137,28 @@ it('sends a change with its generation', async () => {
     body: '{"runtime_us":1}',
   });
   expect(header(0, 'If-Match')).toBe('"7"');
+});
+
+it('sends nothing that the user may not read', async () => {
+  const { client, sent } = made(json({}), json({}), json({}));
+  client.rights = rightsOf({
+    allowed: ['vsched:hosts:list'],
+    allowed_in_project: ['vsched:usage:list'],
+  });
+  await client.get('v1/hosts');
+  await client.get('v1/usage');
+  await client.get('ui/session');
+  const problem = await client.get('v1/events').catch((one: unknown) => one);
+  expect(problem).toBeInstanceOf(NotPermitted);
+  expect(problem).toMatchObject({
+    rule: 'vsched:events:list',
+    message: 'policy vsched:events:list does not allow it',
+  });
+  await expect(client.get('v1/usage', { whole: true })).rejects.toThrow(
+    'vsched:usage:list',
+  );
+  expect(sent.length).toBe(3);
+  expect(client.connection.failures).toBe(0);
 });
 
 it('asks less often while nothing is answered', () => {

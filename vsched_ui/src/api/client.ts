@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { type Rights, allows, policyOf } from '../model/rights';
+import {
+  type Answer,
+  type Method,
+  type Needs,
+  type PathOf,
+  filled,
+} from './routes';
+
 /** Values of a query; an array repeats its name. */
 export type Query = Record<
   string,
@@ -17,7 +26,19 @@ export interface Options {
    * object is returned while the server answers 304.
    */
   revalidate?: boolean;
+  /** Whether a list is of use only if it is of all projects. */
+  whole?: boolean;
 }
+
+/** What a request to a route takes. */
+export type CallOptions<M extends Method, P extends PathOf<M>> = Needs<M, P> &
+  Omit<Options, 'query' | 'body'>;
+
+/** Options that may be left out where none is needed. */
+type CallArguments<M extends Method, P extends PathOf<M>> =
+  Record<never, never> extends CallOptions<M, P>
+    ? [options?: CallOptions<M, P>]
+    : [options: CallOptions<M, P>];
 
 /** One problem that the API names. */
 export interface Fault {
@@ -39,6 +60,14 @@ export class ApiError extends Error {
 
   get code(): string {
     return this.faults[0]?.code ?? '';
+  }
+}
+
+/** A request that was not sent: the user may not read what it asks for. */
+export class NotPermitted extends Error {
+  constructor(readonly rule: string) {
+    super(`policy ${rule} does not allow it`);
+    this.name = 'NotPermitted';
   }
 }
 
@@ -71,6 +100,8 @@ export class Client {
   connection: Connection = CONNECTED;
   /** By how much the clock of the server is ahead of this one's, in ms. */
   skewMs = 0;
+  /** What the user may read; null until that is known. */
+  rights: Rights | null = null;
 
   private readonly tags = new Map<string, { tag: string; body: unknown }>();
   private readonly listeners = new Set<() => void>();
@@ -94,7 +125,39 @@ export class Client {
     return this.now() + this.skewMs;
   }
 
-  get<T>(path: string, options: Options = {}): Promise<T> {
+  /**
+   * Send a request to a route of the API, return its answer.
+   *
+   * @throws what "get" and "request" throw.
+   */
+  call<M extends Method, P extends PathOf<M>>(
+    method: M,
+    path: P,
+    ...[options]: CallArguments<M, P>
+  ): Promise<Answer<M, P>> {
+    const { path: variables, ...others } = (options ?? {}) as Options & {
+      path?: Record<string, string>;
+    };
+    const address = filled(path, variables);
+    return method === 'GET'
+      ? this.get<Answer<M, P>>(address, others)
+      : this.request<Answer<M, P>>(method, address, others);
+  }
+
+  /**
+   * Read something.
+   *
+   * @throws NotPermitted without a request, when the user may not read it.
+   */
+  async get<T>(path: string, options: Options = {}): Promise<T> {
+    const rule = policyOf(path);
+    if (
+      this.rights !== null &&
+      rule !== null &&
+      !allows(this.rights, rule, options.whole ?? false)
+    ) {
+      throw new NotPermitted(rule);
+    }
     return this.request<T>('GET', path, options);
   }
 

@@ -12,10 +12,11 @@ import {
 } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef } from 'react';
 
-import { useApi } from '../app/api';
+import { useApi, useMayRead } from '../app/api';
 import { type Fleet, updated } from '../model/fleet';
 import { newestByHost } from '../model/series';
-import { type Client, type Query, nextMarker, pollDelay } from './client';
+import { type Client, type Query, nextMarker } from './client';
+import { pollInterval } from './failures';
 import {
   MAX_PAGES,
   type ListAnswer,
@@ -24,16 +25,25 @@ import {
   readAgain,
   readPages,
 } from './pages';
+import {
+  type Answer,
+  type ListPath,
+  type QueryOf,
+  type Row,
+  filled,
+  nameOf,
+} from './routes';
 import { patchReservation, withNewer } from './singles';
 import type {
   Balloon,
   Bucket,
   Event,
   Host,
-  Link,
   Reservation,
   Snapshot,
 } from './types';
+
+export { segment } from './routes';
 
 /** How often things are asked for, in ms. */
 export const EVERY = {
@@ -58,6 +68,8 @@ const TOO_LONG = new Error('The list is longer than a view can hold.');
 export interface Result<T> {
   data: T | undefined;
   error: Error | null;
+  /** When the data was read, in ms, if the last request failed; else null. */
+  readAt: number | null;
   /** Whether there is neither data nor an error yet. */
   loading: boolean;
   refetch: () => unknown;
@@ -70,7 +82,18 @@ export interface Collection<T> extends Result<T[]> {
 }
 
 function every(client: Client, ms: number) {
-  return () => pollDelay(ms, client.connection.failures);
+  return ({ state }: { state: { error: Error | null } }) =>
+    pollInterval(ms, state.error, client.connection.failures);
+}
+
+/** When data was read whose last request failed. */
+function readAt(found: {
+  error: Error | null;
+  dataUpdatedAt: number;
+}): number | null {
+  // That of other data is not asked for: it changes with each request, and
+  // what uses it is drawn again.
+  return found.error === null ? null : found.dataUpdatedAt || null;
 }
 
 /** Ask for one thing, again and again. */
@@ -90,6 +113,7 @@ export function usePolled<T>(
   return {
     data: found.data,
     error: found.error,
+    readAt: readAt(found),
     loading: found.isPending && enabled,
     refetch: found.refetch,
   };
@@ -112,13 +136,14 @@ export function useCollection<T>(
     // Long lists are read less often, and soon again where a page is missing.
     refetchInterval: ({ state: { data, error } }) => {
       const pages = data?.pages.length ?? 0;
-      return pollDelay(
+      return pollInterval(
         error !== null && pages > 0
           ? Math.min(everyMs, EVERY.list)
           : Math.min(
               everyMs * Math.max(1, Math.ceil(pages / 2)),
               Math.max(everyMs, EVERY.slow),
             ),
+        error,
         client.connection.failures,
       );
     },
@@ -136,10 +161,25 @@ export function useCollection<T>(
   return {
     data,
     error: found.error ?? (full && !complete ? TOO_LONG : null),
+    readAt: readAt(found),
     loading: found.isPending && enabled,
     complete,
     refetch: found.refetch,
   };
+}
+
+/** Read a list of the API as a whole, again and again. */
+export function useList<P extends ListPath>(
+  path: P,
+  query: QueryOf<'GET', P>,
+  everyMs: number,
+): Collection<Row<P>> {
+  return useCollection<Row<P>>(
+    nameOf(path),
+    filled(path),
+    query as Query,
+    everyMs,
+  );
 }
 
 async function readList(
@@ -223,8 +263,9 @@ export function useGrowing<T>(
     getNextPageParam: (last: ListAnswer) => nextMarker(last.links),
     // Every page is read again: long lists are read less often.
     refetchInterval: (one) =>
-      pollDelay(
+      pollInterval(
         everyMs * Math.max(1, one.state.data?.pages.length ?? 1),
+        one.state.error,
         client.connection.failures,
       ),
     placeholderData: keepPreviousData,
@@ -236,6 +277,7 @@ export function useGrowing<T>(
   return {
     data,
     error: found.error,
+    readAt: readAt(found),
     loading: found.isPending,
     refetch: found.refetch,
     more: found.hasNextPage ? found.fetchNextPage : null,
@@ -244,7 +286,7 @@ export function useGrowing<T>(
 }
 
 export function useHosts(): Collection<Host> {
-  return useCollection<Host>('hosts', 'v1/hosts', {}, EVERY.fleet);
+  return useList('/v1/hosts', {}, EVERY.fleet);
 }
 
 export function useHost(name: string): Result<Host> {
@@ -252,20 +294,16 @@ export function useHost(name: string): Result<Host> {
   return usePolled(
     ['host', name],
     async (signal) =>
-      (
-        await client.get<{ host: Host }>(`v1/hosts/${segment(name)}`, { signal })
-      ).host,
+      (await client.call('GET', '/v1/hosts/{name}', { path: { name }, signal }))
+        .host,
     EVERY.list,
   );
 }
 
-export function useReservations(query: Query = {}): Collection<Reservation> {
-  return useCollection<Reservation>(
-    'reservations',
-    'v1/reservations',
-    query,
-    EVERY.fleet,
-  );
+export function useReservations(): Collection<Reservation> {
+  // Without events, only the list itself shows what has changed.
+  const followed = useMayRead('/v1/events');
+  return useList('/v1/reservations', {}, followed ? EVERY.fleet : EVERY.list);
 }
 
 /** The reservation of an instance; null when it has none. */
@@ -288,7 +326,7 @@ export function useBalloon(uuid: string): Result<Balloon | null> {
     ['balloon', uuid],
     async (signal) =>
       (
-        await client.get<{ balloons: Balloon[] }>('v1/balloons', {
+        await client.call('GET', '/v1/balloons', {
           query: { instance_uuid: uuid },
           signal,
         })
@@ -310,8 +348,9 @@ export function useFleetUsage(): Result<Map<string, Bucket>> {
       const rows: Bucket[] = [];
       let marker: string | null = null;
       do {
-        const page: { usage: Bucket[]; links: Link[] } = await client.get(
-          'v1/usage',
+        const page: Answer<'GET', '/v1/usage'> = await client.call(
+          'GET',
+          '/v1/usage',
           {
             query: {
               resolution: 'minute',
@@ -321,10 +360,12 @@ export function useFleetUsage(): Result<Map<string, Bucket>> {
               marker: marker ?? undefined,
             },
             signal,
+            whole: true,
           },
         );
+        const sums = page.usage as Bucket[];
         // Sums of single instances are in the same answer only if asked for.
-        rows.push(...page.usage.filter((row) => row.instance_uuid === null));
+        rows.push(...sums.filter((row) => row.instance_uuid === null));
         marker = nextMarker(page.links);
       } while (marker !== null && rows.length < NEXT_PAGE * MAX_PAGES);
       return rows;
@@ -346,7 +387,7 @@ export function useFleet(): Result<Fleet> {
     ['snapshot'],
     async (signal) => {
       for (;;) {
-        const answer: Snapshot = await client.get<Snapshot>('v1/snapshot', {
+        const answer: Snapshot = await client.call('GET', '/v1/snapshot', {
           query: { since: known.current?.fleet.version },
           signal,
           revalidate: true,
@@ -388,7 +429,7 @@ export function useFeed(): void {
     ['feed'],
     async (signal) =>
       (
-        await client.get<{ events: Event[] }>('v1/events', {
+        await client.call('GET', '/v1/events', {
           query: {
             start: new Date(client.serverNow() - FEED_WINDOW_MS).toISOString(),
             limit: FEED_LIMIT,
@@ -397,6 +438,7 @@ export function useFeed(): void {
         })
       ).events,
     EVERY.live,
+    useMayRead('/v1/events'),
   );
   const events = feed.data;
   useEffect(() => {
@@ -456,14 +498,9 @@ async function reservationOf(
   signal: AbortSignal,
 ): Promise<Reservation | null> {
   // By the list: that an instance has none is no error.
-  const found = await client.get<{ reservations: Reservation[] }>(
-    'v1/reservations',
-    { query: { instance_uuid: uuid }, signal },
-  );
+  const found = await client.call('GET', '/v1/reservations', {
+    query: { instance_uuid: uuid },
+    signal,
+  });
   return found.reservations[0] ?? null;
-}
-
-/** A name as a part of a path. */
-export function segment(name: string): string {
-  return encodeURIComponent(name);
 }

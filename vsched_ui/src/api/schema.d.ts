@@ -1225,6 +1225,10 @@ export interface components {
             admitted_mcpu: number | null;
             /** @description What is kept back for the host itself. */
             reserve_mcpu: number | null;
+            /** @description Deadline bandwidth that the kernel counts as reserved although no thread has it. */
+            leaked_mcpu: number | null;
+            /** @description ``[enforcement] budget_check_us`` of the agent: how soon expired budgets are checked; 0 for never. */
+            budget_check_us: number | null;
             /** @description The backends. */
             backends: components["schemas"]["HostBackend"][];
             /** @description The state of the host in placement. */
@@ -1794,8 +1798,12 @@ export interface components {
             user_id: string | null;
             /** @description The roles of the token. */
             roles: string[];
-            /** @description The policies that allow their operation to this request. */
+            /** @description The project of the token; null without one. */
+            project_id: string | null;
+            /** @description The policies that allow their operation to this request, for all projects. */
             allowed: string[];
+            /** @description The policies that allow their operation to this request only for instances of the project of the token. */
+            allowed_in_project: string[];
         };
         /** Snapshot */
         Snapshot: {

@@ -51,6 +51,25 @@ it('has lists by state read again, and others only for what is new', () => {
   expect(stale(ALL)).toBe(true);
 });
 
+it('leaves a list that could not be read again as it is known', async () => {
+  const cache = filled();
+  const problem = new Error('refused');
+  await cache
+    .fetchQuery({
+      queryKey: ALL,
+      queryFn: () => Promise.reject(problem),
+      retry: false,
+    })
+    .catch(() => undefined);
+  const before = cache.getQueryState(ALL)?.dataUpdatedAt;
+  patchReservation(cache, 'b', row('b', 20));
+  expect(runtimes(cache, ALL)).toEqual([1, 20, 3]);
+  expect(cache.getQueryState(ALL)).toMatchObject({
+    error: problem,
+    dataUpdatedAt: before,
+  });
+});
+
 it('is not replaced by a page that was asked for before', () => {
   const cache = filled();
   patchReservation(cache, 'b', row('b', 20), 1000);

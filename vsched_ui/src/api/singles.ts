@@ -27,13 +27,21 @@ export function withNewer(
   }
   return {
     ...answer,
-    reservations: (answer.reservations as Reservation[]).map((row) => {
+    reservations: rowsOf(answer).map((row) => {
       const single = known.get(row.instance_uuid);
       return single !== undefined && single.askedAt > askedAt
         ? single.found
         : row;
     }),
   };
+}
+
+function rowsOf(page: ListAnswer): Reservation[] {
+  return page.reservations as Reservation[];
+}
+
+function has(page: ListAnswer, uuid: string): boolean {
+  return rowsOf(page).some((row) => row.instance_uuid === uuid);
 }
 
 /**
@@ -61,25 +69,27 @@ export function patchReservation(
     known.delete(uuid);
   } else {
     known.set(uuid, { found, askedAt });
-    cache.setQueriesData<Pages>({ queryKey: ['reservations'] }, (data) => {
-      if (data === undefined) {
-        return data;
-      }
-      const pages = data.pages.map((page) => {
-        const rows = page.reservations as Reservation[];
-        if (!rows.some((row) => row.instance_uuid === uuid)) {
-          return page;
-        }
+    const patched = (page: ListAnswer): ListAnswer =>
+      has(page, uuid)
+        ? {
+            ...page,
+            reservations: rowsOf(page).map((row) =>
+              row.instance_uuid === uuid ? found : row,
+            ),
+          }
+        : page;
+    for (const query of cache
+      .getQueryCache()
+      .findAll({ queryKey: ['reservations'] })) {
+      const pages = (query.state.data as Pages | undefined)?.pages;
+      if (pages?.some((page) => has(page, uuid))) {
         listed = true;
-        return {
-          ...page,
-          reservations: rows.map((row) =>
-            row.instance_uuid === uuid ? found : row,
-          ),
-        };
-      });
-      return { ...data, pages };
-    });
+        // When the list was read, and whether it could be, stays as it is.
+        query.setState({
+          data: { ...(query.state.data as Pages), pages: pages.map(patched) },
+        });
+      }
+    }
   }
   // It may be new, or be in another state than a list is of.
   void readAgain(cache, {

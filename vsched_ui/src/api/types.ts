@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Short names of what the API answers. "npm run types" makes schema.d.ts from
-// the OpenAPI document of a running API.
+// Short names of what the API answers. schema.d.ts is made from its OpenAPI
+// document by "tools/check-generated.sh --write".
 
 import type { components } from './schema';
 
 type Schemas = components['schemas'];
 
-export type Audit = Schemas['HostAudit'];
 export type Backend = Schemas['HostBackend'];
 export type Balloon = Schemas['Balloon'];
 export type BalloonChange = Schemas['BalloonChange'];
@@ -36,14 +35,5 @@ export type SnapshotHost = Schemas['SnapshotHost'];
 /** The fields of an override that is asked for. */
 export type Wanted = Schemas['EvaluationOverride'];
 
-/** Who the user is; the page's own, see vsched_api/rest/page.py. */
-export interface Session {
-  auth_strategy: 'keystone' | 'noauth';
-  authenticated: boolean;
-  /** Why the token could not be checked. */
-  problem: string | null;
-  user_id: string | null;
-  roles: string[];
-  /** Names of the policies that allow something to the user. */
-  allowed: string[];
-}
+/** Who the user is, and what the policies allow. */
+export type Session = Schemas['Session'];

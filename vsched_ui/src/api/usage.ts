@@ -6,15 +6,19 @@ import { useQueryClient } from '@tanstack/react-query';
 
 import { useApi } from '../app/api';
 import { merge, newest } from '../model/series';
-import { type Client, type Query, nextMarker } from './client';
+import { type Client, nextMarker } from './client';
 import { EVERY, type Result, usePolled } from './hooks';
-import type { Bucket, HostSample, Link, Sample } from './types';
+import type { Answer, QueryOf, Row } from './routes';
+import type { Bucket, HostSample, Sample } from './types';
+
+type Usage = Row<'/v1/usage'>;
+type Query = QueryOf<'GET', '/v1/usage'>;
 
 const PAGE = 1000;
 /** Agents report in batches: newer samples may come before older ones. */
 const OVERLAP_MS = 15_000;
 
-async function rows<T>(
+async function rows<T extends Usage>(
   client: Client,
   query: Query,
   mostPages: number,
@@ -23,11 +27,14 @@ async function rows<T>(
   const found: T[] = [];
   let marker: string | null = null;
   for (let page = 0; page < mostPages; page += 1) {
-    const answer: { usage: T[]; links: Link[] } = await client.get('v1/usage', {
+    const answer: Answer<'GET', '/v1/usage'> = await client.call('GET', '/v1/usage', {
       query: { ...query, limit: PAGE, marker: marker ?? undefined },
       signal,
+      // Hosts are of no project.
+      whole: query.of === 'hosts',
     });
-    found.push(...answer.usage);
+    // Which of the kinds it has depends on the query.
+    found.push(...(answer.usage as T[]));
     marker = nextMarker(answer.links);
     if (marker === null) {
       break;
@@ -36,7 +43,7 @@ async function rows<T>(
   return found;
 }
 
-function useLive<T extends { at: string }>(
+function useLive<T extends Usage>(
   key: readonly string[],
   query: Query,
   windowMs: number,

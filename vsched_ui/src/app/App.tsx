@@ -1,42 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { Button, EmptyState, EmptyStateBody, Spinner } from '@patternfly/react-core';
-import { QueryCache, QueryClient, QueryClientProvider, useQuery } from '@tanstack/react-query';
-import { Component, type ReactNode, Suspense, lazy, useMemo, useState } from 'react';
-import { BrowserRouter, Route, Routes } from 'react-router';
+import {
+  QueryCache,
+  QueryClient,
+  QueryClientProvider,
+  useQuery,
+  useQueryClient,
+} from '@tanstack/react-query';
+import {
+  Component,
+  type ComponentType,
+  type LazyExoticComponent,
+  type ReactNode,
+  Suspense,
+  lazy,
+  useEffect,
+  useMemo,
+  useState,
+} from 'react';
+import { BrowserRouter, Navigate, Route, Routes } from 'react-router';
 
-import { ApiError, Client, pollDelay } from '../api/client';
-import type { Session } from '../api/types';
-import { Failure, Loading } from '../components/states';
-import { firstView } from '../model/views';
-import { type Api, ApiProvider } from './api';
+import { ApiError, Client, NotPermitted, pollDelay } from '../api/client';
+import { Head } from '../components/Section';
+import { Failure, Loading, NotAllowed } from '../components/states';
+import { rightsOf } from '../model/rights';
+import { VIEWS, type View, menuOf, missing, viewAt } from '../model/views';
+import { type Api, ApiProvider, useApi } from './api';
 import { Shell } from './Shell';
 import { SignIn } from './SignIn';
 
 // Each view is a file of its own: the first one does not wait for the others.
-const VIEWS = {
-  overview: () => import('../pages/Overview'),
-  hosts: () => import('../pages/Hosts'),
-  host: () => import('../pages/HostView'),
-  instance: () => import('../pages/InstanceView'),
-  reservations: () => import('../pages/Reservations'),
-  whatif: () => import('../pages/WhatIf'),
-  balloons: () => import('../pages/Balloons'),
-  events: () => import('../pages/Events'),
-  jobs: () => import('../pages/Jobs'),
-  evidence: () => import('../pages/Evidence'),
-} as const;
+const FILES: Record<View, () => Promise<{ default: ComponentType }>> = {
+  overview: async () => ({ default: (await import('../pages/Overview')).Overview }),
+  hosts: async () => ({ default: (await import('../pages/Hosts')).Hosts }),
+  host: async () => ({ default: (await import('../pages/HostView')).HostView }),
+  instance: async () => ({ default: (await import('../pages/InstanceView')).InstanceView }),
+  reservations: async () => ({ default: (await import('../pages/Reservations')).Reservations }),
+  whatif: async () => ({ default: (await import('../pages/WhatIf')).WhatIf }),
+  balloons: async () => ({ default: (await import('../pages/Balloons')).Balloons }),
+  events: async () => ({ default: (await import('../pages/Events')).Events }),
+  jobs: async () => ({ default: (await import('../pages/Jobs')).Jobs }),
+  evidence: async () => ({ default: (await import('../pages/Evidence')).Evidence }),
+};
 
-const Overview = lazy(async () => ({ default: (await VIEWS.overview()).Overview }));
-const Hosts = lazy(async () => ({ default: (await VIEWS.hosts()).Hosts }));
-const HostView = lazy(async () => ({ default: (await VIEWS.host()).HostView }));
-const InstanceView = lazy(async () => ({ default: (await VIEWS.instance()).InstanceView }));
-const Reservations = lazy(async () => ({ default: (await VIEWS.reservations()).Reservations }));
-const WhatIf = lazy(async () => ({ default: (await VIEWS.whatif()).WhatIf }));
-const Balloons = lazy(async () => ({ default: (await VIEWS.balloons()).Balloons }));
-const Events = lazy(async () => ({ default: (await VIEWS.events()).Events }));
-const Jobs = lazy(async () => ({ default: (await VIEWS.jobs()).Jobs }));
-const Evidence = lazy(async () => ({ default: (await VIEWS.evidence()).Evidence }));
+const COMPONENTS = Object.fromEntries(
+  Object.entries(FILES).map(([view, load]) => [view, lazy(load)]),
+) as Record<View, LazyExoticComponent<ComponentType>>;
+
+const VIEW_NAMES = Object.keys(VIEWS) as View[];
 
 const TOKEN = 'vsched.token';
 const SESSION_MS = 60_000;
@@ -47,10 +59,10 @@ const ROOT = new URL('..', BASE).href;
 const PATH = BASE.pathname.replace(/\/$/, '');
 
 // The file of the first view is loaded while the session is asked for.
-const FIRST = firstView(window.location.pathname.slice(PATH.length));
+const FIRST = viewAt(window.location.pathname.slice(PATH.length));
 if (FIRST !== null) {
   // Its failure is shown where the view would be.
-  VIEWS[FIRST]().catch(() => undefined);
+  FILES[FIRST]().catch(() => undefined);
 }
 
 export function App() {
@@ -108,7 +120,7 @@ function Identified({
   const session = useQuery({
     queryKey: ['session'],
     queryFn: async ({ signal }) =>
-      (await client.get<{ session: Session }>('ui/session', { signal })).session,
+      (await client.call('GET', '/ui/session', { signal })).session,
     refetchInterval: () => pollDelay(SESSION_MS, client.connection.failures),
   });
   const found = session.data;
@@ -116,14 +128,24 @@ function Identified({
     if (found === undefined) {
       return null;
     }
-    const allowed = new Set(found.allowed);
+    const rights = rightsOf(found);
+    client.rights = rights;
     return {
       client,
       session: found,
-      may: (rule) => allowed.has(rule),
+      rights,
+      may: (rule) => rights.all.has(rule),
       signOut: found.auth_strategy === 'keystone' ? () => accept(null) : null,
     };
   }, [found, client, accept]);
+  const rights = api?.rights;
+  const cache = useQueryClient();
+  useEffect(() => {
+    // What was not requested so far may be allowed now.
+    void cache.invalidateQueries({
+      predicate: (query) => query.state.error instanceof NotPermitted,
+    });
+  }, [cache, rights]);
   if (api === null) {
     return (
       <main className="vs-signin">
@@ -151,16 +173,13 @@ function Identified({
           <Guard>
             <Suspense fallback={<Loading lines={8} />}>
               <Routes>
-                <Route path="/" element={<Overview />} />
-                <Route path="/hosts" element={<Hosts />} />
-                <Route path="/hosts/:name" element={<HostView />} />
-                <Route path="/instances/:uuid" element={<InstanceView />} />
-                <Route path="/reservations" element={<Reservations />} />
-                <Route path="/whatif" element={<WhatIf />} />
-                <Route path="/balloons" element={<Balloons />} />
-                <Route path="/events" element={<Events />} />
-                <Route path="/jobs" element={<Jobs />} />
-                <Route path="/evidence" element={<Evidence />} />
+                {VIEW_NAMES.map((view) => (
+                  <Route
+                    key={view}
+                    path={VIEWS[view].path}
+                    element={<Permitted view={view} />}
+                  />
+                ))}
                 <Route path="*" element={<Nowhere />} />
               </Routes>
             </Suspense>
@@ -168,6 +187,32 @@ function Identified({
         </Shell>
       </BrowserRouter>
     </ApiProvider>
+  );
+}
+
+/** A view, or why its user may not read it. */
+function Permitted({ view }: { view: View }) {
+  const { rights } = useApi();
+  const rules = missing(view, rights);
+  if (rules.length === 0) {
+    const Shown = COMPONENTS[view];
+    return <Shown />;
+  }
+  const first = menuOf(rights)[0];
+  // The address of the page itself leads to what may be read.
+  if (view === 'overview' && first !== undefined) {
+    return <Navigate to={first.path} replace />;
+  }
+  const { title, within } = VIEWS[view];
+  return (
+    <>
+      <Head title={title ?? VIEWS[within].title ?? ''} />
+      <NotAllowed rules={rules}>
+        {first === undefined
+          ? 'None of the views may be read with this token.'
+          : 'The menu has the views that may be read.'}
+      </NotAllowed>
+    </>
   );
 }
 

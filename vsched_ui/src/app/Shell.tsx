@@ -24,25 +24,15 @@ import { BarsIcon } from '@patternfly/react-icons/dist/esm/icons/bars-icon';
 import { DesktopIcon } from '@patternfly/react-icons/dist/esm/icons/desktop-icon';
 import { MoonIcon } from '@patternfly/react-icons/dist/esm/icons/moon-icon';
 import { SunIcon } from '@patternfly/react-icons/dist/esm/icons/sun-icon';
-import { type ReactNode, useEffect, useState } from 'react';
+import { type ReactNode, useEffect, useMemo, useState } from 'react';
 import { Link, useLocation } from 'react-router';
 
 import { useFeed } from '../api/hooks';
 import { duration } from '../model/units';
+import { VIEWS, menuOf, viewAt } from '../model/views';
 import { useApi, useConnection } from './api';
 import icon from './icon.svg';
 import { type Choice, useTheme } from './theme';
-
-const VIEWS: readonly (readonly [string, string])[] = [
-  ['/', 'Overview'],
-  ['/hosts', 'Hosts'],
-  ['/reservations', 'Reservations'],
-  ['/whatif', 'What if'],
-  ['/balloons', 'Balloons'],
-  ['/events', 'Events'],
-  ['/jobs', 'Jobs'],
-  ['/evidence', 'Evidence'],
-];
 
 const THEMES: readonly (readonly [Choice, string, ReactNode])[] = [
   ['light', 'Light', <SunIcon key="light" />],
@@ -52,18 +42,13 @@ const THEMES: readonly (readonly [Choice, string, ReactNode])[] = [
 
 const MAIN = 'main';
 
-function activeView(path: string): string {
-  // Instances are reached from reservations.
-  const first = path.startsWith('/instances')
-    ? '/reservations'
-    : `/${path.split('/')[1] ?? ''}`;
-  return VIEWS.some(([to]) => to === first) ? first : '';
-}
-
 /** What is around every view. */
 export function Shell({ children }: { children: ReactNode }) {
   const { pathname } = useLocation();
-  const active = activeView(pathname);
+  const { rights } = useApi();
+  const menu = useMemo(() => menuOf(rights), [rights]);
+  const shown = viewAt(pathname);
+  const active = shown === null ? null : VIEWS[shown].within;
   useFeed();
   useEffect(() => {
     document.getElementById(MAIN)?.scrollTo(0, 0);
@@ -93,9 +78,12 @@ export function Shell({ children }: { children: ReactNode }) {
           <PageSidebarBody>
             <Nav aria-label="Views">
               <NavList>
-                {VIEWS.map(([to, title]) => (
-                  <NavItem key={to} itemId={to} isActive={active === to}>
-                    <Link to={to} aria-current={active === to ? 'page' : undefined}>
+                {menu.map(({ view, path, title }) => (
+                  <NavItem key={view} itemId={view} isActive={active === view}>
+                    <Link
+                      to={path}
+                      aria-current={active === view ? 'page' : undefined}
+                    >
                       {title}
                     </Link>
                   </NavItem>

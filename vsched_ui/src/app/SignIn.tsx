@@ -63,9 +63,10 @@ export function SignIn({
             <FormHelperText>
               <HelperText id="token-hint">
                 <HelperTextItem>
-                  “openstack token issue -f value -c id” prints one. Reading
-                  needs the role reader on the system, service or admin;
-                  changing needs admin.
+                  “openstack token issue -f value -c id” prints one. The role
+                  reader on a project shows the servers of that project; the
+                  role reader on the system, service or admin shows
+                  everything. Changing needs admin.
                 </HelperTextItem>
               </HelperText>
             </FormHelperText>

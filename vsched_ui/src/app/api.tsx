@@ -4,11 +4,14 @@ import { createContext, useContext, useSyncExternalStore } from 'react';
 
 import type { Client, Connection } from '../api/client';
 import type { Session } from '../api/types';
+import { POLICIES, type Readable, type Rights, allows } from '../model/rights';
 
 /** What every view works with. */
 export interface Api {
   client: Client;
   session: Session;
+  /** What the user may read. */
+  rights: Rights;
   /** Whether the policies allow an operation to the user. */
   may: (rule: string) => boolean;
   /** Forget the token; null where there is none. */
@@ -25,6 +28,11 @@ export function useApi(): Api {
     throw new Error('there is no API here');
   }
   return found;
+}
+
+/** Whether the user may read something, of its own project at least. */
+export function useMayRead(path: Readable): boolean {
+  return allows(useApi().rights, POLICIES[path], false);
 }
 
 export function useConnection(client: Client): Connection {

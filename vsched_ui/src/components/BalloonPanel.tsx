@@ -8,11 +8,15 @@ import type { Query } from '../api/client';
 import { EVERY, segment, useGrowing } from '../api/hooks';
 import type { Balloon, BalloonChange } from '../api/types';
 import { BALLOON_RULES, RULES, useApi } from '../app/api';
+import { wasWithdrawn } from '../model/changes';
 import { titleOf } from '../model/identity';
 import { duration, fixed } from '../model/units';
 import { type Column, DataTable, type Facet } from './DataTable';
 import { Ago, Figure } from './figures';
-import { HostLink, InstanceLink } from './links';
+import { instanceColumn } from './identity';
+import { HostLink } from './links';
+import { ListFoot } from './ListFoot';
+import { INCOMPLETE_NAME } from './ServerFilter';
 import { Empty, Problems, State } from './states';
 
 /** Order how many vCPUs an instance uses, freeze that, or leave it be. */
@@ -41,6 +45,8 @@ export function BalloonActions({ balloon }: { balloon: Balloon }) {
     },
   });
   const order = balloon.order;
+  // One that was withdrawn orders nothing, until the agent has got that.
+  const ordered = order !== null && (order.target_vcpus !== null || order.frozen);
   const least = Math.max(1, balloon.floor_vcpus ?? 1);
   const most = balloon.vcpus ?? least;
   const name = titleOf(balloon);
@@ -98,7 +104,15 @@ export function BalloonActions({ balloon }: { balloon: Balloon }) {
           </Button>
         )}
       </span>
-      <Problems error={act.error} />
+      {!wasWithdrawn(act.error) ? (
+        <Problems error={act.error} />
+      ) : (
+        !ordered && (
+          <p className="vs-small" role="status">
+            There is no order any more.
+          </p>
+        )
+      )}
     </>
   );
 }
@@ -142,12 +156,7 @@ const HISTORY: readonly Column<BalloonChange>[] = [
     value: (row) => row.started_at,
     render: (row) => <Ago at={row.started_at} />,
   },
-  {
-    key: 'instance',
-    title: 'Instance',
-    value: (row) => row.instance_uuid,
-    render: (row) => <InstanceLink uuid={row.instance_uuid} />,
-  },
+  instanceColumn<BalloonChange>((row) => row),
   {
     key: 'host',
     title: 'Host',
@@ -232,21 +241,18 @@ export function BalloonHistory({ id, query }: { id: string; query: Query }) {
         sort={{ key: 'started', direction: 'desc' }}
         empty={
           <Empty title="No balloons yet">
-            vCPUs that are taken from instances, and given back, are here once
-            there are any.
+            {query.server_name === undefined
+              ? 'vCPUs that are taken from instances, and given back, are here once there are any.'
+              : INCOMPLETE_NAME}
           </Empty>
         }
       />
-      {found.more !== null && (
-        <Button
-          variant="secondary"
-          isLoading={found.fetching}
-          isDisabled={found.fetching}
-          onClick={() => void found.more?.()}
-        >
-          Read older balloons
-        </Button>
-      )}
+      <ListFoot
+        key={JSON.stringify(query)}
+        found={found}
+        name="history"
+        noun="balloons"
+      />
     </>
   );
 }

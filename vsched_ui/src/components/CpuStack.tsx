@@ -23,7 +23,7 @@ import {
   tooltip,
   valueAxis,
 } from './Chart';
-import { Empty, Failure, Loading } from './states';
+import { Empty, Failure, Loading, OutdatedNote } from './states';
 
 const LAYERS = 8;
 const LONGEST_MS = 300_000;
@@ -83,11 +83,17 @@ export function CpuStack({
     );
   }
   return (
-    <Chart
-      height={320}
-      label={`CPU time of ${host.name} by instance, in CPUs, stacked. In the newest second: ${newest(found, names)}`}
-      option={draw}
-    />
+    <>
+      <OutdatedNote of={seconds} what="The usage of the host" />
+      {instances.length > 0 && (
+        <OutdatedNote of={samples} what="The usage of the instances" />
+      )}
+      <Chart
+        height={320}
+        label={`CPU time of ${host.name} by instance, in CPUs, stacked. In the newest second: ${newest(found, names)}`}
+        option={draw}
+      />
+    </>
   );
 }
 

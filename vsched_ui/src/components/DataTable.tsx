@@ -30,7 +30,7 @@ import {
 import { useSearchParams } from 'react-router';
 
 import { type Direction, Finder, type SortValue, sorted } from '../model/tables';
-import { Empty, Failure, Loading } from './states';
+import { Empty, Failure, Loading, OutdatedNote } from './states';
 
 export interface Column<T> {
   key: string;
@@ -58,6 +58,8 @@ interface Props<T extends object> {
   label: string;
   rows: readonly T[] | undefined;
   error?: Error | null;
+  /** When the rows were read, in ms, if they could not be read again. */
+  readAt?: number | null;
   retry?: () => unknown;
   /** The same array each time: what it makes of rows is kept. */
   columns: readonly Column<T>[];
@@ -180,6 +182,15 @@ export function DataTable<T extends object>(props: Props<T>) {
   }
   return (
     <div className="vs-table">
+      {/* What an incomplete list lacks is stated below it. */}
+      <OutdatedNote
+        of={{
+          data: rows,
+          error: incomplete ? null : (props.error ?? null),
+          readAt: props.readAt ?? null,
+        }}
+        what="The list"
+      />
       {!plain && (
         <Toolbar className="vs-toolbar" inset={{ default: 'insetNone' }}>
           <ToolbarContent>

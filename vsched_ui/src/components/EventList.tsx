@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { Button } from '@patternfly/react-core';
-
 import type { Query } from '../api/client';
 import { EVERY, useGrowing } from '../api/hooks';
 import type { Event } from '../api/types';
 import { type Column, DataTable, type Facet } from './DataTable';
 import { Ago } from './figures';
-import { HostLink, InstanceLink } from './links';
+import { instanceColumn } from './identity';
+import { HostLink } from './links';
+import { ListFoot } from './ListFoot';
+import { INCOMPLETE_NAME } from './ServerFilter';
 import { Empty, State } from './states';
 
 const RANK = { info: 0, warning: 1, error: 2 };
@@ -41,17 +42,9 @@ const COLUMNS: readonly Column<Event>[] = [
     value: (row) => row.host,
     render: (row) => <HostLink name={row.host} />,
   },
-  {
-    key: 'instance',
-    title: 'Instance',
-    value: (row) => row.instance_uuid,
-    render: (row) =>
-      row.instance_uuid === null ? (
-        '–'
-      ) : (
-        <InstanceLink uuid={row.instance_uuid} />
-      ),
-  },
+  instanceColumn<Event>(({ instance_uuid, ...row }) =>
+    instance_uuid === null ? null : { instance_uuid, ...row },
+  ),
   {
     key: 'code',
     title: 'Code',
@@ -94,22 +87,21 @@ export function EventList({
         plain={plain}
         empty={
           <Empty title="No events">
-            {query.severity === undefined
-              ? 'Refusals, repaired drift and changes by operators are here once there are any.'
-              : 'Read all severities to have the others.'}
+            {query.severity !== undefined
+              ? 'Read all severities to have the others.'
+              : query.server_name !== undefined
+                ? INCOMPLETE_NAME
+                : 'Refusals, repaired drift and changes by operators are here once there are any.'}
           </Empty>
         }
       />
-      {!plain && found.more !== null && (
-        <Button
-          variant="secondary"
-          isLoading={found.fetching}
-          isDisabled={found.fetching}
-          onClick={() => void found.more?.()}
-        >
-          Read older events
-        </Button>
-      )}
+      <ListFoot
+        key={JSON.stringify(query)}
+        found={found}
+        name="events"
+        noun="events"
+        grows={!plain}
+      />
     </>
   );
 }

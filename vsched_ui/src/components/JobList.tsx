@@ -11,6 +11,7 @@ import { duration, percent, text } from '../model/units';
 import { type Column, DataTable, type Facet } from './DataTable';
 import { Ago, Unknown } from './figures';
 import { HostLink } from './links';
+import { ListFoot } from './ListFoot';
 import { Empty, Problems, State } from './states';
 
 export const KINDS: Record<string, string> = {
@@ -207,16 +208,12 @@ export function JobList({ id, query }: { id: string; query: Query }) {
           </Empty>
         }
       />
-      {found.more !== null && (
-        <Button
-          variant="secondary"
-          isLoading={found.fetching}
-          isDisabled={found.fetching}
-          onClick={() => void found.more?.()}
-        >
-          Read older jobs
-        </Button>
-      )}
+      <ListFoot
+        key={JSON.stringify(query)}
+        found={found}
+        name="jobs"
+        noun="jobs"
+      />
     </>
   );
 }

@@ -21,10 +21,12 @@ import {
   changesOf,
   draftOf,
   evaluatedOverride,
+  type Faults,
   faultsOf,
-  number,
 } from '../model/changes';
 import { identityOf, titleOf } from '../model/identity';
+import { number } from '../model/numbers';
+import { FIELDS, FIELD_NAMES, type FieldName } from '../model/overrideFields';
 import { bandwidthMcpu, runtimeUs } from '../model/shares';
 import { cpus, microseconds, text } from '../model/units';
 import { Verdict } from './Evaluated';
@@ -56,12 +58,13 @@ export function OverrideForm({
   // As it was when the form was opened, or read again.
   const [base, setBase] = useState(now);
   const [draft, setDraft] = useState(() => draftOf(now));
-  const faults = faultsOf(draft);
+  const faults = faultsOf(draft, instance.vcpus);
   const valid = Object.keys(faults).length === 0;
   const changes = valid ? changesOf(draft, base) : {};
   const changed = Object.keys(changes).length > 0;
 
-  const asked = useDelayed(valid ? JSON.stringify(evaluatedOverride(draft)) : '');
+  const override = valid ? JSON.stringify(evaluatedOverride(draft)) : '';
+  const asked = useDelayed(override);
   const evaluation = useQuery({
     queryKey: ['evaluation', instance.host, instance.vcpus, asked],
     queryFn: async ({ signal }) =>
@@ -84,7 +87,7 @@ export function OverrideForm({
     retry: false,
   });
   const verdict = evaluation.data?.hosts[0];
-  const current = asked === (valid ? JSON.stringify(evaluatedOverride(draft)) : null);
+  const current = valid && asked === override;
 
   const send = useMutation({
     mutationFn: async () =>
@@ -96,7 +99,7 @@ export function OverrideForm({
               {
                 body: {
                   instance_uuid: instance.instance_uuid,
-                  ...withoutNull(changes),
+                  ...changes,
                 },
               },
             )
@@ -150,69 +153,15 @@ export function OverrideForm({
         >
           <div className="vs-fields">
             <ShareFields draft={draft} set={set} faults={faults} />
-            <Choice
-              id="mode"
-              title="Mode"
-              value={draft.mode}
-              onChange={set('mode')}
-              options={[
-                ['capped', 'capped: no more than that'],
-                ['work_conserving', 'work_conserving: idle time as well'],
-              ]}
-            />
-            <Choice
-              id="backend"
-              title="Backend"
-              value={draft.backend}
-              onChange={set('backend')}
-              options={[
-                ['', 'the best that the host has'],
-                ['deadline', 'deadline'],
-                ['cfs', 'cfs'],
-              ]}
-            />
-            <Choice
-              id="ioCharging"
-              title="Charging of I/O"
-              value={draft.ioCharging}
-              onChange={set('ioCharging')}
-              options={[
-                ['', 'the flavor’s'],
-                ['auto', 'auto'],
-                ['charge', 'charge'],
-                ['overprovision', 'overprovision'],
-                ['none', 'none'],
-              ]}
-            />
-            <Choice
-              id="balloon"
-              title="Balloon"
-              value={draft.balloon}
-              onChange={set('balloon')}
-              options={[
-                ['', 'the flavor’s'],
-                ['off', 'off'],
-                ['auto', 'auto'],
-              ]}
-            />
-            <Field
-              id="maxError"
-              title="Largest allocation error"
-              unit="%"
-              value={draft.maxError}
-              onChange={set('maxError')}
-              faults={faults}
-              hint="Empty: the flavor’s"
-            />
-            <Field
-              id="weight"
-              title="Weight"
-              unit=""
-              value={draft.weight}
-              onChange={set('weight')}
-              faults={faults}
-              hint="Empty: the flavor’s"
-            />
+            {FIELD_NAMES.map((name) => (
+              <OverrideField
+                key={name}
+                name={name}
+                value={draft[name]}
+                onChange={set(name)}
+                faults={faults}
+              />
+            ))}
           </div>
         </Form>
         <p className="vs-sum">{valid ? summary(draft, instance.vcpus) : ''}</p>
@@ -261,6 +210,31 @@ export function OverrideForm({
   );
 }
 
+function OverrideField({
+  name,
+  value,
+  onChange,
+  faults,
+}: {
+  name: FieldName;
+  value: string;
+  onChange: (value: string) => void;
+  faults: Faults;
+}) {
+  const shape = FIELDS[name];
+  const common = { id: name, title: shape.title, value, onChange };
+  return shape.kind === 'choice' ? (
+    <Choice {...common} options={shape.options} hint={shape.help} />
+  ) : (
+    <Field
+      {...common}
+      unit={shape.unit}
+      faults={faults}
+      hint={`${shape.help} Empty: the flavor’s.`}
+    />
+  );
+}
+
 /** What the draft adds up to. */
 function summary(draft: Draft, vcpus: number): string {
   const periodUs = Math.round((number(draft.period) ?? 0) * 1000);
@@ -268,13 +242,6 @@ function summary(draft: Draft, vcpus: number): string {
   return (
     `${text(microseconds(runtime))} every ${text(microseconds(periodUs))} ` +
     `on each of ${vcpus} vCPUs: ${text(cpus(bandwidthMcpu(runtime, periodUs, vcpus)))} in all`
-  );
-}
-
-/** An absent field and null mean the same when nothing is reserved yet. */
-function withoutNull(wanted: Wanted): Wanted {
-  return Object.fromEntries(
-    Object.entries(wanted).filter(([, value]) => value !== null),
   );
 }
 

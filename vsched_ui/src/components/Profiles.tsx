@@ -9,11 +9,10 @@ import {
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useMemo, useState } from 'react';
 
-import { EVERY, segment, useCollection, usePolled } from '../api/hooks';
+import { EVERY, type Result, useList, usePolled } from '../api/hooks';
 import type {
   ErrorPoint,
   ErrorProfile,
-  Job,
   OverheadProfile,
   Price,
   Profile,
@@ -47,9 +46,8 @@ const RULE: Record<Kind, string> = {
 export function Measure({ host, kind }: { host: string; kind: Kind }) {
   const { client, may } = useApi();
   const cache = useQueryClient();
-  const jobs = useCollection<Job>(
-    'jobs',
-    'v1/jobs',
+  const jobs = useList(
+    '/v1/jobs',
     { host, kind: [`profile-${kind}`] },
     EVERY.live,
   );
@@ -57,11 +55,10 @@ export function Measure({ host, kind }: { host: string; kind: Kind }) {
   const last = jobs.data?.[0];
   const start = useMutation({
     mutationFn: (quick: boolean) =>
-      client.request<{ job: Job }>(
-        'POST',
-        `v1/hosts/${segment(host)}/profiles/${kind}`,
-        { body: quick ? { quick } : {} },
-      ),
+      client.call('POST', `/v1/hosts/{name}/profiles/${kind}`, {
+        path: { name: host },
+        body: quick ? { quick } : {},
+      }),
     onSuccess: () => cache.invalidateQueries({ queryKey: ['jobs'] }),
   });
   // Of a list that cannot be read it is not known whether a job runs.
@@ -122,17 +119,32 @@ export function Measure({ host, kind }: { host: string; kind: Kind }) {
   );
 }
 
-function useProfiles<T>(host: string, kind: Kind) {
+function useErrorProfiles(name: string): Result<ErrorProfile[]> {
   const { client } = useApi();
   return usePolled(
-    ['profiles', host, kind],
+    ['profiles', name, 'error'],
     async (signal) =>
       (
-        await client.get<Record<string, T[]>>(
-          `v1/hosts/${segment(host)}/profiles/${kind}`,
-          { signal },
-        )
-      )[`${kind}_profiles`] ?? [],
+        await client.call('GET', '/v1/hosts/{name}/profiles/error', {
+          path: { name },
+          signal,
+        })
+      ).error_profiles,
+    EVERY.fleet,
+  );
+}
+
+function useOverheadProfiles(name: string): Result<OverheadProfile[]> {
+  const { client } = useApi();
+  return usePolled(
+    ['profiles', name, 'overhead'],
+    async (signal) =>
+      (
+        await client.call('GET', '/v1/hosts/{name}/profiles/overhead', {
+          path: { name },
+          signal,
+        })
+      ).overhead_profiles,
     EVERY.fleet,
   );
 }
@@ -293,7 +305,7 @@ const POINTS: readonly Column<ErrorPoint>[] = [
 
 /** The errors of a host's CPU allocation, by reserved share. */
 export function ErrorProfiles({ host }: { host: string }) {
-  const found = useProfiles<ErrorProfile>(host, 'error');
+  const found = useErrorProfiles(host);
   return (
     <Loaded result={found}>
       {(profiles) =>
@@ -446,7 +458,7 @@ const PRICES: readonly Column<Price>[] = [
 
 /** What the host's work for the I/O of instances costs. */
 export function OverheadProfiles({ host }: { host: string }) {
-  const found = useProfiles<OverheadProfile>(host, 'overhead');
+  const found = useOverheadProfiles(host);
   return (
     <Loaded result={found}>
       {(profiles) =>

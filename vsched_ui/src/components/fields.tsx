@@ -34,6 +34,7 @@ export function ShareFields({
         value={draft.share}
         onChange={set('share')}
         faults={faults}
+        hint="In every period"
       />
       <Field
         id="period"
@@ -42,6 +43,7 @@ export function ShareFields({
         value={draft.period}
         onChange={set('period')}
         faults={faults}
+        hint="At most as long as the guest can go without the CPU"
       />
     </>
   );
@@ -98,24 +100,34 @@ export function Choice({
   value,
   onChange,
   options,
+  hint,
 }: {
   id: string;
   title: string;
   value: string;
   onChange: (value: string) => void;
   options: readonly (readonly [string, string])[];
+  hint?: ReactNode;
 }) {
   return (
     <FormGroup label={title} fieldId={`field-${id}`}>
       <FormSelect
         id={`field-${id}`}
         value={value}
+        {...(hint === undefined ? {} : { 'aria-describedby': `hint-${id}` })}
         onChange={(_, text) => onChange(text)}
       >
         {options.map(([option, label]) => (
           <FormSelectOption key={option} value={option} label={label} />
         ))}
       </FormSelect>
+      {hint !== undefined && (
+        <FormHelperText>
+          <HelperText id={`hint-${id}`}>
+            <HelperTextItem>{hint}</HelperTextItem>
+          </HelperText>
+        </FormHelperText>
+      )}
     </FormGroup>
   );
 }

@@ -4,20 +4,40 @@ import { type Identity, nameOf, searchedOf } from '../model/identity';
 import type { Column } from './DataTable';
 import { InstanceLink } from './links';
 
-/** The columns that say which instance a row is about. */
+/**
+ * The column that says which instance a row is about.
+ *
+ * @param of - returns null for a row that is about none.
+ */
+export function instanceColumn<T>(of: (row: T) => Identity | null): Column<T> {
+  return {
+    key: 'instance',
+    title: 'Instance',
+    value: (row) => {
+      const found = of(row);
+      return found === null ? null : nameOf(found);
+    },
+    render: (row) => {
+      const found = of(row);
+      return found === null ? (
+        '–'
+      ) : (
+        <InstanceLink uuid={found.instance_uuid} name={nameOf(found)} />
+      );
+    },
+    text: (row) => {
+      const found = of(row);
+      return found === null ? '' : searchedOf(found);
+    },
+  };
+}
+
+/** The same, and whose it is. */
 export function identityColumns<T>(
   of: (row: T) => Identity,
 ): readonly Column<T>[] {
   return [
-    {
-      key: 'instance',
-      title: 'Instance',
-      value: (row) => nameOf(of(row)),
-      render: (row) => (
-        <InstanceLink uuid={of(row).instance_uuid} name={nameOf(of(row))} />
-      ),
-      text: (row) => searchedOf(of(row)),
-    },
+    instanceColumn(of),
     {
       key: 'project',
       title: 'Project',

@@ -11,11 +11,15 @@ import {
   Skeleton,
 } from '@patternfly/react-core';
 import { ExclamationCircleIcon } from '@patternfly/react-icons/dist/esm/icons/exclamation-circle-icon';
+import { LockIcon } from '@patternfly/react-icons/dist/esm/icons/lock-icon';
 import { SearchIcon } from '@patternfly/react-icons/dist/esm/icons/search-icon';
 import type { ReactNode } from 'react';
 
-import { ApiError } from '../api/client';
+import { ApiError, NotPermitted } from '../api/client';
+import { outdated } from '../api/failures';
 import type { Result } from '../api/hooks';
+import { useApi } from '../app/api';
+import { Moment } from './figures';
 
 type Status = NonNullable<LabelProps['status']>;
 
@@ -80,17 +84,51 @@ export function Loaded<T>({
   lines = 4,
   children,
 }: {
-  result: Pick<Result<T>, 'data' | 'error' | 'refetch'>;
+  result: Pick<Result<T>, 'data' | 'error' | 'refetch'> &
+    Partial<Pick<Result<T>, 'readAt'>>;
   lines?: number;
   children: (data: T) => ReactNode;
 }) {
   if (result.data !== undefined) {
-    return <>{children(result.data)}</>;
+    return (
+      <>
+        <OutdatedNote of={result} />
+        {children(result.data)}
+      </>
+    );
   }
   if (result.error !== null) {
     return <Failure error={result.error} retry={result.refetch} />;
   }
   return <Loading lines={lines} />;
+}
+
+/** Says that data which is shown could not be read again, and why. */
+export function OutdatedNote({
+  of,
+  what = 'This',
+}: {
+  of: Pick<Result<unknown>, 'data' | 'error'> &
+    Partial<Pick<Result<unknown>, 'readAt'>>;
+  /** What it is, as the subject of a sentence in the singular. */
+  what?: string;
+}) {
+  const { client } = useApi();
+  const found = outdated(of, client.skewMs);
+  if (found === null) {
+    return null;
+  }
+  return (
+    <p className="vs-note" role="status">
+      {what} is not up to date
+      {found.at !== null && (
+        <>
+          : it was read at <Moment at={found.at} />
+        </>
+      )}
+      . It could not be read again: {found.error.message}
+    </p>
+  );
 }
 
 export function Loading({ lines = 4 }: { lines?: number }) {
@@ -114,6 +152,9 @@ export function Failure({
   error: Error;
   retry?: () => unknown;
 }) {
+  if (error instanceof NotPermitted) {
+    return <NotAllowed rules={[error.rule]} />;
+  }
   const title =
     error instanceof ApiError
       ? {
@@ -145,6 +186,31 @@ export function Failure({
           </EmptyStateActions>
         </EmptyStateFooter>
       )}
+    </EmptyState>
+  );
+}
+
+/** What the user may not read, and by which policies. */
+export function NotAllowed({
+  rules,
+  children,
+}: {
+  rules: readonly string[];
+  children?: ReactNode;
+}) {
+  return (
+    <EmptyState
+      variant="sm"
+      headingLevel="h3"
+      titleText="Not allowed"
+      icon={LockIcon}
+    >
+      <EmptyStateBody>
+        {rules.map((rule) => (
+          <div key={rule}>policy {rule} does not allow it</div>
+        ))}
+        {children !== undefined && <div>{children}</div>}
+      </EmptyStateBody>
     </EmptyState>
   );
 }

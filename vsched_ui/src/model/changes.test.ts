@@ -2,8 +2,18 @@
 
 import { expect, it } from 'vitest';
 
+import { ApiError } from '../api/client';
 import type { Reservation } from '../api/types';
-import { changesOf, draftOf, evaluatedOverride, faultsOf } from './changes';
+import {
+  changesOf,
+  draftOf,
+  evaluatedOverride,
+  faultsOf,
+  shareFaults,
+  wasWithdrawn,
+} from './changes';
+
+const VCPUS = 4;
 
 const held = {
   runtime_us: 12_000,
@@ -14,11 +24,27 @@ const held = {
   io_charging: null,
   max_alloc_error_pct: null,
   balloon: null,
+  min_vcpus: null,
+  comm_aware: null,
+} as Reservation;
+
+/** With a value in each field. */
+const full = {
+  ...held,
+  mode: 'work_conserving',
+  backend: 'deadline',
+  io_charging: 'charge',
+  max_alloc_error_pct: 0.5,
+  balloon: 'auto',
+  min_vcpus: 3,
+  comm_aware: false,
 } as Reservation;
 
 it('changes nothing by itself', () => {
-  expect(changesOf(draftOf(held), held)).toEqual({});
-  expect(faultsOf(draftOf(held))).toEqual({});
+  for (const one of [held, full]) {
+    expect(changesOf(draftOf(one), one)).toEqual({});
+    expect(faultsOf(draftOf(one), VCPUS)).toEqual({});
+  }
 });
 
 it('sends what differs, and null for the flavor’s', () => {
@@ -28,6 +54,35 @@ it('sends what differs, and null for the flavor’s', () => {
     weight: null,
     backend: 'cfs',
   });
+  expect(changesOf(draftOf(held), full)).toEqual({
+    mode: 'capped',
+    backend: null,
+    io_charging: null,
+    max_alloc_error_pct: null,
+    balloon: null,
+    min_vcpus: null,
+    comm_aware: null,
+  });
+});
+
+it('sends each field in the type that the API has for it', () => {
+  expect(changesOf(draftOf(full), held)).toEqual({
+    mode: 'work_conserving',
+    backend: 'deadline',
+    io_charging: 'charge',
+    max_alloc_error_pct: 0.5,
+    balloon: 'auto',
+    min_vcpus: 3,
+    comm_aware: false,
+  });
+  expect(
+    changesOf({ ...draftOf(full), comm_aware: 'true' }, full),
+  ).toEqual({ comm_aware: true });
+});
+
+it('compares numbers, not how they are written', () => {
+  const draft = { ...draftOf(full), weight: ' 02', max_alloc_error_pct: '.50' };
+  expect(changesOf(draft, full)).toEqual({});
 });
 
 it('keeps the share when the period changes', () => {
@@ -45,21 +100,100 @@ it('names all of a new reservation', () => {
     period_us: 20_000,
     mode: 'capped',
   });
+});
+
+it('evaluates all that an override sets', () => {
   expect(evaluatedOverride(draftOf(held))).toEqual({
     runtime_us: 12_000,
     period_us: 20_000,
     mode: 'capped',
     weight: 2,
   });
+  expect(evaluatedOverride(draftOf(full))).toEqual({
+    runtime_us: 12_000,
+    period_us: 20_000,
+    mode: 'work_conserving',
+    backend: 'deadline',
+    weight: 2,
+    io_charging: 'charge',
+    max_alloc_error_pct: 0.5,
+    balloon: 'auto',
+    min_vcpus: 3,
+    comm_aware: false,
+  });
+});
+
+it('evaluates fewest vCPUs as in a flavor that allows ballooning', () => {
+  const draft = { ...draftOf(full), balloon: '' };
+  expect(evaluatedOverride(draft).balloon).toBe('auto');
+  // What is sent leaves it to the flavor.
+  expect(changesOf(draft, full)).toEqual({ balloon: null });
+  expect(
+    evaluatedOverride({ ...draft, min_vcpus: '' }).balloon,
+  ).toBeUndefined();
 });
 
 it('names fields that are wrong', () => {
-  const draft = { ...draftOf(null), share: '101', period: 'x', weight: '-1' };
-  expect(Object.keys(faultsOf({ ...draft, maxError: '0' }))).toEqual([
-    'share',
+  const draft = {
+    ...draftOf(null),
+    share: '101',
+    period: 'x',
+    weight: '-1',
+    max_alloc_error_pct: '0',
+    min_vcpus: '1.5',
+  };
+  expect(Object.keys(faultsOf(draft, VCPUS)).sort()).toEqual([
+    'max_alloc_error_pct',
+    'min_vcpus',
     'period',
+    'share',
     'weight',
-    'maxError',
   ]);
-  expect(faultsOf({ ...draft, share: '' }).share).toBeDefined();
+  expect(faultsOf({ ...draft, share: '' }, VCPUS).share).toBeDefined();
+});
+
+it('names what is accepted, with its unit', () => {
+  const fault = (fields: object) =>
+    faultsOf({ ...draftOf(held), ...fields }, VCPUS);
+  expect(fault({ max_alloc_error_pct: '101' })).toEqual({
+    max_alloc_error_pct: '0.1 to 100 %, or empty for the flavor’s',
+  });
+  expect(fault({ weight: '10001' })).toEqual({
+    weight: 'a whole number, 1 to 10000, or empty for the flavor’s',
+  });
+  // The instance has no more.
+  expect(fault({ min_vcpus: '5' })).toEqual({
+    min_vcpus: 'a whole number, 1 to 4 vCPUs, or empty for the flavor’s',
+  });
+  expect(fault({ min_vcpus: '4' })).toEqual({});
+});
+
+it('has no fewest vCPUs while ballooning is off', () => {
+  const draft = { ...draftOf(full), balloon: 'off' };
+  expect(Object.keys(faultsOf(draft, VCPUS))).toEqual(['min_vcpus']);
+  expect(faultsOf({ ...draft, min_vcpus: ' ' }, VCPUS)).toEqual({});
+});
+
+it('takes every period that a backend can have', () => {
+  for (const period of ['0.1', '20', '4194.304']) {
+    expect(shareFaults({ share: '50', period })).toEqual({});
+  }
+  for (const period of ['0.09', '4195', '']) {
+    expect(shareFaults({ share: '50', period }).period).toBeDefined();
+  }
+});
+
+it('knows what was withdrawn before', () => {
+  const error = (status: number, code: string) =>
+    new ApiError(status, [{ detail: 'it is not there', code }], null, null);
+  for (const code of [
+    'vsched.balloon.order_not_found',
+    'vsched.reservation.override_not_found',
+  ]) {
+    expect(wasWithdrawn(error(404, code))).toBe(true);
+    expect(wasWithdrawn(error(409, code))).toBe(false);
+  }
+  expect(wasWithdrawn(error(404, 'vsched.instance.not_found'))).toBe(false);
+  expect(wasWithdrawn(new Error('no answer'))).toBe(false);
+  expect(wasWithdrawn(null)).toBe(false);
 });

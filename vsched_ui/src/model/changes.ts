@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fields of the form for an override, and the request that they make.
+// The form for an override, and the requests that it makes.
 
+import { ApiError } from '../api/client';
 import type { Reservation, Wanted } from '../api/types';
-import { runtimeUs, sharePpm } from './shares';
+import { number } from './numbers';
+import {
+  FIELD_NAMES,
+  type FieldDraft,
+  fieldFault,
+  fieldText,
+  fieldValue,
+} from './overrideFields';
+import { DEFAULT_PERIOD_US, runtimeUs, sharePpm } from './shares';
 
 /** What is reserved for each vCPU, as text. */
 export interface ShareDraft {
@@ -21,52 +30,50 @@ export function shareFaults(draft: ShareDraft): ShareFaults {
     faults.share = 'more than 0 % and at most 100 % of a CPU';
   }
   const period = number(draft.period);
-  if (period === null || period < 1 || period > 1000) {
-    faults.period = '1 ms to 1000 ms';
+  if (period === null || period < 0.1 || period > 4194.304) {
+    faults.period = '0.1 ms to 4194.304 ms';
   }
   return faults;
 }
 
 /** What the form holds, as text. */
-export interface Draft extends ShareDraft {
-  mode: string;
-  backend: string;
-  weight: string;
-  ioCharging: string;
-  maxError: string;
-  balloon: string;
-}
-
-const optional = (value: string | number | null) =>
-  value === null ? '' : String(value);
+export interface Draft extends ShareDraft, FieldDraft {}
 
 /** The form of what is desired now. */
 export function draftOf(one: Reservation | null): Draft {
   const share = one === null ? null : sharePpm(one.runtime_us, one.period_us);
   return {
     share: share === null ? '' : String(share / 10_000),
-    period: String((one?.period_us ?? 20_000) / 1000),
+    period: String((one?.period_us ?? DEFAULT_PERIOD_US) / 1000),
+    ...(Object.fromEntries(
+      FIELD_NAMES.map((name) => [name, fieldText(one?.[name] ?? null)]),
+    ) as FieldDraft),
     mode: one?.mode ?? 'capped',
-    backend: one?.backend ?? '',
-    weight: optional(one?.weight ?? null),
-    ioCharging: optional(one?.io_charging ?? null),
-    maxError: optional(one?.max_alloc_error_pct ?? null),
-    balloon: optional(one?.balloon ?? null),
   };
 }
 
 /** What is wrong with a draft, by field. */
 export type Faults = Partial<Record<keyof Draft, string>>;
 
-/** Check a draft as far as a page can; the service checks all of it. */
-export function faultsOf(draft: Draft): Faults {
+/**
+ * Check a draft as far as a page can; the service checks all of it.
+ *
+ * @param vcpus - of the instance.
+ */
+export function faultsOf(draft: Draft, vcpus: number): Faults {
   const faults: Faults = shareFaults(draft);
-  if (draft.weight !== '' && !/^\d+$/.test(draft.weight.trim())) {
-    faults.weight = 'a whole number, or empty for the flavor’s';
+  for (const name of FIELD_NAMES) {
+    const fault = fieldFault(
+      name,
+      draft[name],
+      name === 'min_vcpus' ? vcpus : undefined,
+    );
+    if (fault !== undefined) {
+      faults[name] = fault;
+    }
   }
-  const most = draft.maxError === '' ? 1 : number(draft.maxError);
-  if (most === null || most <= 0) {
-    faults.maxError = 'more than 0 %, or empty for the flavor’s';
+  if (draft.balloon === 'off' && draft.min_vcpus.trim() !== '') {
+    faults.min_vcpus ??= 'empty while ballooning is off';
   }
   return faults;
 }
@@ -87,51 +94,43 @@ export function changesOf(draft: Draft, now: Reservation | null): Wanted {
   if (now === null || periodUs !== now.period_us) {
     wanted.period_us = periodUs;
   }
-  if (now === null || draft.mode !== before.mode) {
-    wanted.mode = draft.mode as Wanted['mode'];
-  }
-  if (draft.backend !== before.backend) {
-    wanted.backend = choice<Wanted['backend']>(draft.backend);
-  }
-  if (draft.weight !== before.weight) {
-    wanted.weight = number(draft.weight);
-  }
-  if (draft.ioCharging !== before.ioCharging) {
-    wanted.io_charging = choice<Wanted['io_charging']>(draft.ioCharging);
-  }
-  if (draft.maxError !== before.maxError) {
-    wanted.max_alloc_error_pct = number(draft.maxError);
-  }
-  if (draft.balloon !== before.balloon) {
-    wanted.balloon = choice<Wanted['balloon']>(draft.balloon);
-  }
-  return wanted;
-}
-
-/**
- * The extra specs that stand for what an instance has, for an evaluation:
- * the API has no flavor's, and the draft overrides all that counts.
- */
-export function evaluatedOverride(draft: Draft): Wanted {
-  const wanted = changesOf(draft, null);
-  for (const name of ['backend', 'weight', 'io_charging', 'balloon'] as const) {
-    if (wanted[name] === null) {
-      delete wanted[name];
+  for (const name of FIELD_NAMES) {
+    const value = fieldValue(name, draft[name]);
+    if (
+      value !== fieldValue(name, before[name]) ||
+      (now === null && name === 'mode')
+    ) {
+      Object.assign(wanted, { [name]: value });
     }
   }
   return wanted;
 }
 
-/** One of the options of a field; null for the flavor's. */
-function choice<T>(text: string): T | null {
-  return text === '' ? null : (text as T);
+/**
+ * The override that is evaluated for a draft: all that it sets.
+ *
+ * The API does not have the extra specs of the flavor, and the draft
+ * overrides all that counts. What needs ballooning is evaluated as for a
+ * flavor that allows it.
+ */
+export function evaluatedOverride(draft: Draft): Wanted {
+  const wanted = changesOf(draft, null);
+  return wanted.min_vcpus === undefined
+    ? wanted
+    : { balloon: 'auto', ...wanted };
 }
 
-/** A number from a field; null when it holds none. */
-export function number(text: string): number | null {
-  const found = text.trim();
-  if (found === '' || !/^[0-9]*\.?[0-9]+$/.test(found)) {
-    return null;
-  }
-  return Number(found);
+/** Codes of answers to a withdrawal that found nothing to withdraw. */
+const NOTHING_LEFT: readonly string[] = [
+  'vsched.balloon.order_not_found',
+  'vsched.reservation.override_not_found',
+];
+
+/** Whether what a user withdraws was withdrawn before: no failure. */
+export function wasWithdrawn(error: Error | null): boolean {
+  return (
+    error instanceof ApiError &&
+    error.status === 404 &&
+    NOTHING_LEFT.includes(error.code)
+  );
 }

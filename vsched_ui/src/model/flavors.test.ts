@@ -37,7 +37,7 @@ it('names what is wrong', () => {
       flavorFaults({
         ...NEW_FLAVOR,
         share: '0',
-        period: '0.5',
+        period: '0.05',
         vcpus: '1.5',
         instances: '1001',
         maxError: 'x',

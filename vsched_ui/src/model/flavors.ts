@@ -3,7 +3,8 @@
 // The form of a flavor, and the evaluation that it asks for.
 
 import type { EvaluationCreate } from '../api/types';
-import { type ShareDraft, number, shareFaults } from './changes';
+import { type ShareDraft, shareFaults } from './changes';
+import { number } from './numbers';
 import { runtimeUs } from './shares';
 
 export interface FlavorDraft extends ShareDraft {

@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 
 import type { Snapshot, SnapshotHost } from '../api/types';
-import { updated } from './fleet';
+import { isDown, updated } from './fleet';
 
 const host = (name: string, admitted_mcpu: number) =>
   ({ name, admitted_mcpu }) as SnapshotHost;
@@ -46,4 +46,11 @@ it('forgets what a full answer does not have', () => {
   const first = updated(null, answer({ full: true, hosts: [host('a', 1)] }));
   const second = updated(first, answer({ full: true, hosts: [host('b', 1)] }));
   expect([...second.hosts.keys()]).toEqual(['b']);
+});
+
+it('knows from the newest answer which hosts are down', () => {
+  const fleet = updated(null, answer({ full: true, down: ['a'] }));
+  expect(isDown({ name: 'a', state: 'up' }, fleet)).toBe(true);
+  expect(isDown({ name: 'b', state: 'down' }, fleet)).toBe(false);
+  expect(isDown({ name: 'b', state: 'down' }, undefined)).toBe(true);
 });

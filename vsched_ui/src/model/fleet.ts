@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import type { Snapshot, SnapshotHost } from '../api/types';
+import type { Host, Snapshot, SnapshotHost } from '../api/types';
 
 /** What schedulers know of all hosts: a copy that changes are added to. */
 export interface Fleet {
@@ -19,4 +19,12 @@ export function updated(known: Fleet | null, answer: Snapshot): Fleet {
     hosts.set(host.name, host);
   }
   return { version: answer.version, hosts, down: new Set(answer.down) };
+}
+
+/** Whether the agent of a host does not report, as recently as it is known. */
+export function isDown(
+  host: Pick<Host, 'name' | 'state'>,
+  fleet: Fleet | undefined,
+): boolean {
+  return fleet === undefined ? host.state === 'down' : fleet.down.has(host.name);
 }

@@ -31,7 +31,34 @@ export function titleOf(one: Identity): string {
   return nameOf(one) ?? short(one.instance_uuid);
 }
 
-/** What a filter finds an instance by, besides what columns show. */
+/** What a filter finds an instance by, whether columns show it or not. */
 export function searchedOf(one: Identity): string {
-  return [one.instance_uuid, one.instance_name ?? ''].join(' ');
+  return [
+    one.instance_uuid,
+    one.instance_name,
+    one.project_id,
+    one.flavor_name,
+  ]
+    .filter((part) => part !== null && part !== undefined)
+    .join(' ');
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/**
+ * The query for what is about one server.
+ *
+ * @param text - its UUID, or its name, which others may have as well; empty
+ *   for all servers.
+ */
+export function serverQuery(
+  text: string,
+): { instance_uuid?: string } | { server_name?: string } {
+  const found = text.trim();
+  if (found === '') {
+    return {};
+  }
+  return UUID.test(found)
+    ? { instance_uuid: found.toLowerCase() }
+    : { server_name: found };
 }

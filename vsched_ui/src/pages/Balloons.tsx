@@ -3,6 +3,7 @@
 import { EVERY, useCollection } from '../api/hooks';
 import type { Balloon } from '../api/types';
 import { BALLOON_RULES, useApi } from '../app/api';
+import { useAddressed } from '../components/addressed';
 import {
   BalloonActions,
   BalloonHistory,
@@ -13,7 +14,9 @@ import { Ago, Unknown } from '../components/figures';
 import { identityColumns } from '../components/identity';
 import { HostLink } from '../components/links';
 import { Head, Section } from '../components/Section';
+import { SERVER, ServerFilter } from '../components/ServerFilter';
 import { Empty, State } from '../components/states';
+import { serverQuery } from '../model/identity';
 
 const FACETS: readonly Facet<Balloon>[] = [
   {
@@ -96,6 +99,7 @@ export function Balloons() {
     EVERY.list,
   );
   const { may } = useApi();
+  const [server] = useAddressed(SERVER);
   return (
     <>
       <Head title="Balloons">
@@ -121,8 +125,11 @@ export function Balloons() {
           }
         />
       </Section>
-      <Section title="History">
-        <BalloonHistory id="history" query={{}} />
+      <Section
+        title="History"
+        actions={<ServerFilter label="Read the history of this server" />}
+      >
+        <BalloonHistory id="history" query={serverQuery(server)} />
       </Section>
     </>
   );

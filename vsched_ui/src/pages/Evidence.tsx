@@ -4,6 +4,7 @@ import { useMemo } from 'react';
 import { Link } from 'react-router';
 
 import { useNewestDone, useNewestEvents } from '../api/evidence';
+import { oldest } from '../api/failures';
 import { type Result, segment, useFleet } from '../api/hooks';
 import { type Column, DataTable, type Facet } from '../components/DataTable';
 import {
@@ -55,10 +56,11 @@ export function Evidence() {
   );
 }
 
-/** Why one of several requests has no data yet, and how to repeat them. */
+/** Why one of several requests failed, since when, and how to repeat them. */
 function combined(...results: readonly Result<unknown>[]) {
   return {
     error: results.find((one) => one.error !== null)?.error ?? null,
+    readAt: oldest(...results),
     retry: () => results.forEach((one) => one.refetch()),
   };
 }

@@ -8,8 +8,8 @@ import { type ReactNode, useMemo } from 'react';
 import { useParams, useSearchParams } from 'react-router';
 
 import { ApiError } from '../api/client';
-import { EVERY, segment, useCollection, useHost } from '../api/hooks';
-import type { Audit, Difference, Host, Instance, Reservation } from '../api/types';
+import { EVERY, useHost, useList } from '../api/hooks';
+import type { Difference, Host, Instance, Reservation } from '../api/types';
 import { RULES, useApi } from '../app/api';
 import { useCharts } from '../components/Chart';
 import { CpuStack } from '../components/CpuStack';
@@ -21,7 +21,14 @@ import { identityColumns } from '../components/identity';
 import { InstanceLink } from '../components/links';
 import { ErrorProfiles, Measure, OverheadProfiles } from '../components/Profiles';
 import { Facts, Head, Section, Tile, Tiles } from '../components/Section';
-import { Empty, Failure, Loaded, Problems, State } from '../components/states';
+import {
+  Empty,
+  Failure,
+  Loaded,
+  OutdatedNote,
+  Problems,
+  State,
+} from '../components/states';
 import { identityOf } from '../model/identity';
 import { sharePpm, usedPpm } from '../model/shares';
 import { count, fixed } from '../model/units';
@@ -215,15 +222,13 @@ const INSTANCES: readonly Column<Row>[] = [
 ];
 
 function Cpu({ host }: { host: Host }) {
-  const instances = useCollection<Instance>(
-    'instances',
-    'v1/instances',
+  const instances = useList(
+    '/v1/instances',
     { host: host.name, present: true },
     EVERY.list,
   );
-  const reservations = useCollection<Reservation>(
-    'reservations',
-    'v1/reservations',
+  const reservations = useList(
+    '/v1/reservations',
     { host: host.name },
     EVERY.list,
   );
@@ -249,11 +254,15 @@ function Cpu({ host }: { host: Host }) {
         </Loaded>
       </Section>
       <Section title="Instances">
+        {reservations.complete && (
+          <OutdatedNote of={reservations} what="What is reserved" />
+        )}
         <DataTable
           id="instances"
           label={`Instances of ${host.name}`}
           rows={rows}
           error={instances.error}
+          readAt={instances.readAt}
           retry={instances.refetch}
           incomplete={!instances.complete}
           columns={INSTANCES}
@@ -344,6 +353,15 @@ function Doctor({ host }: { host: Host }) {
             ['Kernel', host.kernel ?? '–'],
             ['Hypervisor', host.hypervisor ?? '–'],
             ['Kept back for the host', <Cpus mcpu={host.reserve_mcpu} />],
+            ['Leaked bandwidth', <Cpus mcpu={host.leaked_mcpu} />],
+            [
+              'Budget check',
+              host.budget_check_us === null
+                ? '–'
+                : host.budget_check_us === 0
+                  ? 'off'
+                  : `every ${host.budget_check_us} µs`,
+            ],
             ['Offered to placement', <Cpus mcpu={placement?.offered_mcpu} />],
             ['Claimed in placement', <Cpus mcpu={placement?.claimed_mcpu} />],
             [
@@ -415,7 +433,7 @@ function AuditSection({ host }: { host: string }) {
   // It changes nothing, but asks placement and Nova: on demand only.
   const audit = useMutation({
     mutationFn: () =>
-      client.get<{ audit: Audit }>(`v1/hosts/${segment(host)}/audit`),
+      client.call('GET', '/v1/hosts/{name}/audit', { path: { name: host } }),
   });
   const found = audit.data?.audit;
   return (

@@ -8,10 +8,11 @@ import { type Column, DataTable, type Facet } from '../components/DataTable';
 import { Ago, Cpus, Meter, Percent, Unknown } from '../components/figures';
 import { HostLink } from '../components/links';
 import { Head } from '../components/Section';
-import { NoHost, State } from '../components/states';
-import type { Fleet } from '../model/fleet';
+import { NoHost, OutdatedNote, State } from '../components/states';
+import { type Fleet, isDown } from '../model/fleet';
 import { gotMcpu, withheldOf } from '../model/series';
 import { usedPpm } from '../model/shares';
+import { HOST_KINDS, hostTroubles } from '../model/troubles';
 
 interface Row {
   host: Host;
@@ -42,6 +43,13 @@ const FACETS: readonly Facet<Row>[] = [
     value: (row) => row.host.placement?.state ?? 'unknown',
     options: ['synced', 'waiting', 'failed', 'off', 'unknown'],
   },
+  {
+    key: 'trouble',
+    title: 'Trouble',
+    value: (row) =>
+      hostTroubles(row.host, row.state === 'down').map((one) => one.kind),
+    options: HOST_KINDS,
+  },
 ];
 
 function rowsOf(
@@ -59,12 +67,7 @@ function rowsOf(
   return hosts?.map((host) => ({
     host,
     // The snapshot is newer than the list.
-    state:
-      fleet === undefined
-        ? host.state
-        : fleet.down.has(host.name)
-          ? 'down'
-          : 'up',
+    state: isDown(host, fleet) ? 'down' : 'up',
     admitted: fleet?.hosts.get(host.name)?.admitted_mcpu ?? host.admitted_mcpu,
     usage: usage?.get(host.name),
     why,
@@ -184,11 +187,14 @@ export function Hosts() {
           The CPU time that instances got could not be read: {unread.message}
         </p>
       )}
+      <OutdatedNote of={usage} what="The CPU time that instances got" />
+      <OutdatedNote of={fleet} what="What is reserved" />
       <DataTable
         id="hosts"
         label="Hosts"
         rows={rows}
         error={hosts.error}
+        readAt={hosts.readAt}
         retry={hosts.refetch}
         incomplete={!hosts.complete}
         columns={COLUMNS}

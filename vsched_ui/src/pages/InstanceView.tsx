@@ -1,30 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import {
-  Alert,
-  Button,
-  Modal,
-  ModalBody,
-  ModalFooter,
-  ModalHeader,
-  ToggleGroup,
-  ToggleGroupItem,
-} from '@patternfly/react-core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { Alert, Button, ToggleGroup, ToggleGroupItem } from '@patternfly/react-core';
 import { useMemo, useState } from 'react';
 import { useParams } from 'react-router';
 
 import {
   EVERY,
-  segment,
+  type Result,
   useBalloon,
   usePolled,
   useReservation,
 } from '../api/hooks';
-import { patchReservation } from '../api/singles';
 import type { Bucket, Instance, Reservation, Sample } from '../api/types';
 import { useInstanceSeconds, useInstanceSums } from '../api/usage';
-import { RULES, useApi } from '../app/api';
+import { RULES, useApi, useMayRead } from '../app/api';
 import { BalloonActions, BalloonHistory, orderText } from '../components/BalloonPanel';
 import {
   Chart,
@@ -50,8 +39,16 @@ import {
 } from '../components/figures';
 import { HostLink } from '../components/links';
 import { OverrideForm } from '../components/OverrideForm';
+import { RemoveOverride } from '../components/RemoveOverride';
 import { Facts, Head, Section, Tile, Tiles } from '../components/Section';
-import { Empty, Failure, Loaded, Loading, Problems, State } from '../components/states';
+import {
+  Empty,
+  Failure,
+  Loaded,
+  Loading,
+  OutdatedNote,
+  State,
+} from '../components/states';
 import { identityOf, titleOf } from '../model/identity';
 import { withGaps } from '../model/series';
 import { errorPpm, rateMcpu, sharePpm, withheldPpm } from '../model/shares';
@@ -65,10 +62,10 @@ export function InstanceView() {
     ['instance', uuid],
     async (signal) =>
       (
-        await client.get<{ instance: Instance }>(
-          `v1/instances/${segment(uuid)}`,
-          { signal },
-        )
+        await client.call('GET', '/v1/instances/{instance_uuid}', {
+          path: { instance_uuid: uuid },
+          signal,
+        })
       ).instance,
     EVERY.list,
   );
@@ -82,8 +79,11 @@ export function InstanceView() {
 function Whole({ instance }: { instance: Instance }) {
   const reservation = useReservation(instance.instance_uuid);
   const { may } = useApi();
+  const history = useMayRead('/v1/balloons/history');
+  const events = useMayRead('/v1/events');
   const [form, setForm] = useState(false);
-  const [removal, setRemoval] = useState(false);
+  // What there was when its removal was begun.
+  const [removal, setRemoval] = useState<Reservation | null>(null);
   const held = reservation.data ?? null;
   const mayChange =
     reservation.data !== undefined &&
@@ -103,15 +103,21 @@ function Whole({ instance }: { instance: Instance }) {
               </Button>
             )}
             {held?.source === 'override' && may(RULES.removeOverride) && (
-              <Button variant="secondary" onClick={() => setRemoval(true)}>
+              <Button variant="secondary" onClick={() => setRemoval(held)}>
                 Remove override
               </Button>
             )}
           </span>
         }
       >
-        <span className="vs-mono">{instance.instance_uuid}</span> on{' '}
-        <HostLink name={instance.host} />, {instance.vcpus} vCPUs
+        <span className="vs-mono">{instance.instance_uuid}</span>
+        {instance.host !== null && (
+          <>
+            {' '}
+            on <HostLink name={instance.host} />
+          </>
+        )}
+        , {instance.vcpus} vCPUs
         {instance.flavor_name !== null && `, flavor ${instance.flavor_name}`}
         {instance.project_id !== null && `, project ${instance.project_id}`}
         {!instance.present && '; no host lists it any more'}
@@ -138,18 +144,22 @@ function Whole({ instance }: { instance: Instance }) {
           <BalloonState uuid={instance.instance_uuid} />
         </Section>
       </div>
-      <Section title="History of balloons">
-        <BalloonHistory
-          id="history"
-          query={{ instance_uuid: instance.instance_uuid }}
-        />
-      </Section>
-      <Section title="Events">
-        <EventList
-          id="events"
-          query={{ instance_uuid: instance.instance_uuid }}
-        />
-      </Section>
+      {history && (
+        <Section title="History of balloons">
+          <BalloonHistory
+            id="history"
+            query={{ instance_uuid: instance.instance_uuid }}
+          />
+        </Section>
+      )}
+      {events && (
+        <Section title="Events">
+          <EventList
+            id="events"
+            query={{ instance_uuid: instance.instance_uuid }}
+          />
+        </Section>
+      )}
       {form && (
         <OverrideForm
           instance={instance}
@@ -157,8 +167,11 @@ function Whole({ instance }: { instance: Instance }) {
           close={() => setForm(false)}
         />
       )}
-      {removal && held !== null && (
-        <RemoveOverride reservation={held} close={() => setRemoval(false)} />
+      {removal !== null && (
+        <RemoveOverride
+          reservation={held ?? { ...removal, generation: 0 }}
+          close={() => setRemoval(null)}
+        />
       )}
     </>
   );
@@ -260,8 +273,7 @@ function Usage({
     ms,
     resolution !== 'raw',
   );
-  const found: { data?: UsageRow[]; error: Error | null; refetch: () => unknown } =
-    resolution === 'raw' ? seconds : sums;
+  const found: Result<UsageRow[]> = resolution === 'raw' ? seconds : sums;
   const rows = useMemo(() => found.data ?? [], [found.data]);
   const drawGot = useMemo(
     () => (colors: Colors) => gotOption(colors, rows, GAP_MS[resolution]),
@@ -295,6 +307,7 @@ function Usage({
           : `Sums by ${resolution}.`
       }
     >
+      <OutdatedNote of={found} what="The usage" />
       {found.data === undefined ? (
         found.error ? (
           <Failure error={found.error} retry={found.refetch} />
@@ -583,60 +596,5 @@ function BalloonState({ uuid }: { uuid: string }) {
         )
       }
     </Loaded>
-  );
-}
-
-function RemoveOverride({
-  reservation,
-  close,
-}: {
-  reservation: Reservation;
-  close: () => void;
-}) {
-  const { client } = useApi();
-  const cache = useQueryClient();
-  const uuid = reservation.instance_uuid;
-  const remove = useMutation({
-    mutationFn: () =>
-      client.request<{ reservation: Reservation } | null>(
-        'DELETE',
-        `v1/reservations/${segment(uuid)}`,
-        { query: { generation: reservation.generation } },
-      ),
-    onSuccess: (answer) => {
-      patchReservation(cache, uuid, answer?.reservation ?? null);
-      close();
-    },
-  });
-  return (
-    <Modal
-      variant="small"
-      isOpen
-      onClose={close}
-      aria-labelledby="remove-title"
-      aria-describedby="remove-text"
-    >
-      <ModalHeader
-        labelId="remove-title"
-        title={`Remove the override of ${titleOf(reservation)}?`}
-      />
-      <ModalBody id="remove-text">
-        What its flavor reserves holds again; nothing, if that reserves nothing.
-        <Problems error={remove.error} />
-      </ModalBody>
-      <ModalFooter>
-        <Button
-          variant="danger"
-          isLoading={remove.isPending}
-          isDisabled={remove.isPending}
-          onClick={() => remove.mutate()}
-        >
-          Remove
-        </Button>
-        <Button variant="link" onClick={close}>
-          Keep it
-        </Button>
-      </ModalFooter>
-    </Modal>
   );
 }

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { Button } from '@patternfly/react-core';
-import { CheckCircleIcon } from '@patternfly/react-icons/dist/esm/icons/check-circle-icon';
 import { useMemo } from 'react';
 import { Link } from 'react-router';
 
 import {
   EVERY,
-  type Collection,
   useCollection,
   useFleet,
   useFleetUsage,
@@ -25,19 +22,17 @@ import {
 } from '../components/Chart';
 import { type Column, DataTable } from '../components/DataTable';
 import { EventList } from '../components/EventList';
-import { Cpus, ErrorFigure, Figure, Percent, Term, useNow } from '../components/figures';
-import { HostLink, InstanceLink } from '../components/links';
+import { Cpus, ErrorFigure, Figure, Percent, Term } from '../components/figures';
+import { HostLink } from '../components/links';
 import { Head, Section, Tile, Tiles } from '../components/Section';
-import { Empty, Failure, Loaded, Loading, NoHost, State } from '../components/states';
-import type { Fleet } from '../model/fleet';
-import { nameOf } from '../model/identity';
+import { Empty, Failure, Loaded, Loading, NoHost } from '../components/states';
+import { Troubles } from '../components/Troubles';
+import { type Fleet, isDown } from '../model/fleet';
 import { gotMcpu, withheldOf } from '../model/series';
 import { usedPpm } from '../model/shares';
 import { count, fixed } from '../model/units';
 
 const BAD_STATES = ['refused', 'degraded'] as const;
-const PENDING_LONG_MS = 60_000;
-const JOB_RECENT_MS = 86_400_000;
 
 export function Overview() {
   useCharts();
@@ -85,7 +80,7 @@ export function Overview() {
       )}
       <div className="vs-columns">
         <Section title="What is wrong">
-          <Wrong
+          <Troubles
             hosts={hosts.data}
             fleet={fleet.data}
             reservations={[...(bad.data ?? []), ...(pending.data ?? [])]}
@@ -143,10 +138,6 @@ export function Overview() {
 /** What a host has admitted, as recently as it is known. */
 function admitted(host: Host, fleet: Fleet | undefined): number | null {
   return fleet?.hosts.get(host.name)?.admitted_mcpu ?? host.admitted_mcpu;
-}
-
-function isDown(host: Host, fleet: Fleet | undefined): boolean {
-  return fleet === undefined ? host.state === 'down' : fleet.down.has(host.name);
 }
 
 function Figures({
@@ -222,142 +213,6 @@ function Figures({
         <Cpus mcpu={got} />
       </Tile>
     </Tiles>
-  );
-}
-
-interface Trouble {
-  key: string;
-  severity: 'error' | 'warning';
-  what: React.ReactNode;
-  detail: string;
-}
-
-function Wrong({
-  hosts,
-  fleet,
-  reservations,
-  jobs,
-  lists,
-}: {
-  hosts: readonly Host[] | undefined;
-  fleet: Fleet | undefined;
-  reservations: readonly Reservation[];
-  jobs: readonly Job[];
-  /** All that was read for it. */
-  lists: readonly Pick<Collection<unknown>, 'error' | 'complete' | 'refetch'>[];
-}) {
-  const now = useNow(5_000);
-  const found = useMemo(() => {
-    const troubles: Trouble[] = [];
-    for (const host of hosts ?? []) {
-      const add = (kind: string, severity: Trouble['severity'], detail: string) =>
-        troubles.push({
-          key: `${host.name} ${kind}`,
-          severity,
-          what: <HostLink name={host.name} />,
-          detail,
-        });
-      if (isDown(host, fleet)) {
-        add('down', 'error', 'its agent does not report');
-      }
-      if (host.problem !== null) {
-        add('problem', 'error', host.problem);
-      }
-      if (host.placement?.state === 'failed') {
-        add('placement', 'warning', `placement: ${host.placement.detail}`);
-      }
-      for (const one of host.verification?.contradictions ?? []) {
-        add(one.code, 'warning', one.detail);
-      }
-      if (host.backends.length > 0 && host.backends.every((one) => !one.usable)) {
-        add('backends', 'error', 'no backend can enforce reservations');
-      }
-    }
-    for (const one of reservations) {
-      const waits =
-        one.state === 'pending' &&
-        one.since !== null &&
-        now - Date.parse(one.since) >= PENDING_LONG_MS;
-      // Its state may have changed since the list was read.
-      if (one.state !== 'refused' && one.state !== 'degraded' && !waits) {
-        continue;
-      }
-      troubles.push({
-        key: `reservation ${one.instance_uuid}`,
-        severity: one.state === 'refused' ? 'error' : 'warning',
-        what: <InstanceLink uuid={one.instance_uuid} name={nameOf(one)} />,
-        detail:
-          one.state === 'pending'
-            ? 'its agent has not answered for more than a minute'
-            : `reservation ${one.state}: ${one.detail ?? one.code ?? ''}`,
-      });
-    }
-    for (const job of jobs) {
-      if (job.updated_at !== null && now - Date.parse(job.updated_at) < JOB_RECENT_MS) {
-        troubles.push({
-          key: `job ${job.uuid}`,
-          severity: 'warning',
-          what: <HostLink name={job.host} />,
-          detail: `${job.kind} failed: ${job.detail}`,
-        });
-      }
-    }
-    return troubles.sort((one, other) => (one.severity === other.severity ? 0 : one.severity === 'error' ? -1 : 1));
-  }, [hosts, fleet, reservations, jobs, now]);
-
-  const failed = lists.filter((one) => one.error !== null);
-  const again = () => failed.map((one) => one.refetch());
-  if (found.length === 0) {
-    // That nothing is wrong is known only if all of it was read.
-    if (failed[0]?.error) {
-      return <Failure error={failed[0].error} retry={again} />;
-    }
-    if (!lists.every((one) => one.complete)) {
-      return <Loading lines={3} />;
-    }
-    return hosts?.length === 0 ? (
-      <NoHost />
-    ) : (
-      <p className="vs-well">
-        <CheckCircleIcon /> Nothing: all hosts report, and every reservation is
-        held.
-      </p>
-    );
-  }
-  const missing = failed.find((one) => !one.complete)?.error;
-  const most = 12;
-  return (
-    <>
-      <ul className="vs-troubles">
-        {found.slice(0, most).map((one) => (
-          <li key={one.key}>
-            <State of={one.severity} /> <span className="vs-troubles__what">{one.what}</span>{' '}
-            <span className="vs-troubles__detail">{one.detail}</span>
-          </li>
-        ))}
-      </ul>
-      {found.length > most && (
-        <p className="vs-small">
-          and {fixed(found.length - most, 0)} more: see{' '}
-          <Button variant="link" isInline component={(props) => <Link {...props} to="/hosts?hosts.state=down" />}>
-            hosts
-          </Button>{' '}
-          and{' '}
-          <Button variant="link" isInline component={(props) => <Link {...props} to="/reservations?reservations.state=refused" />}>
-            reservations
-          </Button>
-          .
-        </p>
-      )}
-      {missing && (
-        <>
-          <p className="vs-small" role="status">
-            There may be more: not all of it could be read.
-          </p>
-          <Failure error={missing} retry={again} />
-        </>
-      )}
-    </>
   );
 }
 

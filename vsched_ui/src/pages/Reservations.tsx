@@ -117,6 +117,7 @@ export function Reservations() {
         label="Reservations"
         rows={found.data}
         error={found.error}
+        readAt={found.readAt}
         retry={found.refetch}
         incomplete={!found.complete}
         columns={COLUMNS}

@@ -4,7 +4,7 @@ import { Alert, Button, Form, FormGroup, TextArea } from '@patternfly/react-core
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 
-import type { EvaluatedHost, Evaluation, EvaluationCreate } from '../api/types';
+import type { EvaluatedHost, EvaluationCreate } from '../api/types';
 import { useApi } from '../app/api';
 import { type Column, DataTable, type Facet } from '../components/DataTable';
 import { Reasons } from '../components/Evaluated';
@@ -126,13 +126,7 @@ export function WhatIf() {
   const valid = Object.keys(faults).length === 0;
   const ask = useMutation({
     mutationFn: async (body: EvaluationCreate) =>
-      (
-        await client.request<{ evaluation: Evaluation }>(
-          'POST',
-          'v1/evaluations',
-          { body },
-        )
-      ).evaluation,
+      (await client.call('POST', '/v1/evaluations', { body })).evaluation,
   });
   const set = (field: keyof FlavorDraft) => (value: string) =>
     setDraft((before) => ({ ...before, [field]: value }));

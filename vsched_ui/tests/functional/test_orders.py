@@ -6,7 +6,6 @@ import time
 
 import ddt
 
-from vsched_api.tests import base
 from vsched_lib.contract import balloons
 from vsched_lib.contract import messages
 from vsched_lib.tests import balloon_reports
@@ -17,96 +16,9 @@ from vsched_ui.tests import page_case
 
 HOST = fleet.host_name(1)
 BALLOONED = fleet.instance_uuid(1, 1)
-PLAIN = fleet.instance_uuid(1, 1)
 
 
-class Case(page_case.PageCase):
-    def sent(self, tab, method, act):
-        """Return the path and the body of the request that is sent."""
-        with tab.page.expect_request(
-            lambda request: request.method == method
-        ) as found:
-            act()
-        path = found.value.url.removeprefix(self.url)
-        return path, found.value.post_data_json
-
-
-class TestReserve(Case):
-    """An instance whose flavor reserves nothing."""
-
-    hosts = 0
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if cls.missing is not None:
-            return
-        cls.host = fleet.Host(cls.service.collector, 1, 0, time.time())
-        cls.host.first()
-        cls.host.send(
-            instances=(messages.InstanceInfo(PLAIN, 'instance-00000001', 2),)
-        )
-
-    def apply(self):
-        """Report what is ordered as applied, as the agent does."""
-        (one,) = self.service.collector.on_overrides(self.host.name).overrides
-        self.host.send(
-            reservations=(
-                base.reservation(
-                    PLAIN,
-                    source=messages.Source.OVERRIDE,
-                    generation=one.generation,
-                    vcpus=2,
-                    since=time.time(),
-                    runtime_us=one.runtime_us,
-                    period_us=one.period_us,
-                    mode=one.mode,
-                    enforced_runtime_us=one.runtime_us,
-                    enforced_period_us=one.period_us,
-                    attested_at=time.time(),
-                ),
-            )
-        )
-
-    def test_reserve_for_an_instance_without_a_reservation(self):
-        tab = self.tab('/instances/' + PLAIN)
-        self.see(tab, 'Nothing is reserved for this instance', exact=False)
-        self.button(tab, 'Reserve CPU time').click()
-        send = tab.page.get_by_role('button', name='Reserve', exact=True)
-        # There is no share that it could be evaluated with.
-        self.see(tab, 'more than 0 % and at most 100 %', exact=False)
-        self.assertTrue(send.is_disabled())
-        share = tab.page.get_by_label('Share of a CPU for each vCPU (%)')
-        self.assertEqual('', share.input_value())
-        share.fill('35')
-        self.see(tab, '7 ms every 20 ms', exact=False)
-        self.see(tab, 'It fits on', exact=False)
-        self.check(tab)
-        self.assertEqual(
-            (
-                '/v1/reservations',
-                {
-                    'instance_uuid': PLAIN,
-                    'runtime_us': 7_000,
-                    'period_us': 20_000,
-                    'mode': 'capped',
-                },
-            ),
-            self.sent(tab, 'POST', send.click),
-        )
-        tab.page.get_by_role('dialog').wait_for(state='hidden')
-        self.see(tab, '35.0 %', exact=False)
-        # The agent has not got it yet.
-        self.see(tab, 'pending')
-        self.see(tab, 'nothing')
-        self.apply()
-        self.see(tab, 'applied')
-        self.see(tab, 'by deadline')
-        self.button(tab, 'Change reservation').wait_for()
-        self.check(tab)
-
-
-class TestBalloons(Case):
+class TestBalloons(page_case.PageCase):
     """Orders with a number of vCPUs."""
 
     hosts = 1
@@ -192,8 +104,31 @@ class TestBalloons(Case):
             state='hidden'
         )
 
+    def test_an_order_that_was_withdrawn_before(self):
+        self.request(
+            'POST',
+            '/v1/balloons',
+            json={'instance_uuid': BALLOONED, 'target_vcpus': 1},
+        ).raise_for_status()
+        self.answer(1, balloons.OrderState.APPLIED)
+        tab = self.tab('/instances/' + BALLOONED)
+        section = tab.page.get_by_role('region', name='Balloon', exact=True)
+        section.get_by_text('1 vCPUs: applied').wait_for()
+        self.request('DELETE', '/v1/balloons/' + BALLOONED).raise_for_status()
+        section.get_by_text('nothing: pending').wait_for()
+        section.get_by_role('button', name='Leave to the agent').click()
+        # As was intended, though another user has done it.
+        section.get_by_role('status').filter(
+            has_text='There is no order any more.'
+        ).wait_for()
+        self.assertEqual(0, section.get_by_role('alert').count())
+        self.assertEqual([], tab.axe())
+        self.leave()
+        self.chromium.expect(section).to_contain_text('Ordernone')
+        self.assertEqual([], page_case.other_errors(tab))
 
-class JobsCase(Case):
+
+class JobsCase(page_case.PageCase):
     """Jobs of one host."""
 
     hosts = 1

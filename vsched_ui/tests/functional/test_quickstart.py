@@ -21,7 +21,7 @@ from vsched_ui.tests import page_case
 
 #: To boot five guests on one CPU of two takes most of it.
 START_S = 280
-END_S = 60
+END_S = 180
 #: The shortest that the quick start takes for its measurements.
 MEASURED_S = 12
 PROMISED = 'vsched-promised'
@@ -266,9 +266,7 @@ class TestQuickstart(page_case.BrowserCase):
 
     def cut_off(self):
         """Cut the page off, change something, and let it through again."""
-        away = self.view.page.get_by_text(
-            'The API does not answer.', exact=False
-        )
+        away = self.banner(self.view)
         self.door.shut()
         try:
             away.wait_for()

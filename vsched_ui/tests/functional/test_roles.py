@@ -2,14 +2,6 @@
 
 """Sign-in, and buttons only for those who may use them."""
 
-import pathlib
-import shutil
-import tempfile
-
-from keystoneauth1 import fixture as keystoneauth_fixture
-from keystonemiddleware import fixture as keystone_fixture
-
-from vsched_api.tests import databases
 from vsched_ui.tests import fleet
 from vsched_ui.tests import page_case
 from vsched_ui.tests import views
@@ -38,57 +30,14 @@ BUTTONS = (
 )
 
 
-class TestRoles(page_case.PageCase):
-    """With tokens that keystonemiddleware accepts."""
-
-    auth_strategy = 'keystone'
-
-    @classmethod
-    def configuration(cls):
-        plain = super().configuration()
-        folder = tempfile.mkdtemp(prefix='vsched-test-')
-        cls.addClassCleanup(shutil.rmtree, folder)
-        options = pathlib.Path(folder, 'vsched.conf')
-        options.write_text(
-            '[keystone_authtoken]\n'
-            'www_authenticate_uri = http://127.0.0.1:5000\n'
-        )
-        conf = databases.configuration(
-            plain.database.connection, '--config-file', str(options)
-        )
-        for name in ('auth_strategy', 'host_down_after_s'):
-            conf.set_override(name, getattr(plain.api, name), 'api')
-        return conf
-
-    def setUp(self):
-        super().setUp()
-        self.tokens = self.useFixture(keystone_fixture.AuthTokenFixture())
-
-    def token(self, *roles, system=False):
-        data = keystoneauth_fixture.V3Token()
-        if system:
-            data.set_system_scope()
-        else:
-            data.set_project_scope()
-        for role in roles:
-            data.add_role(role)
-        return self.tokens.add_token(data)
-
-    def sign_in(self, token, path=''):
-        tab = self.tab(path)
-        tab.page.get_by_label('Token').fill(token)
-        self.button(tab, 'Sign in').click()
-        return tab
-
+class TestRoles(page_case.KeystoneCase):
     def test_a_token_is_asked_for(self):
         tab = self.tab('/hosts')
         self.see_heading(tab, 'vsched')
         self.check(tab)
-        tab.page.get_by_label('Token').fill('not-a-token')
-        self.button(tab, 'Sign in').click()
+        self.enter(tab, 'not-a-token')
         self.see(tab, 'The token is not valid, or has expired', exact=False)
-        tab.page.get_by_label('Token').fill(self.token('admin'))
-        self.button(tab, 'Sign in').click()
+        self.enter(tab, self.token('admin'))
         # The view that was asked for.
         self.see_heading(tab, 'Hosts')
         self.see(tab, FIRST)

@@ -2,14 +2,13 @@
 
 """What each view shows before it has data, without any, and after failures."""
 
-import contextlib
-import json
 import re
 import time
 
 import ddt
 
 from vsched_lib.contract import messages
+from vsched_ui.tests import failing_case
 from vsched_ui.tests import fleet
 from vsched_ui.tests import page_case
 from vsched_ui.tests import views
@@ -163,54 +162,10 @@ NOTHING_YET = {
 }
 
 
-def other_errors(tab):
-    """Return the errors of a page but those of the status of an answer."""
-    return [one for one in tab.errors if 'Failed to load resource' not in one]
-
-
-class Case(page_case.PageCase):
+class Case(failing_case.FailingCase):
     def found(self, tab, role, name):
         """Return what has a role, and a name that contains an expression."""
         return tab.page.get_by_role(role, name=re.compile(name)).first
-
-    def still(self):
-        """Return a tab whose views read nothing again by themselves."""
-        tab = self.chromium.tab()
-        self.addCleanup(tab.close)
-        tab.stop_polls()
-        return tab
-
-    def refused(self, status):
-        """Return what answers requests with a status."""
-        body = {
-            'errors': [
-                {
-                    'status': status,
-                    'detail': 'as the test chose',
-                    'code': 'vsched.of.the.test',
-                    'request_id': 'req-of-the-test',
-                }
-            ]
-        }
-
-        def answer(route):
-            route.fulfill(
-                status=status,
-                content_type='application/json',
-                body=json.dumps(body),
-            )
-
-        return answer
-
-    @contextlib.contextmanager
-    def failing(self, tab, status, *addresses):
-        """Have requests to addresses fail meanwhile."""
-        patterns = [re.compile('/v1' + one) for one in addresses]
-        for pattern in patterns:
-            tab.page.route(pattern, self.refused(status))
-        yield
-        for pattern in patterns:
-            tab.page.unroute(pattern)
 
     def try_again(self, tab):
         """Use all buttons to request what failed, until none is left."""
@@ -276,7 +231,7 @@ class TestFailures(Case):
         self.try_again(tab)
         for shown in parts.values():
             self.found(tab, *shown).wait_for()
-        self.assertEqual([], other_errors(tab))
+        self.assertEqual([], page_case.other_errors(tab))
 
     @ddt.data(*ONE_THING)
     def test_a_view_of_one_thing(self, path):
@@ -288,7 +243,7 @@ class TestFailures(Case):
             self.found(tab, *_MENU).wait_for()
         self.try_again(tab)
         self.see_heading(tab, heading)
-        self.assertEqual([], other_errors(tab))
+        self.assertEqual([], page_case.other_errors(tab))
 
     def test_reservations_of_a_host_that_are_not_known(self):
         tab = self.still()
@@ -336,7 +291,68 @@ class TestFailures(Case):
         self.ask(tab, WHATIF)
         self.found(tab, 'grid', 'Evaluated hosts').wait_for()
         self.chromium.expect(alert).to_have_count(0)
-        self.assertEqual([], other_errors(tab))
+        self.assertEqual([], page_case.other_errors(tab))
+
+
+#: Of views that are read again after some seconds, the requests that fail
+#: then, what they have shown, and how the note about them begins.
+LATER = (
+    (
+        '/balloons',
+        r'/balloons\?limit=',
+        ('grid', 'Balloons'),
+        'The list is not up to date',
+    ),
+    (
+        '/hosts/' + _HOST,
+        r'/instances\?',
+        ('grid', 'Instances of ' + _HOST),
+        'The list is not up to date: it was read at',
+    ),
+    (
+        '/hosts/' + _HOST,
+        r'/reservations\?',
+        ('grid', 'Instances of ' + _HOST),
+        'What is reserved is not up to date: it was read at',
+    ),
+    (
+        _AT_INSTANCE,
+        '/usage',
+        ('img', 'got .* on average'),
+        'The usage is not up to date: it was read at',
+    ),
+    (
+        _AT_INSTANCE,
+        '/instances/',
+        ('img', 'got .* on average'),
+        'This is not up to date: it was read at',
+    ),
+)
+
+
+@ddt.ddt
+class TestLaterFailures(Case):
+    """Answers that are errors after a first one that was none."""
+
+    @ddt.data(*LATER)
+    @ddt.unpack
+    def test_old_data_is_not_shown_as_new(self, path, address, shown, note):
+        tab = self.tab(path)
+        found = self.found(tab, *shown)
+        found.wait_for()
+        notes = tab.page.get_by_text(note)
+        self.assertFalse(notes.count())
+        with self.failing(tab, 500, address):
+            notes.first.wait_for()
+            self.see(
+                tab,
+                'It could not be read again: as the test chose',
+                exact=False,
+            )
+            self.assertTrue(found.is_visible())
+            self.assertEqual([], tab.axe())
+        self.chromium.expect(notes).to_have_count(0)
+        self.assertEqual([], page_case.other_errors(tab))
 
 
 @ddt.ddt
@@ -360,7 +376,7 @@ class TestNoHost(Case):
         self.button(tab, 'Try again').wait_for()
         self.found(tab, *_MENU).wait_for()
         self.assertEqual([], tab.axe())
-        self.assertEqual([], other_errors(tab))
+        self.assertEqual([], page_case.other_errors(tab))
 
 
 @ddt.ddt

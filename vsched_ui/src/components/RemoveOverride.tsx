@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import {
+  Button,
+  Modal,
+  ModalBody,
+  ModalFooter,
+  ModalHeader,
+} from '@patternfly/react-core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+
+import { segment } from '../api/hooks';
+import { patchReservation } from '../api/singles';
+import type { Reservation } from '../api/types';
+import { useApi } from '../app/api';
+import { wasWithdrawn } from '../model/changes';
+import { titleOf } from '../model/identity';
+import { Problems } from './states';
+
+/**
+ * Give an instance back to its flavor.
+ *
+ * @param reservation - as it is now; of generation 0 if there is none any
+ *   more.
+ */
+export function RemoveOverride({
+  reservation,
+  close,
+}: {
+  reservation: Reservation;
+  close: () => void;
+}) {
+  const { client } = useApi();
+  const cache = useQueryClient();
+  const uuid = reservation.instance_uuid;
+  const remove = useMutation({
+    mutationFn: () =>
+      client.request<{ reservation: Reservation } | null>(
+        'DELETE',
+        `v1/reservations/${segment(uuid)}`,
+        { query: { generation: reservation.generation } },
+      ),
+    onSuccess: (answer) => {
+      patchReservation(cache, uuid, answer?.reservation ?? null);
+      close();
+    },
+    // It is not as it was shown.
+    onError: () => {
+      void cache.invalidateQueries({ queryKey: ['reservation', uuid] });
+    },
+  });
+  const nothingLeft = wasWithdrawn(remove.error);
+  return (
+    <Modal
+      variant="small"
+      isOpen
+      onClose={close}
+      aria-labelledby="remove-title"
+      aria-describedby="remove-text"
+    >
+      <ModalHeader
+        labelId="remove-title"
+        title={`Remove the override of ${titleOf(reservation)}?`}
+      />
+      <ModalBody id="remove-text">
+        What its flavor reserves holds again; nothing, if that reserves nothing.
+        {nothingLeft ? (
+          <p className="vs-small" role="status">
+            There is no override any more: it was removed before.
+          </p>
+        ) : (
+          <Problems error={remove.error} />
+        )}
+      </ModalBody>
+      <ModalFooter>
+        {!nothingLeft && (
+          <Button
+            variant="danger"
+            isLoading={remove.isPending}
+            isDisabled={remove.isPending}
+            onClick={() => remove.mutate()}
+          >
+            Remove
+          </Button>
+        )}
+        <Button variant="link" onClick={close}>
+          {nothingLeft ? 'Close' : 'Keep it'}
+        </Button>
+      </ModalFooter>
+    </Modal>
+  );
+}

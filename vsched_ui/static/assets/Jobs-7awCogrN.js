@@ -1,1 +1,0 @@
-import{n as e}from"./JobList-Zq5nY9P3.js";import{n as t}from"./Section-CxUiGiZ8.js";import{tt as n}from"./states-CO572BKV.js";var r=n();function i(){return(0,r.jsxs)(r.Fragment,{children:[(0,r.jsx)(t,{title:`Jobs`,children:`What hosts were asked to measure.`}),(0,r.jsx)(e,{id:`jobs`,query:{}})]})}export{i as Jobs};

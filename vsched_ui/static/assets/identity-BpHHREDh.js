@@ -1,1 +1,0 @@
-import{f as e}from"./index-Ddgjj36w.js";function t(e){return{...e,instance_name:e.name}}function n(e){return e.server_name??e.instance_name??null}function r(t){return n(t)??e(t.instance_uuid)}function i(e){return[e.instance_uuid,e.instance_name??``].join(` `)}export{r as i,n,i as r,t};
