@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import io
 import pathlib
 import subprocess
+import sys
 import tarfile
 import tempfile
 import time
@@ -198,18 +199,22 @@ def coverage_pct(lines: list[str]) -> float:
 
 def _ci() -> dict[str, float]:
     began_s = time.monotonic()
-    ended = subprocess.run(
+    lines = []
+    with subprocess.Popen(
         (str(frame.ROOT / '.ci' / 'run'),),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors='replace',
-        check=False,
-    )
+    ) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            # It takes an hour: show how far it is.
+            sys.stderr.write(line)
+            lines.append(line.rstrip('\n'))
     minutes = (time.monotonic() - began_s) / 60
-    lines = ended.stdout.splitlines()
-    if ended.returncode:
+    if running.returncode:
         raise frame.Unavailable(
             'needs tests that pass: %s' % '\n'.join(lines[-20:])
         )

@@ -7,10 +7,11 @@
 #   tools/check-generated.sh          say what differs
 #   tools/check-generated.sh --write  put the new ones in place
 #
-# These are the configuration and policy samples in etc/vsched, and what the
-# operators' page shows of the benchmarks' records, after which the page is to
-# be built again. The evidence pages are not committed; that they can be made
-# is checked.
+# These are the configuration and policy samples in etc/vsched, what the
+# operators' page shows of the benchmarks' records, and its types of the API,
+# which are compared where "npm ci" has installed their generator in vsched_ui.
+# After a change of either the page is to be built again. The evidence pages
+# are not committed; that they can be made is checked.
 
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -66,6 +67,23 @@ fi
 
 if python -m benchmarks.published "$fresh/published"; then
     compare "$fresh/published" vsched_ui/src/published.json
+else
+    status=1
+fi
+
+types=vsched_ui/src/api/schema.d.ts
+generator=vsched_ui/node_modules/.bin/openapi-typescript
+print_openapi='
+import json, sys
+from vsched_api.rest import openapi_document
+json.dump(openapi_document.document(), sys.stdout)
+'
+if [ ! -x $generator ]; then
+    echo "$types: not compared; run npm ci in vsched_ui"
+elif python -c "$print_openapi" >"$fresh/openapi.json" &&
+    $generator "$fresh/openapi.json" --output "$fresh/schema.d.ts" \
+        >/dev/null; then
+    compare "$fresh/schema.d.ts" $types
 else
     status=1
 fi

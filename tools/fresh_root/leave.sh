@@ -9,7 +9,6 @@ trap 'echo "$0: line $LINENO failed" >&2' ERR
 
 # shellcheck disable=SC2046  # numbers
 kill $(pgrep -u vsched,vsched-agent)
-# What systemd does when a unit stops.
-rm -r /run/vsched-api
+# What the guide has an administrator write.
 rm -r /etc/systemd/system/vsched-api.service.d
 /root/purge.sh

@@ -115,6 +115,7 @@ class TestPackages(base.BaseTestCase):
                 (
                     '/opt/vsched/bin/uwsgi',
                     '/usr/bin/vsched-demo',
+                    EXAMPLES + 'grafana/agent.json',
                     EXAMPLES + 'grafana/fleet.json',
                     EXAMPLES + 'nginx-vsched.conf',
                     EXAMPLES + 'prometheus/rules.yaml',

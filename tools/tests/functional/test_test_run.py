@@ -121,7 +121,7 @@ class UnitRunTestCase(scratch_project.ProjectTestCase):
     def test_hang(self):
         folder = self.folder(scratch_project.HANG)
         process = self.start(
-            'tools/test.sh', '--unit', VSCHED_TEST_SILENCE_S='15'
+            'tools/test.sh', '--unit', VSCHED_TEST_SILENCE_S='40'
         )
         worker = self.hanging(folder, process)
         code, lines = self.ended(process)
@@ -251,12 +251,13 @@ class FunctionalRunTestCase(scratch_project.ProjectTestCase):
         )
         self.script(
             'tools/lab.sh',
-            '[ -e image ] || { sleep 4; touch image; }\n'
+            '[ -e image ] || { sleep 25; touch image; }\n'
             'while [ $# -gt 0 ] && [ "$1" != -- ]; do shift; done\n'
             '[ $# -eq 0 ] || { shift; exec "$@"; }',
         )
         code, lines = self.ended(
-            self.start('tools/test.sh', '--node', VSCHED_TEST_SILENCE_S='2')
+            # Longer than a busy machine takes to start the tests.
+            self.start('tools/test.sh', '--node', VSCHED_TEST_SILENCE_S='20')
         )
         self.assertEqual((1, '3 passed, 1 failed'), (code, lines[-1]))
 
