@@ -217,7 +217,7 @@ class Host:
 
     def wait_for_actions(self) -> None:
         """Wait until no action runs; process what was posted."""
-        limit_s = time.monotonic() + 20
+        limit_s = time.monotonic() + 120
         never = threading.Event()
         while True:
             while not self.loop.posted.empty():

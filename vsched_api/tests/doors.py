@@ -5,6 +5,8 @@
 import socket
 import threading
 
+from vsched_lib.tests import ports
+
 
 class Door:
     """Passes connections on while it is open.
@@ -18,8 +20,7 @@ class Door:
         self._lock = threading.Lock()
         self._listener: socket.socket | None = None
         self._ends: list[socket.socket] = []
-        with socket.create_server(('127.0.0.1', 0)) as probe:
-            self.port: int = probe.getsockname()[1]
+        self.port = ports.reserve()
 
     def open(self) -> None:
         """Let connections through."""

@@ -3,7 +3,7 @@
 """Real placement and keystone, as processes of their own.
 
 Each has a folder that goes with the test, a SQLite database in it unless
-another one is named, and a loopback port that was free.
+another one is named, and a loopback port that nobody else is given.
 """
 
 import atexit
@@ -29,10 +29,12 @@ from keystoneauth1 import token_endpoint
 import pymysql
 
 from vsched_lib.openstack import placement
+from vsched_lib.tests import ports
 from vsched_lib.tests import requirements
 from vsched_lib.tests import run_mark
 
-_START_S = 120
+#: Only a hang takes longer.
+_START_S = 240
 #: Where the project is: what runs in a service may be a part of it.
 _ROOT = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -59,7 +61,7 @@ def mariadb(test: unittest.TestCase) -> str:
             port=server.port or 3306,
             user=server.username,
             password=server.password or '',
-            connect_timeout=5,
+            connect_timeout=60,
         )
         with connection, connection.cursor() as cursor:
             cursor.execute(statement)
@@ -91,12 +93,6 @@ def write(path: str, sections: Sections) -> str:
                     for one in (value if isinstance(value, list) else [value])
                 )
     return path
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return int(probe.getsockname()[1])
 
 
 def _answers(port: int) -> bool:
@@ -143,7 +139,7 @@ class Service(fixtures.Fixture):
         # the test.
         self.folder = tempfile.mkdtemp(prefix='vsched-test-', dir='/var/tmp')
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.port = _free_port()
+        self.port = ports.reserve()
         self._process: subprocess.Popen[bytes] | None = None
         self.addCleanup(self.stop)
         if self.at_once:

@@ -14,12 +14,15 @@ import uuid
 
 import amqp
 
+from vsched_lib.tests import ports
 from vsched_lib.tests import requirements
 
 #: Where the broker is, without a virtual host.
 BROKER = os.environ.get(
     'VSCHED_TEST_RABBITMQ_URL', 'rabbit://guest:guest@127.0.0.1:5672'
 )
+#: A broker that runs answers sooner.
+_PATIENCE_S = 60.0
 
 
 def address() -> tuple[str, int]:
@@ -47,7 +50,7 @@ def make_vhost(test: unittest.TestCase) -> str:
     user = BROKER.partition('//')[2].partition(':')[0]
     name = 'vsched-test-' + uuid.uuid4().hex
     try:
-        with socket.create_connection(address(), 5):
+        with socket.create_connection(address(), _PATIENCE_S):
             pass
         control('add_vhost', name)
         test.addCleanup(control, 'delete_vhost', name)
@@ -61,7 +64,7 @@ def make_vhost(test: unittest.TestCase) -> str:
     return '%s/%s' % (BROKER, name)
 
 
-def await_queue(url: str, name: str, patience_s: float = 60.0) -> None:
+def await_queue(url: str, name: str, patience_s: float = _PATIENCE_S) -> None:
     """Wait until a queue exists: the broker drops what is sent before.
 
     :param url: of its virtual host, as :func:`make_vhost` returns it.
@@ -90,9 +93,7 @@ class Door:
     """
 
     def __init__(self) -> None:
-        with socket.socket() as probe:
-            probe.bind(('127.0.0.1', 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = ports.reserve()
         self._thread: threading.Thread | None = None
 
     def url(self, direct: str) -> str:

@@ -16,7 +16,10 @@ from vsched_standalone.tests import commands
 from vsched_standalone.tests import private_services
 from vsched_standalone.tests import releases
 
-_START_S = 60
+#: Only a hang takes longer, in seconds.
+_START_S = 240
+_STOP_S = 120
+_REQUEST_S = 120
 
 
 class Deployment(fixtures.Fixture):
@@ -149,7 +152,7 @@ class Deployment(fixtures.Fixture):
             return
         process.terminate()
         try:
-            process.wait(30)
+            process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -209,7 +212,7 @@ class Deployment(fixtures.Fixture):
     ) -> requests.Response:
         """One request to the API."""
         return requests.request(
-            method, self.url + path, timeout=30, **arguments
+            method, self.url + path, timeout=_REQUEST_S, **arguments
         )
 
     def get(self, path: str, **query: ty.Any) -> ty.Any:
@@ -270,7 +273,11 @@ class Deployment(fixtures.Fixture):
 
     def _run(self, command: list[str]) -> None:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=120, cwd=self._cwd
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_START_S,
+            cwd=self._cwd,
         )
         if done.returncode:
             raise RuntimeError(

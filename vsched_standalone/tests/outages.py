@@ -19,6 +19,7 @@ import requests
 from vsched_agent.host import schedstat
 from vsched_agent.profiling.guest import domain_xml
 from vsched_agent.profiling.guest import vm
+from vsched_agent.tests.functional import agent_guests
 from vsched_lib.contract import extra_specs
 from vsched_lib.model import reservation
 from vsched_standalone.tests import deployment
@@ -56,9 +57,14 @@ class Samples:
 
 
 class Scene(fixtures.Fixture):
-    """A deployment on services of its own, a promised VM and neighbours."""
+    """A deployment on services of its own, a promised VM and neighbours.
+
+    :ivar stolen: of each time for which shares were watched, the CPUs that
+        the machine under this one took meanwhile.
+    """
 
     def _setUp(self) -> None:
+        self.stolen: list[float] = []
         self.broker = self.useFixture(private_services.Rabbit())
         self.database = self.useFixture(private_services.Postgres())
         folder = self.useFixture(fixtures.TempDir()).path
@@ -100,12 +106,16 @@ class Scene(fixtures.Fixture):
         """What the promised VM got in each second, from the kernel."""
         found = []
         before_ns, since = self._run_ns(), time.monotonic_ns()
-        end = time.monotonic() + seconds
+        began, stolen_s = time.monotonic(), agent_guests.stolen_s()
+        end = began + seconds
         while time.monotonic() < end:
             time.sleep(1)
             now_ns, now = self._run_ns(), time.monotonic_ns()
             found.append((now_ns - before_ns) / (now - since))
             before_ns, since = now_ns, now
+        self.stolen.append(
+            (agent_guests.stolen_s() - stolen_s) / (time.monotonic() - began)
+        )
         return found
 
     def _run_ns(self) -> int:
@@ -117,7 +127,7 @@ class Scene(fixtures.Fixture):
 
     def await_samples(self, until: float) -> None:
         """Wait until the database holds what happened until then."""
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + 180
         while time.monotonic() < give_up:
             try:
                 rows = self.services.usage(self.uuid)

@@ -4,7 +4,7 @@
 
 The services that everyone else uses stay untouched. They run as the users
 their packages made for them, in a folder that is removed afterwards, on
-loopback ports that were free.
+loopback ports that nobody else is given.
 """
 
 import os
@@ -19,11 +19,13 @@ import typing as ty
 import fixtures
 import requests
 
+from vsched_lib.tests import ports
 from vsched_lib.tests import requirements
 from vsched_lib.tests import run_mark
 
 _RABBITMQ = '/usr/lib/rabbitmq/bin/rabbitmq-server'
-_START_S = 90
+#: Only a hang takes longer.
+_START_S = 240
 
 
 def require_installed(test: ty.Any, **paths: str) -> None:
@@ -37,11 +39,8 @@ def require_installed(test: ty.Any, **paths: str) -> None:
 
 
 def free_port() -> int:
-    """A loopback TCP port nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A loopback TCP port that nobody else listens on."""
+    return ports.reserve()
 
 
 def answers(port: int) -> bool:

@@ -64,6 +64,8 @@ class LoopTestCase(base.BaseTestCase):
         self.addCleanup(server.server_close)
         self.addCleanup(thread.join)
         self.addCleanup(server.shutdown)
+        # No answer is lost, however long a busy machine takes.
+        self.patch(http_client, 'PATIENCE_S', 60.0)
         connect = http_client.socket.create_connection
         patch = mock.patch.object(
             http_client.socket,

@@ -10,7 +10,7 @@ class SeriesTestCase(base.TestCase):
     def test_the_fleet_is_whole(self):
         found = metrics._serve(self.conf, 3, 1)
         self.assertEqual(15, found['instances'])
-        self.assertEqual(5.0, found['series_per_instance'])
+        self.assertEqual(6.0, found['series_per_instance'])
         self.assertLess(0, found['scrape_kb'])
 
     def test_comments_are_no_series(self):

@@ -30,10 +30,12 @@ class ClientTestCase(base.BaseTestCase):
         return channel
 
     def test_one_time_for_each_request(self):
+        # None is lost, however long a busy machine takes.
+        self.patch(request_client, 'PATIENCE_S', 60.0)
         channel = self.serve([[None], [bytes(8), None]])
         found = request_client.ask(channel, 2, 1, pauses_s=(0.0, 0.001))
         self.assertEqual(2, len(found))
-        self.assertLess(max(found), 1000.0)
+        self.assertLess(max(found), 60_000.0)
 
     def test_lost(self):
         self.patch(request_client, 'PATIENCE_S', 0.05)

@@ -32,7 +32,7 @@ class TestCache(base.BaseTestCase):
         self.assertEqual(
             (before, 0), (threading.active_count(), made.call_count)
         )
-        self.assertTrue(found.wait(10))
+        self.assertTrue(found.wait(60))
         self.assertEqual(1, made.call_count)
 
     def test_changes_are_asked_for_since_what_is_known(self):
@@ -99,8 +99,8 @@ class TestCache(base.BaseTestCase):
 
         found = self.make(made=lambda: Flaky(fakes.answer(fakes.host())))
         self.assertIs(hosts.NOTHING, found.known().hosts)
-        self.assertTrue(done.wait(10))
-        self.assertTrue(found.wait(10))
+        self.assertTrue(done.wait(60))
+        self.assertTrue(found.wait(60))
         self.assertEqual({'node1'}, set(found.known().hosts.by_name))
 
     def test_one_thread_for_all(self):
@@ -116,19 +116,19 @@ class TestCache(base.BaseTestCase):
             one.start()
         for one in users:
             one.join()
-        self.assertTrue(found.wait(10))
+        self.assertTrue(found.wait(60))
         self.assertEqual(['vsched-snapshot'], names)
 
     def test_a_forked_process_has_a_thread_of_its_own(self):
         found = self.make(fakes.answer(fakes.host()))
-        self.assertTrue(found.wait(10))
+        self.assertTrue(found.wait(60))
         child = os.fork()
         if not child:
             status = 1
             try:
                 # What the parent knew is known at once, and kept up to date.
                 good = 'node1' in found.known().hosts.by_name
-                good = good and found.wait(10)
+                good = good and found.wait(60)
                 good = good and found._thread.is_alive()
                 status = 0 if good else 1
             finally:

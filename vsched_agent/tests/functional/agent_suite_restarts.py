@@ -127,7 +127,7 @@ class RestartSuite:
         self._taken_up(since)
 
     def _await_in(self, path, words, process):
-        for _ in range(int(agent_fixture.PATIENCE_S / 0.1)):
+        for _ in range(int(4 * agent_fixture.PATIENCE_S / 0.1)):
             with open(path, 'rb') as file:
                 text = file.read()
             if words in text:
@@ -159,7 +159,7 @@ class RestartSuite:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=4 * agent_fixture.PATIENCE_S,
         )
 
     def test_restore(self):

@@ -26,7 +26,9 @@ QUICK = {
     'ballooning__guest_timeout': 5.0,
 }
 #: No vCPU stays away for longer than that after a recovery, in seconds.
-RECOVERY_S = 30.0
+RECOVERY_S = 60.0
+#: What a guest's console has once it did what a test asked for.
+_DONE = 'vsched-test-done'
 
 
 class BalloonCase(agent_case.AgentCase):
@@ -82,6 +84,15 @@ class BalloonCase(agent_case.AgentCase):
                     )
                 )
             agent_guests.pause(0.2)
+
+    def execute(self, vm, script):
+        """Have a guest run a script; returns once it has got so far."""
+        done = _DONE.encode()
+        before = vm.console().count(done)
+        vm.execute('/bin/sh', '-c', script)
+        self.eventually(
+            lambda: vm.console().count(done) > before, 'what the guest does'
+        )
 
     def balloon(self, **options):
         """Have the agent balloon, for the length of a test."""
@@ -236,13 +247,11 @@ class TestBalloons(BalloonCase):
         self.balloon()
         self.eventually(lambda: self.online(self.reserved) == [0], 'one vCPU')
         # Hangs for some time, and the agent stops meanwhile.
-        self.reserved.execute(
-            '/bin/sh',
-            '-c',
-            '(sleep 1; killall -STOP qemu-ga; sleep 25; '
-            'killall -CONT qemu-ga) >/dev/null 2>&1 </dev/null &',
+        self.execute(
+            self.reserved,
+            '(sleep 1; killall -STOP qemu-ga; echo %s >/dev/ttyS0; sleep 25; '
+            'killall -CONT qemu-ga) >/dev/null 2>&1 </dev/null &' % _DONE,
         )
-        agent_guests.pause(2.0)
         self.agent.stop()
         # What was promised is still held by the vCPU that is left.
         self.assertEqual((16_000, 20_000), self.reserved.held()[0])
@@ -319,11 +328,11 @@ class TestGuestIgnores(BalloonCase):
     """One guest says yes and goes on as before."""
 
     def test_it_keeps_everything(self):
-        self.reserved.execute(
-            '/bin/sh',
-            '-c',
+        self.execute(
+            self.reserved,
             'for cpu in 1 2 3; do mount --bind /dev/zero '
-            '/sys/devices/system/cpu/cpu$cpu/online; done',
+            '/sys/devices/system/cpu/cpu$cpu/online; done; '
+            'echo %s >/dev/ttyS0' % _DONE,
         )
         mark = self.collector.mark()
         self.restart_agent(**{**QUICK, 'ballooning__guest_timeout': 2.0})
@@ -331,7 +340,9 @@ class TestGuestIgnores(BalloonCase):
             Code.BALLOON_FAILED, self.reserved.uuid, mark
         )
         self.assertIn('was told to use', event.detail)
-        self.assertEqual([0, 1, 2, 3], self.online(self.reserved))
+        self.eventually(
+            lambda: self.online(self.reserved) == [0, 1, 2, 3], 'all vCPUs'
+        )
         self.assert_promised()
 
 

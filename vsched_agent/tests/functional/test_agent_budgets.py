@@ -3,6 +3,7 @@
 """Budgets that an agent has checked between the kernel's ticks."""
 
 import contextlib
+import time
 
 from vsched_agent.enforcement import capacity
 from vsched_agent.privileged.budget_expiry import checking
@@ -10,6 +11,7 @@ from vsched_agent.privileged import syscalls
 from vsched_agent.profiling import manager as host_profiles
 from vsched_agent.profiling import withdrawal
 from vsched_agent.tests.functional import agent_case
+from vsched_agent.tests.functional import agent_fixture
 from vsched_agent.tests.functional import agent_guests
 from vsched_lib.contract import certification
 from vsched_lib.contract import errors
@@ -78,9 +80,14 @@ class TestBudgets(agent_case.AgentCase):
         """The kernel is seen to hold two values in turn, or one."""
         (tid,) = self.vm.vcpu_tids
         found = set()
-        for _ in range(_LOOKS):
-            found.add(syscalls.get_attr(tid))
-            agent_guests.pause(0.0007)
+        give_up = time.monotonic() + agent_fixture.PATIENCE_S
+        # The machine under this one may keep both from running.
+        while not found or (
+            yes and len(found) < 2 and time.monotonic() < give_up
+        ):
+            for _ in range(_LOOKS):
+                found.add(syscalls.get_attr(tid))
+                agent_guests.pause(0.0007)
         self.assertEqual(2 if yes else 1, len(found), found)
         self.assertEqual(
             1,

@@ -3,6 +3,7 @@
 """The threads that serve a real guest's I/O, and who pays for them."""
 
 import os
+import time
 
 import fixtures
 
@@ -292,6 +293,9 @@ class TestIoCharging(agent_case.AgentCase):
         mark = self.want('overprovision', backend='cfs')
         said = self.await_io(mark, threads=2)
         self.assertEqual('cfs', said.enforced_backend)
-        agent_guests.pause(3.0)
-        freed = agent_guests.measure([self.vm.pid], 3.0).shares[0]
+        # What it owes of the quota is paid back by and by.
+        give_up = time.monotonic() + agent_fixture.PATIENCE_S
+        freed = 0.0
+        while freed <= 0.02 and time.monotonic() < give_up:
+            freed = agent_guests.measure([self.vm.pid], 3.0).shares[0]
         self.assertGreater(freed, 0.02)

@@ -14,6 +14,7 @@ import fixtures
 from vsched_agent.privileged import syscalls
 from vsched_agent.profiling.guest import domain_xml
 from vsched_agent.tests.functional import agent_case
+from vsched_agent.tests.functional import agent_fixture
 from vsched_agent.tests.functional import agent_guests
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -28,6 +29,8 @@ _ECHO_PORT, _SINK_PORT = 7, 9
 #: Of each neighbour and of the guest that answers, every 20 ms.
 _HOG_US, _RUNTIME_US, _PERIOD_US = 4_000, 8_000, 20_000
 _PAUSE_S = 0.02
+#: Only a guest that hangs takes longer.
+_DIVIDED_S = 4 * agent_fixture.PATIENCE_S
 
 
 class Bridge(fixtures.Fixture):
@@ -147,7 +150,19 @@ class TestCommunication(agent_case.AgentCase):
             self.agent.await_said(vm.uuid, state=State.APPLIED)
 
     def await_divided(self, mark):
-        event = self.agent.await_event(Code.PERIOD_DIVIDED, self.vm.uuid, mark)
+        # Only once the guest has answered for a while.
+        event = self.collector.await_news(
+            lambda: next(
+                iter(
+                    self.collector.events(
+                        mark, self.vm.uuid, Code.PERIOD_DIVIDED
+                    )
+                ),
+                None,
+            ),
+            'parts of periods',
+            _DIVIDED_S,
+        )
         self.assertGreater(event.figures['granularity'], 1)
         return event
 

@@ -44,7 +44,7 @@ class JournalCase(agent_case.AgentCase):
         self.state_path = self.agent.conf.agent.state_path
         self.path = os.path.join(self.state_path, 'agent.sqlite')
 
-    def eventually(self, look, what, patience_s=30.0):
+    def eventually(self, look, what, patience_s=120.0):
         give_up = time.monotonic() + patience_s
         while not look():
             if time.monotonic() > give_up:
@@ -134,7 +134,7 @@ class TestDamaged(JournalCase):
                 check=False,
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=120,
             )
             self.assertEqual(1, found.returncode)
             self.assertIn('schema version 99', found.stderr)
@@ -189,7 +189,7 @@ class TestDisk(JournalCase):
             check=False,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=120,
         )
 
     def logged(self, text):

@@ -5,7 +5,6 @@
 import contextlib
 import shutil
 import signal
-import socket
 import subprocess
 import time
 
@@ -17,9 +16,10 @@ from vsched_agent.tests.functional import agent_case
 from vsched_agent.tests.functional import agent_fixture
 from vsched_agent.tests.functional import agent_guests
 from vsched_lib.metrics import agent as families
+from vsched_lib.tests import ports
 from vsched_lib.tests import requirements
 
-PATIENCE_S = 2 * agent_fixture.PATIENCE_S
+PATIENCE_S = 4 * agent_fixture.PATIENCE_S
 
 
 class TestAgentMetrics(agent_case.AgentCase):
@@ -47,8 +47,7 @@ class TestAgentMetrics(agent_case.AgentCase):
         """
         self.agent.stop()
         self.addCleanup(self.agent.start)
-        with socket.create_server(('127.0.0.1', 0)) as free:
-            port = free.getsockname()[1]
+        port = ports.reserve()
         self.agent.configure(metrics_bind_port=port, **options)
         self.addCleanup(self.agent.configure)
         log = open(self.agent.config_file + '.log', 'w+b')

@@ -13,6 +13,7 @@ from keystoneauth1 import fixture as keystoneauth_fixture
 from vsched_api.tests import base
 from vsched_api.tests import databases
 from vsched_lib.contract import errors
+from vsched_lib.tests import ports
 
 GOOD = 'good-token'
 #: Only a hang takes longer, in seconds.
@@ -30,7 +31,7 @@ password = SECRET
 project_name = service
 user_domain_name = Default
 project_domain_name = Default
-http_connect_timeout = 1
+http_connect_timeout = %(timeout_s)d
 %(more)s
 [database]
 connection = %(connection)s
@@ -107,17 +108,16 @@ class TestKeystoneAway(base.TestCase):
     def setUp(self):
         super().setUp()
         self.agent().first()
-        self.listener = socket.create_server(('127.0.0.1', 0))
-        self.addCleanup(self.listener.close)
-        self.port = self.listener.getsockname()[1]
+        self.port = ports.reserve()
 
-    def http(self, more='', retry_after_s=5):
+    def http(self, more='', retry_after_s=5, timeout_s=PATIENCE_S):
         options = databases.write(
             self,
             _OPTIONS
             % {
                 'port': self.port,
                 'more': more,
+                'timeout_s': timeout_s,
                 'retry_after_s': retry_after_s,
                 'connection': self.conf.database.connection,
             },
@@ -130,7 +130,6 @@ class TestKeystoneAway(base.TestCase):
 
     def serve(self):
         """Let keystone answer."""
-        self.listener.close()
         server = http.server.ThreadingHTTPServer(
             ('127.0.0.1', self.port), _Keystone
         )
@@ -158,16 +157,15 @@ class TestKeystoneAway(base.TestCase):
         self.assertIn('WWW-Authenticate', answer.headers)
 
     def test_nothing_listens(self):
-        self.listener.close()
         self.away(self.http())
 
     def test_it_hangs(self):
         # The kernel takes the connection, and nobody answers.
-        self.away(self.http())
+        with socket.create_server(('127.0.0.1', self.port)):
+            self.away(self.http(timeout_s=1))
 
     def test_it_is_asked_again_when_it_is_back(self):
         """By the same service, which was not restarted."""
-        self.listener.close()
         client = self.http(retry_after_s=1)
         self.away(client, retry_after_s=1)
         self.serve()

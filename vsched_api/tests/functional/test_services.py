@@ -31,10 +31,12 @@ from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.tests import bus_keys
+from vsched_lib.tests import ports
 from vsched_lib.tests import rabbitmq
 from vsched_lib.tests import requirements
 
-PATIENCE_S = 60
+#: Only a hang takes longer.
+PATIENCE_S = 120
 ROOT = os.path.abspath(
     os.path.join(os.path.dirname(__file__), '..', '..', '..')
 )
@@ -184,8 +186,7 @@ class TestUwsgi(Process):
             if requirements.required():
                 self.fail('uwsgi is missing')
             self.skipTest('uwsgi is missing')
-        with socket.create_server(('127.0.0.1', 0)) as probe:
-            self.port = probe.getsockname()[1]
+        self.port = ports.reserve()
 
     def request(self, method, path, **body):
         connection = http.client.HTTPConnection(
@@ -323,6 +324,7 @@ class TestUwsgi(Process):
         with open(self.options, 'a') as file:
             file.write('[api]\nmax_limit = 1\n')
         process.send_signal(signal.SIGHUP)
+        until = time.monotonic() + PATIENCE_S
         while True:
             self.assertLess(time.monotonic(), until)
             made += 1
@@ -379,8 +381,9 @@ class TestUwsgi(Process):
             longest_s = max(longest_s, time.monotonic() - began)
             time.sleep(0.1)
         self.addDetail('longest_s', content.text_content(str(longest_s)))
-        # Before, they waited for 40 s. The bound is far from both.
-        self.assertLess(longest_s, 10)
+        # Behind slow ones, they wait for 40 s. What a busy machine takes for
+        # three requests is less.
+        self.assertLess(longest_s, 30)
 
     def test_a_body_of_100_mb_is_answered(self):
         self.serve()

@@ -32,9 +32,10 @@ class Timeouts:
     def setUp(self):
         super().setUp()
         for name, seconds in (
-            ('lock_timeout_s', 1.0),
-            ('statement_timeout_s', 2.0),
-            ('idle_transaction_timeout_s', 2.0),
+            # Longer than a busy machine takes for what nobody holds up.
+            ('lock_timeout_s', 3.0),
+            ('statement_timeout_s', 6.0),
+            ('idle_transaction_timeout_s', 10.0),
             ('maintenance_timeout_s', 600.0),
         ):
             self.conf.set_override(name, seconds, 'database')
@@ -152,12 +153,12 @@ class Timeouts:
     def test_maintenance_has_longer(self):
         database = session.Database(self.conf, session.Purpose.MAINTENANCE)
         self.addCleanup(database.dispose)
-        # More than two seconds; the servers' time-outs are read, for a
-        # shorter one would end it.
+        # Longer than any statement of others may; the servers' time-outs are
+        # read, for a shorter one would end it.
         database.read(
             lambda work: (
                 work.connection()
-                .exec_driver_sql(self.sleep.replace('3600', '2.5'))
+                .exec_driver_sql(self.sleep.replace('3600', '6.5'))
                 .fetchall()
             )
         )
@@ -214,8 +215,8 @@ class TestTimeoutsOnSQLite(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.conf.set_override('lock_timeout_s', 0.5, 'database')
-        self.conf.set_override('statement_timeout_s', 0.5, 'database')
+        self.conf.set_override('lock_timeout_s', 2.0, 'database')
+        self.conf.set_override('statement_timeout_s', 2.0, 'database')
 
     def test_a_locked_file(self):
         (one,) = base.uuids(1)

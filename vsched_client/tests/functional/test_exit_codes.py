@@ -29,7 +29,7 @@ UNKNOWN = '99999999-9999-4999-8999-999999999999'
 #: Of what Ctrl-C ends; the shell's own, and no code of the plugin.
 INTERRUPTED = 128 + signal.SIGINT
 #: Only a hang takes longer.
-_PATIENCE_S = 60
+_PATIENCE_S = 180
 
 
 def documented():
@@ -202,6 +202,7 @@ class TestExitCodes(base.BaseTestCase):
         waiting = self.start(
             *('cpu', 'reservation', 'set', api.RESERVED),
             *('--runtime', '%dus' % api.SILENT_US, '--wait'),
+            *('--timeout', '%ds' % _PATIENCE_S),
         )
         give_up = time.monotonic() + _PATIENCE_S
         while self.reservation()['runtime_us'] != api.SILENT_US:

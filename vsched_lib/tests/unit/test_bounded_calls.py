@@ -139,4 +139,7 @@ class BoundedCallsTest(test_base.BaseTestCase):
         self.assertRaises(
             bounded_calls.CallTimedOut, self.calls.run, 'a', LONG_S, lambda: 1
         )
+        # Closing gives up waiting for them after a second.
+        for thread in self.threads():
+            thread.join(LONG_S)
         self.assertEqual([], self.threads())

@@ -18,6 +18,8 @@ from vsched_lib.tests import openstack_services
 from vsched_standalone.tests import private_services
 
 _CHECK = 'What filters ask'
+#: A service that answers at all does so sooner, in seconds.
+_PATIENCE_S = 60
 
 
 class _Api(openstack_services.Service):
@@ -101,7 +103,7 @@ class TestEndpoint(base.BaseTestCase):
             self,
             {
                 'filter_scheduler': {'enabled_filters': filters},
-                'vsched': options,
+                'vsched': {'timeout': _PATIENCE_S, **options},
             },
         )
         out = io.StringIO()

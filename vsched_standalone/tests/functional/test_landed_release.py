@@ -13,6 +13,7 @@ import os
 import time
 import uuid
 
+import fixtures
 from oslotest import base
 
 from vsched_api.tests import databases
@@ -20,6 +21,9 @@ from vsched_lib.tests import rabbitmq
 from vsched_standalone.tests import deployment
 from vsched_standalone.tests import outages
 from vsched_standalone.tests import releases
+
+#: Only a hang takes longer, in seconds.
+_LIMIT_S = 800
 
 # Samples and reports of one agent; it runs in both releases. Journal,
 # reporter, signatures and messages are those of the release.
@@ -139,6 +143,9 @@ class LandedRelease:
 
     def setUp(self):
         super().setUp()
+        # Longer than a test may take by default: each starts a dozen
+        # processes, one after the other.
+        self.useFixture(fixtures.Timeout(_LIMIT_S, gentle=True))
         self.bus = rabbitmq.make_vhost(self)
         self.old = self.useFixture(releases.Release(releases.LANDED))
         self.new = releases.Present()

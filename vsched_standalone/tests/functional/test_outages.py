@@ -21,8 +21,10 @@ class TestOutages(base.BaseTestCase):
         scene = self.useFixture(outages.Scene())
 
         killed = outages.agent_killed(scene, 6)
-        self.assertAlmostEqual(0.6, killed['share_while_dead'], delta=0.02)
-        self.assertAlmostEqual(0.6, killed['share_after'], delta=0.02)
+        for name, stolen in zip(
+            ('share_while_dead', 'share_after'), scene.stolen, strict=True
+        ):
+            self.assertAlmostEqual(0.6, killed[name], delta=0.02 + stolen)
         self.assertEqual(0, killed['applied_again'])
         self.assertEqual(0, killed['drift_events'])
         self.assertEqual('applied', killed['state'])
@@ -31,7 +33,9 @@ class TestOutages(base.BaseTestCase):
         # The kill itself leaves a gap; what follows must not.
         before = scene.samples()
         broker = outages.broker_stopped(scene, 15)
-        self.assertAlmostEqual(0.6, broker['share_while_away'], delta=0.02)
+        self.assertAlmostEqual(
+            0.6, broker['share_while_away'], delta=0.02 + scene.stolen[-1]
+        )
         self.assertEqual(0, broker['samples']['repeated'])
         self.assertEqual(before.missing_us, broker['samples']['missing_us'])
 

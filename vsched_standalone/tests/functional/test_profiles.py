@@ -26,7 +26,7 @@ from vsched_standalone.tests import private_services
 
 PATH = '/v1/hosts/node-1/profiles/error'
 OVERHEAD = '/v1/hosts/node-1/profiles/overhead'
-PATIENCE_S = 90
+PATIENCE_S = 180
 #: A quick run with a calibration VM takes a minute, on an idle machine.
 OVERHEAD_S = 240
 

@@ -16,6 +16,10 @@ from nova_filters import judging
 from nova_filters import source
 from nova_filters.tests import fakes
 from vsched_api.tests import base
+from vsched_lib.tests import ports
+
+#: Only a hang takes longer, in seconds.
+PATIENCE_S = 120
 
 
 class _Handler(simple_server.WSGIRequestHandler):
@@ -29,8 +33,9 @@ class TestPropagation(base.TestCase):
     def setUp(self):
         super().setUp()
         self.node = self.agent()
-        self.port = self.serve(0)
-        self.cache = self.scheduler(timeout=5)
+        self.port = ports.reserve()
+        self.serve()
+        self.cache = self.scheduler(timeout=PATIENCE_S)
 
     def scheduler(self, timeout):
         """What one of them keeps; it asks often."""
@@ -59,11 +64,11 @@ class TestPropagation(base.TestCase):
         )
         return bool(passed)
 
-    def serve(self, port):
+    def serve(self):
         """A server that ends when the test does, or by ``close``."""
         made = simple_server.make_server(
             '127.0.0.1',
-            port,
+            self.port,
             self.client().application,
             handler_class=_Handler,
         )
@@ -78,11 +83,10 @@ class TestPropagation(base.TestCase):
 
         self.close = close
         self.addCleanup(close)
-        return made.server_port
 
     def wait(self, wanted):
         """Wait until this is true of what is known."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while not wanted(self.cache.known().hosts):
             if time.monotonic() > deadline:
                 self.fail('known: %s' % (self.cache.known(),))
@@ -111,7 +115,7 @@ class TestPropagation(base.TestCase):
         time.sleep(0.3)
         self.assertEqual(before.hosts, self.cache.known().hosts)
         self.tell(admitted_mcpu=900)
-        self.serve(self.port)
+        self.serve()
         self.wait(lambda known: known.by_name[base.HOST].free_mcpu == 900)
 
     def away(self):
@@ -128,7 +132,7 @@ class TestPropagation(base.TestCase):
 
     def catches_up(self):
         """By itself: there is no room for another instance by now."""
-        self.serve(self.port)
+        self.serve()
         self.wait(lambda known: known.by_name[base.HOST].free_mcpu == 900)
         self.assertFalse(self.passes('pass'))
         self.wait(
@@ -149,7 +153,7 @@ class TestPropagation(base.TestCase):
         self.close()
         # Takes connections, as the kernel does for it, and says nothing.
         with socket.create_server(('127.0.0.1', self.port)) as server:
-            server.settimeout(30)
+            server.settimeout(PATIENCE_S)
             connection, _ = server.accept()
             with connection:
                 self.away()

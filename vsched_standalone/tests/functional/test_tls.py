@@ -26,7 +26,10 @@ from vsched_standalone.tests import documentation
 from vsched_standalone.tests import private_services
 from vsched_standalone.tests import tls_services
 
-PATIENCE_S = 60
+#: Only a hang takes longer, in seconds.
+PATIENCE_S = 120
+#: So long does a client try that is not to be answered.
+REFUSED_S = 5
 
 _REPORT = """
 import os, sys
@@ -35,7 +38,8 @@ from vsched_lib.contract import collector_rpc, errors, messages, rpc
 conf = cfg.ConfigOpts()
 conf([], default_config_files=[sys.argv[1]])
 try:
-    collector_rpc.CollectorClient(rpc.get_transport(conf), 5).report(
+    collector_rpc.CollectorClient(
+        rpc.get_transport(conf), float(sys.argv[2])).report(
         messages.Report('node1', 1, 1.0))
     print('stored', flush=True)
 except errors.Unreachable as error:
@@ -110,7 +114,7 @@ class TestTls(base.BaseTestCase):
         report = messages.Report('node1', 1, 1.0)
         collector_rpc.CollectorClient(transport, PATIENCE_S).report(report)
         self.assertEqual([report], collector.reports)
-        self.assertIn('stored', self.attempt())
+        self.assertIn('stored', self.attempt(PATIENCE_S / 2))
         for refused in (
             (self.others.authority,),
             (self.certificates.authority, ('ssl = true', 'ssl = false')),
@@ -118,10 +122,10 @@ class TestTls(base.BaseTestCase):
             (self.certificates.authority, ('@localhost:', '@127.0.0.1:')),
         ):
             self.bus(broker.port, *refused)
-            self.assertIn('Unreachable', self.attempt())
+            self.assertIn('Unreachable', self.attempt(REFUSED_S))
         self.assertEqual([report] * 2, collector.reports)
 
-    def attempt(self):
+    def attempt(self, timeout_s):
         """Report in a process of its own: it tries again for ever."""
         return subprocess.run(
             [
@@ -131,6 +135,7 @@ class TestTls(base.BaseTestCase):
                 '-c',
                 _REPORT,
                 os.path.join(self.folder, 'vsched.conf'),
+                str(timeout_s),
             ],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -210,7 +215,7 @@ class TestTls(base.BaseTestCase):
                 if authority is None
                 else (('/etc/vsched/ca.crt', authority),)
             ),
-            more='auth_type = none\nendpoint_override = %s\n'
+            more='auth_type = none\nendpoint_override = %s\ntimeout = 60\n'
             '[filter_scheduler]\n'
             'available_filters = nova_filters.all_filters\n'
             'enabled_filters = VschedReservationFilter\n' % url,

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 
+import fixtures as base_fixtures
 from oslotest import base as test_base
 
 from vsched_agent.ballooning import base
@@ -39,9 +40,21 @@ ANSWERS = (
     """yes x | tr -d '\\n'""",
 )
 
+#: What its console has once it answers.
+_HOSTILE = b'vsched-test-hostile'
+#: Only a hang takes longer, in seconds.
+_PATIENCE_S = 60.0
+_LIMIT_S = 600
+
 _SCRIPT = """
 number=0
-exec 3<>/dev/virtio-ports/org.qemu.guest_agent.0
+port=/dev/virtio-ports/org.qemu.guest_agent.0
+# Until the agent has let go of it.
+until (: 3<>$port) 2>/dev/null; do
+    sleep 0.1
+done
+exec 3<>$port
+echo vsched-test-hostile >/dev/ttyS0
 while read -r line <&3; do
     case "$line" in
         *guest-sync*)
@@ -60,6 +73,8 @@ done
 class HostileGuestTest(test_base.BaseTestCase):
     def setUp(self):
         super().setUp()
+        # Longer than a test may take by default: it boots three guests.
+        self.useFixture(base_fixtures.Timeout(_LIMIT_S, gentle=True))
         fixtures.require_libvirt(self)
         # The journal tells of them in this order.
         self.uuids = [
@@ -77,7 +92,8 @@ class HostileGuestTest(test_base.BaseTestCase):
         with open(self.config, 'w', encoding='utf-8') as file:
             file.write(
                 '[agent]\nstate_path = %s\n[hypervisor]\nuri = %s\n'
-                '[ballooning]\nguest_timeout = 3\n'
+                # A guest that answers at all does so sooner.
+                '[ballooning]\nguest_timeout = 10\n'
                 % (self.state_path, fixtures.URI)
             )
         self.channel = guest_agent.GuestAgentChannel(fixtures.URI)
@@ -98,7 +114,7 @@ class HostileGuestTest(test_base.BaseTestCase):
                 time.time(),
             )
             book.note_balloon(guest.uuid, record.to_dict())
-        self.channel.set_online(guest.uuid, frozenset({0}), 10.0)
+        self.channel.set_online(guest.uuid, frozenset({0}), _PATIENCE_S)
 
     def open_journal(self):
         class Closing:
@@ -137,8 +153,12 @@ class HostileGuestTest(test_base.BaseTestCase):
                 'setsid sh /run/hostile) >/dev/null 2>&1 </dev/null &',
                 script,
             ],
-        ).wait(20)
-        time.sleep(2.0)
+        ).wait(_PATIENCE_S)
+        # Until then the agent of the guest would answer.
+        give_up = time.monotonic() + _PATIENCE_S
+        while _HOSTILE not in guest.running.console():
+            self.assertLess(time.monotonic(), give_up)
+            time.sleep(0.05)
 
     def test_restore_gives_the_others_vcpus_back(self):
         for guest in self.guests:
@@ -160,7 +180,8 @@ class HostileGuestTest(test_base.BaseTestCase):
             if number == 4:
                 # Another guest is asked as ever in between.
                 self.assertEqual(
-                    {0}, self.channel.get_vcpus(others[0].uuid, 10.0).online
+                    {0},
+                    self.channel.get_vcpus(others[0].uuid, _PATIENCE_S).online,
                 )
         self.addDetail('seen', _content('\n'.join(seen)))
         found = subprocess.run(
@@ -185,7 +206,7 @@ class HostileGuestTest(test_base.BaseTestCase):
         for guest in others:
             self.assertNotIn(guest.uuid, found.stderr)
             self.assertEqual(
-                {0, 1}, self.channel.get_vcpus(guest.uuid, 10.0).online
+                {0, 1}, self.channel.get_vcpus(guest.uuid, _PATIENCE_S).online
             )
         with self.open_journal() as book:
             self.assertEqual(

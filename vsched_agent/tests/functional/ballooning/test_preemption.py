@@ -13,6 +13,8 @@ from vsched_agent.profiling.error import hogs
 from vsched_agent.tests.functional import agent_guests
 from vsched_lib.tests import requirements
 
+#: Only a hang takes longer, in seconds.
+PATIENCE_S = 60.0
 TURN_US = 500
 SECONDS = 2.0
 _HOGS = 4
@@ -45,10 +47,10 @@ def realtime_threads():
 
 def await_thread(others):
     """Return the one realtime thread that is not among others."""
-    give_up_s = time.monotonic() + 10.0
+    give_up_s = time.monotonic() + PATIENCE_S
     while not (found := realtime_threads() - others):
         if time.monotonic() > give_up_s:
-            raise AssertionError('no thread under SCHED_FIFO in 10 s')
+            raise AssertionError('no thread under SCHED_FIFO')
         time.sleep(0.01)
     (tid,) = found
     return tid
@@ -76,20 +78,24 @@ class TurnsTest(base.BaseTestCase):
     def rate(self, seconds=SECONDS):
         """Switches between them in a second of CPU time."""
         before = [switches(pid) for pid in self.hogs]
+        before_ns = self.run_ns()
         got = agent_guests.measure(self.hogs, seconds)
         made = sum(switches(pid) for pid in self.hogs) - sum(before)
-        return made / (sum(got.shares) * seconds), got
+        return made / ((self.run_ns() - before_ns) / 1e9), got
+
+    def run_ns(self):
+        """CPU time of all of them so far."""
+        return sum(schedstat.read(pid).run_ns for pid in self.hogs)
 
     def test_turns_are_shorter_and_shares_are_not(self):
         without, _ = self.rate()
         others = realtime_threads()
         with self.preemption.enabled(self.hogs, 60.0):
             own = await_thread(others)
-            before_ns = schedstat.read(own).run_ns
+            before_ns, others_ns = schedstat.read(own).run_ns, self.run_ns()
             within, got = self.rate()
-            own_share = (schedstat.read(own).run_ns - before_ns) / (
-                1e9 * SECONDS
-            )
+            own_ns = schedstat.read(own).run_ns - before_ns
+            others_ns = self.run_ns() - others_ns
         after, _ = self.rate()
         self.assertGreater(within, 3 * without)
         self.assertLess(after, 2 * without)
@@ -97,14 +103,14 @@ class TurnsTest(base.BaseTestCase):
         for share in got.shares:
             self.assertLess(abs(share - mean), 0.2 * mean)
         # Shares of the CPU depend on the machine's other load; this does not.
-        self.assertLess(own_share, 0.25 * (own_share + sum(got.shares)))
+        self.assertLess(own_ns, 0.25 * (own_ns + others_ns))
 
     def test_nothing_stays_behind(self):
         others = realtime_threads()
         attrs = [os.sched_getscheduler(pid) for pid in self.hogs]
         with self.preemption.enabled(self.hogs, 60.0):
             await_thread(others)
-        give_up_s = time.monotonic() + 10.0
+        give_up_s = time.monotonic() + PATIENCE_S
         while realtime_threads() - others:
             self.assertLess(time.monotonic(), give_up_s)
             time.sleep(0.05)

@@ -29,7 +29,9 @@ from vsched_lib.model import reservation
 PROMISE = reservation.Reservation(
     6_000, 20_000, reservation.Mode.WORK_CONSERVING
 )
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
+#: Whether a host is idle once is seen by then.
+_CHANCE_S = 20.0
 _PR_SET_CHILD_SUBREAPER = 36
 
 #: Stands for the helper on a host where nothing else runs, whatever does.
@@ -93,15 +95,20 @@ class IdleTimeCase(kernel_case.KernelCase):
         """
         counter = reclaiming._Runnable()
         self.addCleanup(counter.close)
-        idle_since = time.monotonic()
-        give_up = idle_since + PATIENCE_S
+        idle_since, stolen_s = time.monotonic(), agent_guests.stolen_s()
+        give_up = idle_since + _CHANCE_S
         while not self.reclaims():
             now = time.monotonic()
             cpus, runnable = counter.read(now)
             # The watched thread is one of them, or throttled.
             if runnable > cpus:
-                idle_since = now
-            self.assertLess(now - idle_since, 3, 'idle, and no flag')
+                idle_since, stolen_s = now, agent_guests.stolen_s()
+            # What the machine under this one takes leaves no CPU idle.
+            self.assertLess(
+                now - idle_since,
+                3 + agent_guests.stolen_s() - stolen_s,
+                'idle, and no flag',
+            )
             if now > give_up:
                 return False
             time.sleep(0.005)

@@ -11,6 +11,7 @@ from vsched_agent.enforcement import leak_repair
 from vsched_agent.host import cgroup
 from vsched_agent.host import kernel
 from vsched_agent.privileged import syscalls
+from vsched_agent.privileged import threads
 
 
 def _units(text):
@@ -58,6 +59,9 @@ class TestLeakRepair(base.BaseTestCase):
                 ),
             )
             # Long asleep, past the moment to which its bandwidth is due.
+            with threads.View(thread.native_id) as view:
+                while view.state() == threads.RUNNABLE:
+                    threading.Event().wait(0.01)
             threading.Event().wait(0.05)
             syscalls.set_attr(
                 thread.native_id, syscalls.Attr(syscalls.SCHED_OTHER)

@@ -25,6 +25,8 @@ from vsched_agent.privileged import syscalls
 from vsched_agent.tests import thread_farm
 from vsched_lib.tests import requirements
 
+#: Only a hang takes longer, in seconds.
+_PATIENCE_S = 240
 #: So long does a link flip, in seconds.
 _FLIPPING_S = 2.0
 #: And so often is the helper asked meanwhile, at least.
@@ -48,7 +50,13 @@ class HelperCase(base.BaseTestCase):
     def detached(self):
         """A shell that is nobody's child any more; its process."""
         started = subprocess.run(
-            ('setsid', '--fork', 'sh', '-c', 'echo $$; exec >&-; sleep 60; :'),
+            (
+                'setsid',
+                '--fork',
+                'sh',
+                '-c',
+                'echo $$; exec >&-; sleep 600; :',
+            ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -106,7 +114,7 @@ class TestPlantedModules(HelperCase):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=_PATIENCE_S,
             env={
                 **os.environ,
                 'PYTHONPATH': str(planted),
@@ -153,7 +161,7 @@ class TestControlGroups(HelperCase):
         return os.path.join(self.group, self.name)
 
     def remove(self, path):
-        give_up_s = time.monotonic() + 10
+        give_up_s = time.monotonic() + _PATIENCE_S
         while True:
             try:
                 os.rmdir(path)

@@ -25,7 +25,8 @@ from vsched_agent.tests.functional import agent_guests
 from vsched_lib.tests import requirements
 
 _ETC = pathlib.Path(__file__).parents[4] / 'etc' / 'vsched'
-_PATIENCE_S = 60.0
+#: Only a hang takes longer.
+_PATIENCE_S = 120.0
 
 
 class UnprivilegedSuite:
@@ -274,7 +275,7 @@ class TestSudo(UnprivilegedSuite, base.BaseTestCase):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=_PATIENCE_S,
             **more,
         )
 

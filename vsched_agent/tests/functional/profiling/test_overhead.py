@@ -24,6 +24,9 @@ from vsched_agent.profiling import session
 from vsched_agent.tests import fixtures as agent_fixtures
 from vsched_lib.model import overhead
 
+#: Only a hang takes longer, in seconds.
+PATIENCE_S = 120
+LIMIT_S = 800
 SHORT = loads.Plan(
     net_rates=(400,),
     net_bursts=(1, 8),
@@ -122,6 +125,8 @@ class TestOverhead(OverheadCase):
 class TestCommand(OverheadCase):
     def setUp(self):
         super().setUp()
+        # Longer than a test may take by default: each boots a VM twice.
+        self.useFixture(fixtures.Timeout(LIMIT_S, gentle=True))
         self.config = os.path.join(self.folder, 'vsched.conf')
         with open(self.config, 'w', encoding='utf-8') as file:
             file.write(
@@ -161,7 +166,7 @@ class TestCommand(OverheadCase):
         running = self.start()
         self.until_it_measures(running)
         running.terminate()
-        self.assertEqual(3, running.wait(60))
+        self.assertEqual(3, running.wait(PATIENCE_S))
         running.stdout.close()
         self.as_before()
         again = self.start('--resume')
@@ -171,7 +176,7 @@ class TestCommand(OverheadCase):
             if len(details) == 2:
                 break
         again.terminate()
-        again.wait(60)
+        again.wait(PATIENCE_S)
         again.stdout.close()
         self.assertFalse(details[1].startswith('load 1 of'), details)
 
@@ -202,5 +207,5 @@ class TestCommand(OverheadCase):
             ),
         )
         again.terminate()
-        again.wait(60)
+        again.wait(PATIENCE_S)
         again.stdout.close()

@@ -179,9 +179,9 @@ class TroubleTest(ballooning_host.HostCase):
         host.guests.boot(one, 4)
         host.loop.changed(one)
         # Asks the guest, beside the thread that decides.
-        item = host.loop.posted.get(timeout=5)
+        item = host.loop.posted.get(timeout=60)
         item()
-        host.loop.posted.get(timeout=5)()
+        host.loop.posted.get(timeout=60)()
         host.wait_for_actions()
         self.assert_full(host, one)
 
@@ -189,8 +189,8 @@ class TroubleTest(ballooning_host.HostCase):
         host, one, _ = self.two()
         host.guests.mute.add(one)
         host.loop.changed(one)
-        host.loop.posted.get(timeout=5)()
-        host.loop.posted.get(timeout=5)()
+        host.loop.posted.get(timeout=60)()
+        host.loop.posted.get(timeout=60)()
         host.pass_time(2)
         host.guests.boot(one, 4)
         host.guests.mute.clear()

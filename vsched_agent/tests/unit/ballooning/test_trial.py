@@ -4,7 +4,6 @@
 
 import math
 import random
-import time
 
 from vsched_agent.ballooning import base
 from vsched_agent.tests import ballooning_host
@@ -47,9 +46,7 @@ class TrialTest(ballooning_host.HostCase):
         for second in range(30):
             host.guests.set_progress(one, PATH, 1000 * second)
             host.pass_time(1)
-            # It is read in the background.
-            time.sleep(0.02)
-            host.wait_for_actions()
+            self.finish_readings(host)
         self.assert_full(host, one)
         self.assertIn('kept', host.codes())
         (reverted,) = [
@@ -83,6 +80,14 @@ class TrialTest(ballooning_host.HostCase):
         self.assertIsNotNone(found.status.before.progress)
         self.assertFalse(found.decide_early)
 
+    def finish_readings(self, host):
+        """Have all readings come that are under way in the background."""
+        while any(math.isinf(one.counter_s) for one in host.loop.instances()):
+            item = host.loop.posted.get(timeout=60)
+            if item is not None:
+                item()
+        host.wait_for_actions()
+
     def read(self, host, uuid):
         """Have a reading come that is under way or about to be."""
         (found,) = [
@@ -92,7 +97,7 @@ class TrialTest(ballooning_host.HostCase):
         while (found.decide_early or math.isinf(found.counter_s)) and (
             len(found.counter) == before
         ):
-            item = host.loop.posted.get(timeout=20)
+            item = host.loop.posted.get(timeout=60)
             host.now_s += 0.5
             item()
         host.wait_for_actions()

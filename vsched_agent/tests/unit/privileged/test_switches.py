@@ -65,7 +65,7 @@ class TestKernel(base.BaseTestCase):
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
         self.watch(child.pid)
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + 60
         found = []
         while len(found) < 20 and time.monotonic() < give_up:
             time.sleep(0.05)
@@ -73,7 +73,8 @@ class TestKernel(base.BaseTestCase):
             found += new
         times = [at_ns for at_ns, _ in found]
         self.assertEqual(sorted(times), times)
-        self.assertLess(abs(times[-1] - time.monotonic_ns()), 5 * 10**9)
+        # By that clock; others differ by more than any test takes.
+        self.assertLess(abs(times[-1] - time.monotonic_ns()), 120 * 10**9)
         runs = [runs for _, runs in found]
         # On and off in turns.
         self.assertEqual([not one for one in runs[1:]], runs[:-1])

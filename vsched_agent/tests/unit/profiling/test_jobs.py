@@ -72,7 +72,7 @@ class TestJobs(base.BaseTestCase):
 
     def until(self, *states):
         while True:
-            report = self.said.get(timeout=30)
+            report = self.said.get(timeout=60)
             if report.state in states:
                 return report
 
@@ -80,7 +80,7 @@ class TestJobs(base.BaseTestCase):
         self.take(order('a', attempt=2))
         told = []
         while not told or told[-1].state is State.RUNNING:
-            told.append(self.said.get(timeout=30))
+            told.append(self.said.get(timeout=60))
         self.assertEqual(
             [
                 (State.RUNNING, 0),

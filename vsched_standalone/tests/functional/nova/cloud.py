@@ -30,7 +30,7 @@ from vsched_lib.tests import requirements
 os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
 
 #: Only a hang takes longer.
-_PATIENCE_S = 180
+PATIENCE_S = 180
 
 MISSING: str | None = None
 Frame: ty.Any = unittest.TestCase
@@ -50,6 +50,7 @@ else:
 
             from nova import context as nova_context
             from nova.tests import fixtures as frame
+            from nova.tests.functional.api import client
             from nova.tests.functional import integrated_helpers
     except ImportError as problem:
         MISSING = str(problem)
@@ -222,13 +223,45 @@ class Cloud(Frame):
 
     def settled(self, server: dict[str, ty.Any]) -> dict[str, ty.Any]:
         """The server once it's active, or in error."""
-        give_up = time.monotonic() + _PATIENCE_S
+        give_up = time.monotonic() + PATIENCE_S
         while True:
             found = self.api.get_server(server['id'])
             if found['status'] != 'BUILD':
                 return ty.cast(dict[str, ty.Any], found)
             if time.monotonic() > give_up:
                 self.fail('%s is still being built' % server['id'])
+            time.sleep(0.1)
+
+    def _wait_for_server_parameter(
+        self,
+        server: dict[str, ty.Any],
+        expected_params: dict[str, ty.Any],
+        max_retries: int = 0,
+        **more: ty.Any,
+    ) -> dict[str, ty.Any]:
+        """As the frame does, which gives up after five seconds.
+
+        :param max_retries: the frame's own; it is not kept to.
+        """
+        return ty.cast(
+            dict[str, ty.Any],
+            super()._wait_for_server_parameter(
+                server, expected_params, 2 * PATIENCE_S, **more
+            ),
+        )
+
+    def _wait_until_deleted(self, server: dict[str, ty.Any]) -> None:
+        """As the frame does, which gives up after twenty seconds."""
+        give_up = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                found = self.api.get_server(server['id'])
+            except client.OpenStackApiNotFoundException:
+                return
+            if found['status'] == 'ERROR' and server.get('status') != 'ERROR':
+                self.fail('%s was not deleted' % server['id'])
+            if time.monotonic() > give_up:
+                self.fail('%s is still being deleted' % server['id'])
             time.sleep(0.1)
 
     def all_settled(self) -> list[dict[str, ty.Any]]:

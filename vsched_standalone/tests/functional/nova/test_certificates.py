@@ -24,11 +24,10 @@ from vsched_lib.contract import errors
 from vsched_lib.contract import placement as names
 from vsched_lib.contract import rpc
 from vsched_lib.model import reservation
+from vsched_standalone.tests.functional.nova import cloud
 from vsched_standalone.tests.functional.nova import test_claims
 
 _CERTIFIED = names.certified_trait('deadline', 20_000, 20_000)
-#: Only a hang takes longer.
-_PATIENCE_S = 60
 #: As many reserved threads the host was measured with.
 _THREADS = 5
 _CHECK_US = 500
@@ -117,7 +116,7 @@ class TestCertificates(test_claims.Claiming):
 
     def await_trait(self, there):
         """Wait until placement says so; return all traits of the host."""
-        give_up = time.monotonic() + _PATIENCE_S
+        give_up = time.monotonic() + cloud.PATIENCE_S
         while time.monotonic() < give_up:
             own = self.claims.provider(names.provider_name('node1'))
             found = own and self.claims.traits(own.uuid)[1]

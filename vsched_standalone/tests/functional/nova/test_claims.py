@@ -36,7 +36,7 @@ class Claiming(cloud.Cloud):
 
     def settles(self, own, wanted):
         """Nova says that it's done before it has told placement."""
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + cloud.PATIENCE_S
         while self.claimed(own) != wanted and time.monotonic() < give_up:
             time.sleep(0.1)
         self.assertEqual(wanted, self.claimed(own))

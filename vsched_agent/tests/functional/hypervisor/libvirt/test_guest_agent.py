@@ -11,8 +11,14 @@ from vsched_agent.tests import channel_suite
 from vsched_agent.tests import fixtures
 
 
+_HANGS = b'vsched-test-hangs'
+
+
 class SuiteTest(channel_suite.ChannelSuite, test_base.BaseTestCase):
     """The channel to real guests."""
+
+    # They are emulated, on CPUs that others use as well.
+    answer_s = 15.0
 
     def setUp(self):
         super().setUp()
@@ -42,16 +48,22 @@ class SuiteTest(channel_suite.ChannelSuite, test_base.BaseTestCase):
     def run_inside(self, uuid, script):
         commands.GuestCommand(
             self.guests[uuid].handle, ['/bin/sh', '-c', script]
-        ).wait(20)
+        ).wait(channel_suite.TIMEOUT_S)
 
     def hang(self, uuid):
         # What the agent starts would stop with it; so it comes a bit later.
+        console = self.guests[uuid].running.console
+        before = console().count(_HANGS)
         self.run_inside(
             uuid,
-            '(sleep 0.5; killall -STOP qemu-ga; sleep 12; '
-            'killall -CONT qemu-ga) >/dev/null 2>&1 </dev/null &',
+            '(sleep 0.5; killall -STOP qemu-ga; echo %s >/dev/ttyS0; '
+            'sleep 20; killall -CONT qemu-ga) >/dev/null 2>&1 </dev/null &'
+            % _HANGS.decode(),
         )
-        time.sleep(1.5)
+        give_up = time.monotonic() + channel_suite.TIMEOUT_S
+        while console().count(_HANGS) == before:
+            self.assertLess(time.monotonic(), give_up)
+            time.sleep(0.05)
 
     def come_back(self, uuid):
         self.await_answer(uuid)

@@ -2,14 +2,15 @@
 
 """Samples of the error, from a guest that burns under a promise."""
 
-import time
-
 from vsched_agent.tests.functional import agent_case
 from vsched_agent.tests.functional import agent_guests
 from vsched_lib.contract import profiles
 
-#: Until threads that were watched are left and a profile is due.
-_PATIENCE_S = 90.0
+#: Until threads that were watched are left and a profile is due: half a minute
+#: where the guest is given its time, and longer where others take it.
+_PATIENCE_S = 240.0
+#: Fewer samples show little.
+_SAMPLES = 6
 
 
 class TestLive(agent_case.AgentCase):
@@ -28,19 +29,22 @@ class TestLive(agent_case.AgentCase):
     }
 
     def test_a_guest_that_burns_shows_the_error(self):
+        stolen_s = agent_guests.stolen_s()
         self.restart_agent(interval=1.0, profiling__live_interval=10.0)
         mark = self.collector.mark()
-        began_s, stolen_s = time.monotonic(), agent_guests.stolen_s()
+        # A profile is due at times, with the samples that there are by then.
+        # They accumulate.
         profile = self.collector.await_news(
             lambda: next(
                 (
                     one
                     for report in self.collector.reports[mark:]
                     for one in report.error_profiles
+                    if sum(point.n for point in one.points) >= _SAMPLES
                 ),
                 None,
             ),
-            'a profile from production',
+            'a profile from production with %d samples' % _SAMPLES,
             _PATIENCE_S,
         )
         self.assertEqual(profiles.ProfileSource.LIVE, profile.source)
@@ -50,10 +54,9 @@ class TestLive(agent_case.AgentCase):
             ('deadline', 20_000, 600_000, profiles.Probe.VCPU),
             (point.backend, point.period_us, point.share_ppm, point.probe),
         )
-        self.assertGreater(point.n, 5)
+        self.assertGreaterEqual(point.n, _SAMPLES)
         # As this host's benchmark finds as well; the machine under it may
-        # have taken both CPUs' time from this guest.
-        stolen = (agent_guests.stolen_s() - stolen_s) / (
-            time.monotonic() - began_s
-        )
+        # have taken both CPUs' time from this guest, all of it in the seconds
+        # that are samples.
+        stolen = (agent_guests.stolen_s() - stolen_s) / point.n
         self.assertLess(abs(point.mean_ppm), 20_000 + 1e6 * stolen / 0.6)

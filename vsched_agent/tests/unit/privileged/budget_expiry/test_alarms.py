@@ -16,8 +16,10 @@ from vsched_agent.tests import descriptors
 from vsched_agent.tests import in_process
 
 MS = 1_000_000
+#: Only a hang takes longer.
+_PATIENCE_S = 60.0
 _BURN = 'while True: pass'
-_SLEEP = 'import time; print(flush=True); time.sleep(60)'
+_SLEEP = 'import time; print(flush=True); time.sleep(600)'
 
 
 class TestAlarms(base.BaseTestCase):
@@ -50,7 +52,7 @@ class TestAlarms(base.BaseTestCase):
         self.addCleanup(self.alarms.drop, tid)
         self.alarms.set(tid, run_ns)
 
-    def rung(self, timeout_s=10.0):
+    def rung(self, timeout_s=_PATIENCE_S):
         return self.alarms.threads_of(self.alarms.wait(timeout_s))
 
     def test_who_runs(self):
@@ -61,9 +63,8 @@ class TestAlarms(base.BaseTestCase):
         for _ in range(3):
             self.assertEqual([child.pid], self.rung())
         self.alarms.set(child.pid, 1 << 60)
-        # One that was under way.
-        self.alarms.wait(0.0)
-        self.assertEqual([], self.rung(0.2))
+        # Some were under way; after them there are no more.
+        self.assertIn([], (self.rung(0.2) for _ in range(10)))
         self.alarms.set(child.pid, 5 * MS)
         self.assertEqual([child.pid], self.rung())
 
@@ -88,7 +89,7 @@ class TestAlarms(base.BaseTestCase):
         child = self.child()
         open_before = descriptors.links('anon_inode:')
         self.add(child.pid, 5 * MS)
-        rung = self.alarms.wait(10.0)
+        rung = self.alarms.wait(_PATIENCE_S)
         self.assertEqual(1, len(rung))
         self.alarms.drop(child.pid)
         self.assertEqual([], self.alarms.threads_of(rung))

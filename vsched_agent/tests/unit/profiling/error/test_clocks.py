@@ -42,7 +42,11 @@ class TestExact(base.BaseTestCase):
         )
         threading.Event().wait(0.05)
         (third,) = self.clocks.look([self.own])
-        self.assertLess(third.ran_ns - second.ran_ns, 25_000_000)
+        # All but what it slept: a CPU that is stolen while it runs counts.
+        self.assertLess(
+            third.ran_ns - second.ran_ns,
+            third.at_ns - second.at_ns - 40_000_000,
+        )
 
     def test_the_gone_can_not_be_watched(self):
         gone = subprocess.Popen(['true'])
