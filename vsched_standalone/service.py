@@ -12,13 +12,13 @@ import threading
 from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_service.backend import base as service_base
-from waitress import server as waitress
 
 from vsched_agent import service as agents
 from vsched_api import app
 from vsched_api.collector import service as collectors
 from vsched_api.db import migration
 from vsched_lib.contract import rpc
+from vsched_standalone import http_server
 
 LOG = logging.getLogger(__name__)
 
@@ -56,17 +56,14 @@ class Standalone(service_base.ServiceBase):
         collector.start()
         stack.callback(collector.stop)
         options = self._conf.standalone
-        self._http = waitress.create_server(
+        self._http = http_server.HttpServer(
             app.create_app(self._conf, transport),
-            host=options.bind_host,
-            port=options.bind_port,
-            threads=options.threads,
-            ident=None,
+            options.bind_host,
+            options.bind_port,
+            options.threads,
         )
-        stack.callback(self._http.close)
-        threading.Thread(
-            target=self._http.run, name='vsched-http', daemon=True
-        ).start()
+        stack.callback(self._http.stop)
+        self._http.start()
         # Started last, therefore stopped first: its last report is still
         # stored.
         agent = agents.Agent(self._conf, transport)
@@ -81,7 +78,7 @@ class Standalone(service_base.ServiceBase):
     @property
     def port(self) -> int:
         """Return the port of the API, also when the option is 0."""
-        return int(self._http.effective_port)
+        return self._http.port
 
     def stop(self, graceful: bool = True) -> None:
         """Stop all parts, in the reverse order of the start."""

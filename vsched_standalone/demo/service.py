@@ -5,12 +5,9 @@
 from collections.abc import Iterable
 import contextlib
 import dataclasses
-import threading
 import time
-import typing as ty
 
 from oslo_config import cfg
-from waitress import server as waitress
 
 from vsched_api import app
 from vsched_api.collector import service as collectors
@@ -19,6 +16,7 @@ from vsched_api.operations import announcements
 from vsched_api.rest import services
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import rpc
+from vsched_standalone import http_server
 from vsched_standalone.demo import agents
 from vsched_standalone.demo import fleet
 
@@ -106,14 +104,10 @@ class Demo:
         migration.sync(self._conf)
         transport = rpc.get_transport(self._conf, BUS)
         application = app.create_app(self._conf)
-        self._http = waitress.create_server(
-            application,
-            host=ADDRESS,
-            port=settings.port,
-            threads=8,
-            ident=None,
+        self._http = http_server.HttpServer(
+            application, ADDRESS, settings.port, threads=8
         )
-        stack.callback(self._http.close)
+        stack.callback(self._http.stop)
         collector = collectors.Service(self._conf, transport, 'demo')
         collector.start()
         stack.callback(collector.stop)
@@ -132,9 +126,7 @@ class Demo:
                     services.current(), announcer=Announcer(self._agents)
                 ),
             )
-        threading.Thread(
-            target=self._http.run, name='vsched-http', daemon=True
-        ).start()
+        self._http.start()
         self._agents.start()
         stack.callback(self._agents.stop)
 
@@ -145,8 +137,7 @@ class Demo:
     @property
     def url(self) -> str:
         """Return the URL of the API."""
-        port: ty.Any = self._http.effective_port
-        return 'http://%s:%d' % (ADDRESS, int(port))
+        return 'http://%s:%d' % (ADDRESS, self._http.port)
 
     def stop(self) -> None:
         """Stop all parts, in the reverse order of the start."""

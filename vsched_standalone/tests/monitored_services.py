@@ -11,7 +11,6 @@ import time
 import typing as ty
 
 import fixtures
-from waitress import server as waitress
 
 from vsched_agent.metrics import recorder
 from vsched_api import app
@@ -28,6 +27,7 @@ from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.metrics import server
+from vsched_standalone import http_server
 from vsched_standalone.tests import documentation
 from vsched_standalone.tests import private_services
 from vsched_standalone.tests import tls_services
@@ -104,14 +104,10 @@ class MonitoredServices(fixtures.Fixture):
         self.addCleanup(exporter.stop)
         served = app.create_app(conf)
         self.addCleanup(served.extensions['vsched'].database.dispose)
-        http = waitress.create_server(
-            served, host='127.0.0.1', port=0, threads=4
-        )
-        self.port = int(http.effective_port)
-        running = threading.Thread(target=http.run, daemon=True)
-        running.start()
-        self.addCleanup(running.join)
-        self.addCleanup(http.close)
+        http = http_server.HttpServer(served, '127.0.0.1', 0, threads=4)
+        self.port = http.port
+        http.start()
+        self.addCleanup(http.stop)
 
     def seed(self) -> None:
         """Report two minutes of a host, and go on until the end."""

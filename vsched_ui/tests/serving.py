@@ -4,13 +4,11 @@
 
 import contextlib
 import logging
-import threading
 import time
 import typing as ty
 
 from oslo_config import cfg
 import requests
-from waitress import server as waitress
 
 from vsched_api import app
 from vsched_api.collector import endpoint
@@ -18,17 +16,12 @@ from vsched_api.operations import rollups
 from vsched_api.tests import doors
 from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import rpc
+from vsched_standalone import http_server
 from vsched_ui.tests import fleet
 
 THREADS = 8
 #: Only a hang takes longer.
 TIMEOUT_S = 90
-
-
-def _serve(http: ty.Any) -> None:
-    # It is closed by another thread, while it waits for its sockets.
-    with contextlib.suppress(OSError):
-        http.run()
 
 
 class Service:
@@ -78,16 +71,10 @@ class Service:
                 stack.callback(first.stop)
             application = app.create_app(conf, transport)
             stack.callback(application.extensions['vsched'].database.dispose)
-            http = waitress.create_server(
-                application,
-                host='127.0.0.1',
-                port=0,
-                threads=THREADS,
-                ident=None,
-            )
-            stack.callback(http.close)
-            threading.Thread(target=_serve, args=(http,), daemon=True).start()
-            self._port = int(http.effective_port)
+            http = http_server.HttpServer(application, '127.0.0.1', 0, THREADS)
+            http.start()
+            stack.callback(http.stop)
+            self._port = http.port
             self.door = doors.Door(('127.0.0.1', self._port))
             self.door.open()
             stack.callback(self.door.shut)

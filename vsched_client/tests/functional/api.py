@@ -8,13 +8,10 @@ refuse.
 """
 
 import dataclasses
-import threading
 import typing as ty
 from unittest import mock
 
 import fixtures
-from waitress import server as waitress
-from waitress import wasyncore
 
 from vsched_api.tests import base
 from vsched_api.tests import databases
@@ -22,6 +19,7 @@ from vsched_api.tests.functional import gabbi_fixtures
 from vsched_api.tests import populated
 from vsched_lib.contract import messages
 from vsched_lib.tests import openstack_services
+from vsched_standalone import http_server
 
 RESERVED = populated.PROMISED
 PLAIN = populated.PLAIN
@@ -157,22 +155,7 @@ def serve(fixture: ty.Any, application: ty.Any) -> str:
 
     :returns: the URL of its root.
     """
-    server: ty.Any = waitress.create_server(
-        application, host='127.0.0.1', port=0, threads=4
-    )
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    fixture.addCleanup(_stop, server, thread)
-    return 'http://127.0.0.1:%d' % int(server.effective_port)
-
-
-def _stop(server: ty.Any, thread: threading.Thread) -> None:
-    """End a server and its threads.
-
-    Sockets are closed by the thread that waits on them: it would fail if
-    another one closed them meanwhile.
-    """
-    # What is in progress is answered first; answers use the sockets.
-    server.task_dispatcher.shutdown()
-    server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
-    thread.join()
+    server = http_server.HttpServer(application, '127.0.0.1', 0, threads=4)
+    server.start()
+    fixture.addCleanup(server.stop)
+    return 'http://127.0.0.1:%d' % server.port
