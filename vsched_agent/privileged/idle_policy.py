@@ -12,12 +12,13 @@ CONFIRM_S = 0.002
 OFF_INTERVAL_S = 0.02
 #: Consecutive samples with a waiting ordinary thread that clear the flag.
 CONFIRMATIONS = 3
-#: The flag is set after CPUs were idle for this long, in seconds. After a wait
-#: no longer than BRIEF_S it is set again sooner: after BRIEF_QUIET_S, and
-#: twice as long each time that it was set for less than STABLE_FACTOR times as
-#: long.
+#: The flag is set after CPUs were idle for this long, in seconds. After a
+#: shorter wait it is set again sooner: after QUIET_FACTOR times as long as
+#: threads waited, which no load has that is busy half of the time, and after
+#: BRIEF_QUIET_S at least, twice as long each time that it was set for less
+#: than STABLE_FACTOR times as long.
 QUIET_S = 0.3
-BRIEF_S = 0.04
+QUIET_FACTOR = 1.5
 BRIEF_QUIET_S = 0.04
 STABLE_FACTOR = 10
 #: Samples take at most this part of a CPU over time; CPU time that is saved up
@@ -182,6 +183,8 @@ class Policy:
             self._clear_s = max(0.0, self._clear_s - 5 * passed_s)
             return
         self._clear_s += passed_s
-        quiet_s = QUIET_S if self._busy_s > BRIEF_S else self._brief_quiet_s
+        quiet_s = min(
+            QUIET_S, max(self._brief_quiet_s, QUIET_FACTOR * self._busy_s)
+        )
         if self._clear_s >= quiet_s and self._credit_s > 0:
             self.on = True

@@ -174,23 +174,29 @@ class TestPolicy(base.BaseTestCase):
             lost_s = host.capped_s - host.ordinary_s
             self.assertLess(lost_s / (30 * host.CPUS), 0.01)
 
+    def got_beside_waits(self, length_s, seed):
+        """CPUs while two threads of the host run each second or so."""
+        random_ = random.Random(seed)
+        steps = set()
+        at_s = 0.0
+        while at_s < 30:
+            at_s += random_.uniform(0.7, 1.7)
+            first = round(at_s / STEP_S)
+            steps.update(range(first, first + round(length_s / STEP_S)))
+        host = Host(lambda now_s: 2 if round(now_s / STEP_S) in steps else 0)
+        return host.run(30).got_s / 30
+
     @ddt.data(0.006, 0.010)
     def test_short_waits_cost_an_idle_host_little(self, length_s):
-        # Two threads of the host run for a moment each second or so.
         for seed in range(3):
-            random_ = random.Random(seed)
-            steps = set()
-            at_s = 0.0
-            while at_s < 30:
-                at_s += random_.uniform(0.7, 1.7)
-                first = round(at_s / STEP_S)
-                steps.update(range(first, first + round(length_s / STEP_S)))
-            host = Host(
-                lambda now_s, steps=steps: (
-                    2 if round(now_s / STEP_S) in steps else 0
-                )
-            ).run(30)
-            self.assertGreater(host.got_s / 30, 0.9)
+            self.assertGreater(self.got_beside_waits(length_s, seed), 0.9)
+
+    @ddt.data((0.05, 0.83), (0.1, 0.77))
+    @ddt.unpack
+    def test_the_flag_is_set_soon_after_a_wait(self, length_s, least):
+        # After one of 0.1 s the guest is held to its share for 0.25 s.
+        for seed in range(3):
+            self.assertGreater(self.got_beside_waits(length_s, seed), least)
 
     def test_the_flag_follows_within_a_second(self):
         edges = [0, 5, 7, 13, 14, 21]
