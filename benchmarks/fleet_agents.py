@@ -5,31 +5,33 @@
     python -m benchmarks.fleet_agents TASK
 
 TASK is a :class:`Task` as JSON. Each agent sends a report when it is due, on
-a schedule that does not wait for answers: a report that waits for a free
-thread or for the collector is late by that time. Prints one JSON object.
+a schedule that does not wait for answers: a report that waits for the
+collector is late by that time. Prints one JSON object.
 """
 
 import collections
-from concurrent import futures
 import dataclasses
 import heapq
 import json
 import random
 import sys
-import threading
 import time
 import typing as ty
 import uuid
 
-from oslo_config import cfg
-
+from benchmarks import fleet_bus
 from vsched_lib.contract import collector_replies
 from vsched_lib.contract import collector_rpc
-from vsched_lib.contract import errors
 from vsched_lib.contract import messages
-from vsched_lib.contract import rpc
+from vsched_lib.contract import request_context
 from vsched_lib.contract import signing
 from vsched_lib.contract import signing_keys
+
+_REPORT = 'report'
+#: How long reports are waited for after the last one is sent, in seconds.
+_LINGER_S = 120.0
+#: The longest wait for a reply before expired calls are looked for.
+_LOOK_S = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,83 +60,105 @@ def name(number: int) -> str:
     return 'fleet-%04d' % number
 
 
-#: Agents of one process that wait for an answer at the same time.
-THREADS = 32
-
-
 class Agent:
-    """One host's reports.
+    """One host's reports, one after the other, each until it is answered.
 
     :param number: of the host; names it.
     """
 
-    def __init__(self, task: Task, number: int, transport: ty.Any) -> None:
+    def __init__(self, task: Task, number: int) -> None:
         self._task = task
         self.host = name(number)
-        self._key = signing_keys.derive(
-            bytes.fromhex(task.master), self.host, 1
-        )
+        key = signing_keys.derive(bytes.fromhex(task.master), self.host, 1)
         self._epoch = uuid.uuid4().hex
         self._instances = [str(uuid.uuid4()) for _ in range(task.instances)]
-        self._client = collector_rpc.CollectorClient(
-            transport,
-            signer=signing.Signer(
-                signing.Mode.REQUIRED,
-                self.host,
-                lambda: self._key,
-                lambda: self._epoch,
-            ),
+        self._signer = signing.Signer(
+            signing.Mode.REQUIRED, self.host, lambda: key, lambda: self._epoch
         )
         self._batch = 0
-        self._tried = 0
-        self._lock = threading.Lock()
-        self._sending = threading.Lock()
+        self._signed: ty.Any = None
         self._outbox: collections.deque[tuple[float, messages.Report]] = (
             collections.deque()
         )
+        #: Whether the first report of the outbox was sent before.
+        self._tried = False
+        #: Whether it is sent and not answered yet.
+        self.waits = False
         #: How often a report was not answered in time.
         self.timeouts = 0
         #: Why reports could not be delivered, other than for that.
         self.problems: collections.Counter[str] = collections.Counter()
 
-    def report(self, at: float) -> list[float]:
-        """Send the next report, after those that are not answered yet.
-
-        As an agent does: one after the other, each until it is answered.
+    def plan(self, at: float) -> None:
+        """Make the next report.
 
         :param at: when it is due, on the steady clock.
-        :returns: when those that are answered now were due; none when
-            another thread sends for this agent.
         """
-        with self._lock:
-            self._batch += 1
-            self._outbox.append((at, self._next()))
-        return self.deliver()
-
-    def deliver(self) -> list[float]:
-        """Send what is not answered yet; see :meth:`report`."""
-        answered: list[float] = []
-        if not self._sending.acquire(blocking=False):
-            return answered
-        try:
-            while self._outbox:
-                at, report = self._outbox[0]
-                self._send(report)
-                self._outbox.popleft()
-                answered.append(at)
-        except errors.Unreachable:
-            self.timeouts += 1
-        except Exception as problem:
-            # It is tried again, and has failed even if that succeeds.
-            self.problems['%s: %s' % (type(problem).__name__, problem)] += 1
-        finally:
-            self._sending.release()
-        return answered
+        self._batch += 1
+        self._outbox.append((at, self._next()))
 
     @property
     def unanswered(self) -> int:
         """How many reports are not answered yet."""
         return len(self._outbox)
+
+    def request(self) -> tuple[dict[str, ty.Any], dict[str, ty.Any]]:
+        """Return the arguments and the context of the oldest report."""
+        _, report = self._outbox[0]
+        arguments = {'report': report.to_dict(by_column=True)}
+        context = request_context.outgoing()
+        self._signed = self._signer.sign(_REPORT, arguments)
+        context[signing.FIELD] = self._signed[1].to_dict()
+        self.waits = True
+        return arguments, context
+
+    def expire(self) -> None:
+        """Note that there was no answer in time."""
+        self.waits = False
+        self._tried = True
+        self.timeouts += 1
+
+    def take(self, result: ty.Any, failure: str | None) -> float | None:
+        """Take an answer.
+
+        :returns: when the report was due that is answered now; None if it
+            is not. It is to be sent again then.
+        """
+        self.waits = False
+        tried, self._tried = self._tried, True
+        try:
+            if failure is not None:
+                raise AssertionError(failure)
+            reply = collector_replies.ReportReply.from_dict(
+                self._signer.check(_REPORT, self._signed, result)
+            )
+            return self._answered(reply, tried)
+        except Exception as problem:
+            # It is tried again, and has failed even if that succeeds.
+            self.problems['%s: %s' % (type(problem).__name__, problem)] += 1
+            return None
+
+    def _answered(
+        self, reply: collector_replies.ReportReply, tried: bool
+    ) -> float | None:
+        at, report = self._outbox[0]
+        if reply.epoch_state is collector_replies.EpochState.UNOPENED:
+            # The first one; the collector says after which batch.
+            self._outbox[0] = (
+                at,
+                dataclasses.replace(report, after=reply.last_batch),
+            )
+            self._tried = tried
+            return None
+        if (reply.duplicate and not tried) or (
+            reply.epoch_state is not collector_replies.EpochState.CURRENT
+        ):
+            raise AssertionError(
+                '%s: batch %d is a repeat' % (self.host, report.batch)
+            )
+        self._outbox.popleft()
+        self._tried = False
+        return at
 
     def _next(self) -> messages.Report:
         now = time.time()
@@ -147,22 +171,6 @@ class Agent:
             host_usage=tuple(self._host_usage(now)),
             **(self._first() if self._batch == 1 else {}),
         )
-
-    def _send(self, report: messages.Report) -> None:
-        tried = report.batch == self._tried
-        self._tried = report.batch
-        reply = self._client.report(report)
-        if reply.epoch_state is collector_replies.EpochState.UNOPENED:
-            # The first one; the collector says after which batch.
-            reply = self._client.report(
-                dataclasses.replace(report, after=reply.last_batch)
-            )
-        if (reply.duplicate and not tried) or (
-            reply.epoch_state is not collector_replies.EpochState.CURRENT
-        ):
-            raise AssertionError(
-                '%s: batch %d is a repeat' % (self.host, report.batch)
-            )
 
     def _first(self) -> dict[str, ty.Any]:
         return {
@@ -220,6 +228,73 @@ class Agent:
         ]
 
 
+class _Fleet:
+    """The agents of a process.
+
+    :ivar found: when each answered report was due, on the steady clock, and
+        its latency in milliseconds.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.agents = [
+            Agent(task, task.first + number) for number in range(task.agents)
+        ]
+        self.found: list[tuple[float, float]] = []
+        self._bus = fleet_bus.Bus(task.transport_url, self._take)
+        #: By call.
+        self._waiting: dict[str, Agent] = {}
+        #: In the order in which they expire.
+        self._calls: collections.deque[tuple[float, str]] = collections.deque()
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether any report is not answered yet."""
+        return any(agent.unanswered for agent in self.agents)
+
+    def report(self, agent: Agent, at: float) -> None:
+        """Let an agent send its next report, after those before."""
+        agent.plan(at)
+        self.deliver(agent)
+
+    def deliver(self, agent: Agent) -> None:
+        """Send what an agent has, unless it waits for an answer."""
+        if agent.waits or not agent.unanswered:
+            return
+        call = self._bus.call(_REPORT, *agent.request())
+        self._waiting[call] = agent
+        self._calls.append(
+            (time.monotonic() + collector_rpc.REPORT_TIMEOUT_S, call)
+        )
+
+    def wait(self, until_s: float) -> None:
+        """Take answers until then, and one at least that is there."""
+        while True:
+            now = time.monotonic()
+            while self._calls and self._calls[0][0] <= now:
+                agent = self._waiting.pop(self._calls.popleft()[1], None)
+                if agent is not None:
+                    agent.expire()
+            self._bus.drain(min(_LOOK_S, max(0.0, until_s - now)))
+            if time.monotonic() >= until_s:
+                return
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._bus.close()
+
+    def _take(self, call: str, result: ty.Any, failure: str | None) -> None:
+        agent = self._waiting.pop(call, None)
+        if agent is None:
+            # It came too late, and is repeated.
+            return
+        problems = agent.problems.total()
+        at = agent.take(result, failure)
+        if at is not None:
+            self.found.append((at, 1000 * (time.monotonic() - at)))
+        if agent.problems.total() == problems:
+            self.deliver(agent)
+
+
 def run(task: Task) -> dict[str, ty.Any]:
     """Send reports.
 
@@ -228,14 +303,8 @@ def run(task: Task) -> dict[str, ty.Any]:
         ``timeouts``, how many reports ``failed`` to be answered at all or
         were answered wrong, and the commonest ``problems``.
     """
-    conf = cfg.ConfigOpts()
-    conf([], default_config_files=[], default_config_dirs=[])
-    transport = rpc.get_transport(conf, task.transport_url)
+    fleet = _Fleet(task)
     chance = random.Random(task.first)
-    agents = [
-        Agent(task, task.first + number, transport)
-        for number in range(task.agents)
-    ]
     began = time.monotonic()
     # Spread over an interval, as those of real hosts are.
     due = [
@@ -243,34 +312,27 @@ def run(task: Task) -> dict[str, ty.Any]:
         for number in range(task.agents)
     ]
     heapq.heapify(due)
-    found: list[tuple[float, float]] = []
-    lock = threading.Lock()
-
-    def note(answered: list[float]) -> None:
-        now = time.monotonic()
-        with lock:
-            found.extend((at - began, 1000 * (now - at)) for at in answered)
-
-    with futures.ThreadPoolExecutor(THREADS) as pool:
-        while due[0][0] < began + task.seconds:
-            at, number = heapq.heappop(due)
-            time.sleep(max(0.0, at - time.monotonic()))
-            pool.submit(
-                lambda one, at: note(one.report(at)), agents[number], at
-            )
-            heapq.heappush(due, (at + task.interval_s, number))
-    with futures.ThreadPoolExecutor(THREADS) as pool:
-        for agent in agents:
-            pool.submit(lambda one: note(one.deliver()), agent)
-    transport.cleanup()
+    while due[0][0] < began + task.seconds:
+        at, number = due[0]
+        fleet.wait(at)
+        heapq.heapreplace(due, (at + task.interval_s, number))
+        fleet.report(fleet.agents[number], at)
+    ends = time.monotonic() + _LINGER_S
+    while fleet.unanswered and time.monotonic() < ends:
+        for agent in fleet.agents:
+            fleet.deliver(agent)
+        fleet.wait(time.monotonic() + _LOOK_S)
+    fleet.close()
     return {
-        'reports': [(round(at, 3), round(ms, 2)) for at, ms in found],
-        'timeouts': sum(agent.timeouts for agent in agents),
+        'reports': [
+            (round(at - began, 3), round(ms, 2)) for at, ms in fleet.found
+        ],
+        'timeouts': sum(agent.timeouts for agent in fleet.agents),
         'failed': sum(
-            agent.unanswered + agent.problems.total() for agent in agents
+            agent.unanswered + agent.problems.total() for agent in fleet.agents
         ),
         'problems': sum(
-            (agent.problems for agent in agents), collections.Counter()
+            (agent.problems for agent in fleet.agents), collections.Counter()
         ).most_common(5),
     }
 

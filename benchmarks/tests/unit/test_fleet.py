@@ -13,7 +13,8 @@ from benchmarks import fleet
 from benchmarks import fleet_agents
 from benchmarks import fleet_meter
 from vsched_lib.contract import collector_replies
-from vsched_lib.contract import errors
+from vsched_lib.contract import signing
+from vsched_lib.contract import signing_keys
 
 MIB = 1 << 20
 
@@ -120,58 +121,90 @@ class AgentTestCase(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        task = fleet_agents.Task('fake://', 0, 1, 2, 5.0, 1, '5a' * 32)
-        self.agent = fleet_agents.Agent(task, 3, self.useFixture(_Transport()))
-        self.answers = []
-        self.taken = []
-        self.agent._client = self
+        self.task = fleet_agents.Task('', 0, 1, 2, 5.0, 1, '5a' * 32)
+        self.agent = fleet_agents.Agent(self.task, 3)
+        self.sent = []
 
-    def report(self, report):
-        self.taken.append(report)
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+    def send(self):
+        arguments, context = self.agent.request()
+        self.sent.append(arguments['report'])
+        self.signature = context[signing.FIELD]
 
     def answer(self, **changes):
-        return collector_replies.ReportReply(
-            **{'duplicate': False, 'overrides_generation': 0, **changes}
+        """Answer what was sent last."""
+        return self.agent.take(
+            signing.sign_reply(
+                signing_keys.derive(
+                    bytes.fromhex(self.task.master), self.agent.host, 1
+                ),
+                signing.Envelope.from_dict(self.signature),
+                'report',
+                collector_replies.ReportReply(
+                    **{
+                        'duplicate': False,
+                        'overrides_generation': 0,
+                        **changes,
+                    }
+                ).to_dict(),
+            ),
+            None,
         )
 
+    def test_one_after_the_other(self):
+        self.agent.plan(1.0)
+        self.send()
+        self.agent.plan(6.0)
+        self.assertTrue(self.agent.waits)
+        self.assertEqual(1.0, self.answer())
+        self.assertFalse(self.agent.waits)
+        self.send()
+        self.assertEqual(6.0, self.answer())
+        self.assertEqual([1, 2], [one['batch'] for one in self.sent])
+        self.assertEqual(0, self.agent.unanswered)
+
     def test_what_waits_is_sent_again_first(self):
-        self.answers = [
-            errors.Unreachable('no answer'),
-            self.answer(),
-            self.answer(),
-        ]
-        self.assertEqual([], self.agent.report(1.0))
-        self.assertEqual(1, self.agent.unanswered)
-        self.assertEqual([1.0, 6.0], self.agent.report(6.0))
-        self.assertEqual([1, 1, 2], [one.batch for one in self.taken])
+        self.agent.plan(1.0)
+        self.send()
+        self.agent.expire()
+        self.agent.plan(6.0)
+        self.send()
+        # The first one was stored, and its answer was late.
+        self.assertEqual(1.0, self.answer(duplicate=True))
+        self.send()
+        self.assertEqual(6.0, self.answer())
+        self.assertEqual([1, 1, 2], [one['batch'] for one in self.sent])
         self.assertEqual(1, self.agent.timeouts)
+        self.assertEqual(0, self.agent.problems.total())
+
+    def test_the_first_one_is_sent_after_what_is_stored(self):
+        self.agent.plan(1.0)
+        self.send()
+        self.assertIsNone(
+            self.answer(
+                epoch_state=collector_replies.EpochState.UNOPENED,
+                last_batch=17,
+            )
+        )
+        self.send()
+        self.assertEqual(17, self.sent[1]['after'])
+        self.assertEqual(1.0, self.answer())
+        self.assertEqual(0, self.agent.problems.total())
 
     def test_a_repeat_that_was_not_tried_is_a_problem(self):
-        self.answers = [self.answer(duplicate=True)]
-        self.assertEqual([], self.agent.report(1.0))
+        self.agent.plan(1.0)
+        self.send()
+        self.assertIsNone(self.answer(duplicate=True))
         self.assertEqual(1, self.agent.unanswered)
         self.assertEqual(
             ['AssertionError: fleet-0003: batch 1 is a repeat'],
             list(self.agent.problems),
         )
 
-
-class _Transport(fixtures.Fixture):
-    """A bus in memory."""
-
-    def _setUp(self):
-        from oslo_config import cfg
-
-        from vsched_lib.contract import rpc
-
-        conf = cfg.ConfigOpts()
-        conf([], default_config_files=[], default_config_dirs=[])
-        self._transport = rpc.get_transport(conf, 'fake://')
-        self.addCleanup(self._transport.cleanup)
-
-    def __getattr__(self, name):
-        return getattr(self._transport, name)
+    def test_failures_and_forged_answers_are_problems(self):
+        self.agent.plan(1.0)
+        self.send()
+        self.assertIsNone(self.agent.take(None, 'no database'))
+        self.send()
+        self.assertIsNone(self.agent.take({'duplicate': False}, None))
+        self.assertEqual(2, self.agent.problems.total())
+        self.assertEqual(1, self.agent.unanswered)
