@@ -125,6 +125,27 @@ class Adapter(adapter.Adapter):
         :param limit: the most items to return; None for all.
         """
         left = limit
+        for page in self.answers(name, *segments, query=query, limit=limit):
+            items = page[name]
+            yield from items[:left]
+            if not items:
+                return
+            if left is not None:
+                left -= len(items)
+
+    def answers(
+        self,
+        name: str,
+        *segments: str,
+        query: Query | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Object]:
+        """Iterate over the pages of a list, each with all that it has.
+
+        :param name: the key of the list in each page.
+        :param limit: the most items that are asked for; None for all.
+        """
+        left = limit
         parameters = dict(query or {})
         while left is None or left > 0:
             if left is not None:
@@ -136,9 +157,9 @@ class Adapter(adapter.Adapter):
                     'the answer to GET %s has no list %s'
                     % (_path(segments), name)
                 )
-            yield from items[:left]
+            yield page
             marker = _next_marker(page)
-            if marker is None or not items:
+            if marker is None:
                 return
             if marker == parameters.get('marker'):
                 raise errors.MalformedAnswer(

@@ -13,5 +13,6 @@ RULES = [
         'List samples of CPU time of instances and of hosts, and their sums. '
         'Who passes this only with a project gets those of its own instances.',
         ('GET', '/v1/usage'),
+        ('GET', '/v1/usage/totals'),
     )
 ]

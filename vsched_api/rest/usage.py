@@ -13,6 +13,8 @@ import flask
 from vsched_api.operations import instances
 from vsched_api.operations import usage
 from vsched_api.operations import usage_counts
+from vsched_api.operations import usage_totals
+from vsched_api.policies import instances as instance_policies
 from vsched_api.policies import usage as policies
 from vsched_api.rest import authorization
 from vsched_api.rest import clock
@@ -39,6 +41,8 @@ _COLUMNS = {
         (usage.Subject.HOSTS, True): schemas.HOST_BUCKET,
     }.items()
 }
+
+_TOTAL_COLUMNS = tuple(schemas.TOTAL['properties'])
 
 _Found = usage.Sample | usage.Bucket | usage.HostSample
 
@@ -93,6 +97,56 @@ def index() -> flask.Response:
         answer = flask.jsonify({'usage': views, 'links': links})
     answer.vary.add('Accept')
     return answer
+
+
+@BLUEPRINT.get('/v1/usage/totals')
+@documentation.operation(
+    policies.LIST,
+    schemas.TOTALS,
+    query=schemas.TOTALS_QUERY,
+    errors={404: (Code.INSTANCE_NOT_FOUND,)},
+)
+def totals() -> dict[str, ty.Any]:
+    """Sum what instances got in the newest part of the time.
+
+    Of all hosts that are up, page by page. The window of each host ends with
+    its own newest interval. 404 only for those who may see the instances of a
+    project: when the only instance that is named is not one of them.
+    """
+    authorization.enforce(policies.LIST)
+    query = validation.query(schemas.TOTALS_QUERY)
+    servers.check_query(query)
+    _select(usage.Subject.INSTANCES, query)
+    own = services.current()
+    size = min(pagination.limit(query), usage_totals.MAX_HOSTS)
+    query.pop('limit', None)
+    found = usage_totals.page(
+        own.database,
+        size + 1,
+        query.pop('marker', None),
+        own.now() - own.conf.api.host_down_after_s,
+        query.pop('window_us', usage_totals.WINDOW_US),
+        **query,
+    )
+    page, links = pagination.split(found, size, lambda one: one.number)
+    return {
+        'totals': _views(
+            [total for one in page for total in one.totals],
+            _TOTAL_COLUMNS,
+            usage.Subject.INSTANCES,
+        ),
+        'hosts': [
+            {
+                'host': one.host,
+                'newest_at': clock.iso(one.newest_at),
+                'covered_us': one.covered_us,
+            }
+            for one in page
+        ]
+        if authorization.allows(instance_policies.SHOW_HOST)
+        else [],
+        'links': links,
+    }
 
 
 def _found(
@@ -151,7 +205,9 @@ def _wants_csv(form: str | None) -> bool:
 
 
 def _views(
-    page: Sequence[_Found], names: Sequence[str], subject: usage.Subject
+    page: Sequence[_Found | usage_totals.Total],
+    names: Sequence[str],
+    subject: usage.Subject,
 ) -> list[dict[str, ty.Any]]:
     if subject is usage.Subject.HOSTS:
         return [_view(one, names, {}) for one in page]
@@ -165,13 +221,15 @@ def _views(
     ]
 
 
-def _instance(one: _Found) -> str:
+def _instance(one: _Found | usage_totals.Total) -> str:
     """Return the UUID of its instance; empty for a sum of all of a host."""
     return getattr(one, 'instance_uuid', None) or ''
 
 
 def _view(
-    one: _Found, names: Sequence[str], more: Mapping[str, ty.Any]
+    one: _Found | usage_totals.Total,
+    names: Sequence[str],
+    more: Mapping[str, ty.Any],
 ) -> dict[str, ty.Any]:
     if isinstance(one, usage_counts.Executions):
         more = {**more, **one.figures()}

@@ -4,6 +4,7 @@
 
 from vsched_api.operations import usage
 from vsched_api.operations import usage_counts
+from vsched_api.operations import usage_totals
 from vsched_api.schemas import fields
 from vsched_api.schemas import servers
 from vsched_api.schemas import shapes
@@ -65,6 +66,32 @@ LIST_QUERY = fields.closed(
             'description': '``json``, also without it unless the header '
             '``Accept`` prefers ``text/csv``; or ``csv``.',
         },
+    }
+)
+
+TOTALS_QUERY = fields.closed(
+    {
+        'limit': fields.described(
+            fields.LIMIT,
+            'The totals of how many hosts at most; never more than %d, nor '
+            'than ``[api] max_limit``.' % usage_totals.MAX_HOSTS,
+        ),
+        'marker': LIST_QUERY['properties']['marker'],
+        'window_us': {
+            'type': 'integer',
+            'minimum': 1,
+            'maximum': usage_totals.MAX_WINDOW_US,
+            'description': 'Intervals that ended less than this time before '
+            'the newest one of the same host; %d without it.'
+            % usage_totals.WINDOW_US,
+        },
+        'host': fields.described(
+            fields.NAME, 'Only those from this host, also when it is down.'
+        ),
+        'instance_uuid': fields.INSTANCES,
+        'project_id': servers.PROJECT,
+        'server_name': servers.NAME,
+        'flavor_name': servers.FLAVOR,
     }
 )
 
@@ -251,6 +278,60 @@ HOST_BUCKET = shapes.closed(
         **TIMES,
     },
     'HostUsageBucket',
+)
+
+_TOTAL_NAMES = (
+    'interval_us',
+    'guest_us',
+    'wait_us',
+    'promised_us',
+    'promised_guest_us',
+    'direct_us',
+    'shared_us',
+)
+TOTAL = shapes.closed(
+    {
+        'instance_uuid': SAMPLE['properties']['instance_uuid'],
+        'host': _OF_HOST,
+        'at': shapes.time('The end of its newest interval.'),
+        'samples': shapes.integer('How many intervals it is the sum of.'),
+        **{name: BUCKET['properties'][name] for name in _TOTAL_NAMES},
+        **servers.FIELDS,
+    },
+    'UsageTotal',
+)
+TOTALS = shapes.closed(
+    {
+        'totals': shapes.items(
+            TOTAL,
+            'Each instance of the hosts of the page, unsorted. One that was '
+            'migrated is there once for each host.',
+        ),
+        'hosts': shapes.items(
+            shapes.closed(
+                {
+                    'host': _HOST,
+                    'newest_at': shapes.optional(
+                        shapes.time(
+                            'The end of its window; ``null`` without samples.'
+                        )
+                    ),
+                    'covered_us': shapes.optional(
+                        shapes.integer(
+                            'When the window has more samples than are read, '
+                            'the length of the part that the totals are of; '
+                            '``null`` for all of it.'
+                        )
+                    ),
+                },
+                'UsageWindow',
+            ),
+            'The hosts of the page, each with its window. Empty for those '
+            'whom the policy ``vsched:instances:show_host`` does not allow '
+            'to see them.',
+        ),
+        'links': shapes.LINKS,
+    }
 )
 
 LIST = shapes.closed(

@@ -3,20 +3,14 @@
 """CPU time that instances got, and what hosts did."""
 
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import datetime
 import typing as ty
 
-from vsched_client import errors
 from vsched_client.v1 import base
-from vsched_client.v1 import hosts
 
-#: The most samples that are read for totals; each host has an equal part of
-#: them, but not less than the minimum.
-LIMIT = 200_000
-MIN_PER_HOST = 2_000
+#: The longest window of totals, in seconds.
+MAX_WINDOW_S = 3_600
 
 INSTANCES, HOSTS = 'instances', 'hosts'
 RAW, MINUTE, HOUR = 'raw', 'minute', 'hour'
@@ -109,6 +103,33 @@ class HostSum(_OfHosts, total=False):
     last_at: str
 
 
+class InstanceTotal(ty.TypedDict, total=False):
+    """What one instance got on one host in the newest part of the time."""
+
+    instance_uuid: str
+    host: str | None
+    at: str
+    samples: int
+    interval_us: int
+    guest_us: int
+    wait_us: int
+    promised_us: int | None
+    promised_guest_us: int
+    direct_us: int
+    shared_us: int
+    server_name: str | None
+    project_id: str | None
+    flavor_name: str | None
+
+
+class Window(ty.TypedDict, total=False):
+    """The part of the time that the totals of one host are of."""
+
+    host: str
+    newest_at: str | None
+    covered_us: int | None
+
+
 #: All of an answer are of one kind.
 Sample = InstanceSample | InstanceSum | HostSample | HostSum
 
@@ -139,19 +160,18 @@ class Total:
     reserved_us: int = 0
     reserved_guest_us: int = 0
 
-    def add(self, sample: InstanceSample) -> None:
-        """Add an interval."""
-        if sample['at'] > self.at:
+    def add(self, found: InstanceTotal) -> None:
+        """Add what the API has summed of one host."""
+        if found['at'] > self.at:
             # It was migrated.
-            self.at, self.host = sample['at'], sample['host']
-        self.samples += 1
-        self.interval_us += sample['interval_us']
-        self.guest_us += sample['guest_us']
-        self.wait_us += sample['wait_us']
-        self.host_us += sample['direct_us'] + sample['shared_us']
-        if sample['promised_us'] is not None:
-            self.reserved_us += sample['promised_us']
-            self.reserved_guest_us += sample['guest_us']
+            self.at, self.host = found['at'], found['host']
+        self.samples += found['samples']
+        self.interval_us += found['interval_us']
+        self.guest_us += found['guest_us']
+        self.wait_us += found['wait_us']
+        self.host_us += found['direct_us'] + found['shared_us']
+        self.reserved_us += found['promised_us'] or 0
+        self.reserved_guest_us += found['promised_guest_us']
 
     def mcpu(self, duration_us: int) -> int | None:
         """Return a duration as a part of the intervals, in milli-CPU."""
@@ -176,9 +196,11 @@ class Totals:
     """What instances got in the newest part of the time.
 
     :param instances: each instance.
-    :param hosts: the number of hosts with samples.
+    :param hosts: the number of hosts with samples; 0 for those who may not
+        see hosts.
     :param cut: by host that has more samples in the window than were read,
-        the length of the part of the window that these cover, in seconds.
+        the length of the part of the window that these cover, in seconds;
+        empty for those who may not see hosts.
     """
 
     instances: list[Total]
@@ -244,86 +266,45 @@ class Usage(base.Noun):
         counted, however many samples there are: hosts with too many of them
         have a shorter window.
 
-        :param window_s: its length.
+        :param window_s: its length, at most :data:`MAX_WINDOW_S`.
         :param host: only those of this host; None for those of all hosts
-            that are up. Who may not list hosts, as members of a project, has
-            one window for all: it ends with the newest sample.
+            that are up.
         :param filters: ``project_id``, ``server_name`` and ``flavor_name``,
             as of :meth:`list`.
         """
-        names = self._hosts_up() if host is None else [host]
-        per_host = max(LIMIT // max(len(names), 1), MIN_PER_HOST)
         found: dict[str, Total] = {}
         reporting, cut = 0, {}
-        for name in names:
-            samples, covered_s = self._newest(
-                name, window_s, per_host, filters
-            )
-            reporting += bool(samples)
-            if covered_s is not None:
-                cut[name or samples[0]['host'] or ''] = covered_s
-            for sample in samples:
-                uuid = sample['instance_uuid']
+        for page in self._api.answers(
+            'totals',
+            'usage',
+            'totals',
+            query={
+                'window_us': round(window_s * 1_000_000),
+                'host': host,
+                **filters,
+            },
+        ):
+            windows: ty.Sequence[Window] = page['hosts']
+            totals: ty.Sequence[InstanceTotal] = page['totals']
+            for window in windows:
+                reporting += window['newest_at'] is not None
+                if window['covered_us'] is not None:
+                    cut[window['host']] = window['covered_us'] / 1_000_000
+            for one in totals:
+                uuid = one['instance_uuid']
                 if uuid not in found:
-                    found[uuid] = _nothing_of(sample)
-                found[uuid].add(sample)
+                    found[uuid] = _nothing_of(one)
+                found[uuid].add(one)
         return Totals([*found.values()], reporting, cut)
 
-    def _hosts_up(self) -> ty.Sequence[str | None]:
-        try:
-            return [
-                one['name'] for one in hosts.Hosts(self._api).list(state='up')
-            ]
-        except errors.Forbidden:
-            return [None]
 
-    def _newest(
-        self,
-        host: str | None,
-        window_s: float,
-        limit: int,
-        filters: Mapping[str, ty.Any],
-    ) -> tuple[ty.Sequence[InstanceSample], float | None]:
-        """Return the newest samples of a host.
-
-        :returns: those of the window, and which part of it they cover, in
-            seconds; None for all of it.
-        """
-        newest = next(
-            self.list(host=host, newest_first=True, limit=1, **filters), None
-        )
-        if newest is None:
-            return [], None
-        end = _time(newest)
-        start = end - datetime.timedelta(seconds=window_s)
-        found = ty.cast(
-            ty.Sequence[InstanceSample],
-            [
-                *self.list(
-                    host=host,
-                    start=start.isoformat(),
-                    newest_first=True,
-                    limit=limit + 1,
-                    **filters,
-                )
-            ],
-        )
-        if len(found) <= limit:
-            return found, None
-        return found[:limit], (end - _time(found[limit])).total_seconds()
-
-
-def _nothing_of(sample: InstanceSample) -> Total:
-    """Return the total of no interval of the instance of a sample."""
+def _nothing_of(found: InstanceTotal) -> Total:
+    """Return the total of no interval of the instance of a sum."""
     return Total(
-        sample['instance_uuid'],
-        sample['host'],
-        sample['at'],
-        sample.get('server_name'),
-        sample.get('project_id'),
-        sample.get('flavor_name'),
+        found['instance_uuid'],
+        found['host'],
+        found['at'],
+        found.get('server_name'),
+        found.get('project_id'),
+        found.get('flavor_name'),
     )
-
-
-def _time(sample: Sample) -> datetime.datetime:
-    return datetime.datetime.fromisoformat(sample['at'])

@@ -30,6 +30,7 @@ from vsched_api.tests.suites import rollups
 from vsched_api.tests.suites import servers
 from vsched_api.tests.suites import slowdowns
 from vsched_api.tests.suites import snapshot
+from vsched_api.tests.suites import usage_totals
 from vsched_api.tests.suites import verifications
 
 
@@ -375,5 +376,17 @@ class TestServersOnPostgreSQL(servers.Servers, base.TestCase):
 
 class TestServersOnMariaDB(servers.Servers, base.TestCase):
     """What is told of servers, and found by them."""
+
+    kind = databases.MariaDB
+
+
+class TestUsageTotalsOnPostgreSQL(usage_totals.UsageTotals, base.TestCase):
+    """What instances got in the newest part of the time."""
+
+    kind = databases.PostgreSQL
+
+
+class TestUsageTotalsOnMariaDB(usage_totals.UsageTotals, base.TestCase):
+    """What instances got in the newest part of the time."""
 
     kind = databases.MariaDB

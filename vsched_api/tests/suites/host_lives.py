@@ -277,6 +277,7 @@ class Deletion:
             '/v1/events',
             '/v1/usage',
             '/v1/usage?of=hosts',
+            '/v1/usage/totals',
             '/v1/reservations',
             '/v1/instances',
             '/v1/jobs',

@@ -37,6 +37,7 @@ _PATHS = (
     '/v1/jobs',
     '/v1/reservations',
     '/v1/snapshot',
+    '/v1/usage/totals',
     *(
         '/v1/hosts/%s/profiles/%s%s' % (base.HOST, kind, more)
         for kind in ('error', 'overhead')

@@ -14,6 +14,9 @@ from vsched_client import units
 
 Column = tables.Column
 
+#: The longest window of totals.
+MAX_WINDOW_US = 3_600_000_000
+
 
 def _part(name: str) -> ty.Callable[[tables.Object], ty.Any]:
     """Return a function for a duration as a part of the interval."""
@@ -185,7 +188,8 @@ class ShowTop(command.List):
 
     All instances of the hosts that are up are compared. The window of
     each host ends with its own newest sample. When there are too many samples
-    to read the windows are shorter, with a warning.
+    to read the windows are shorter, with a warning for those who may see
+    hosts.
     """
 
     columns = _TOP_COLUMNS
@@ -210,13 +214,17 @@ class ShowTop(command.List):
             type=options.quantity(units.duration_us),
             default=10_000_000,
             help='Sum the samples of this time up to the newest one of each '
-            'host; default: 10s',
+            'host, at most 1h; default: 10s',
         )
         options.add_limit(parser, 20)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tables.Rows:
         """Return the output."""
+        if not 1 <= parsed_args.window <= MAX_WINDOW_US:
+            raise exit_codes.UsageError(
+                '--window: give more than 0 and at most 1h'
+            )
         totals = self.client.usage.totals(
             parsed_args.window / 1_000_000,
             host=parsed_args.host,

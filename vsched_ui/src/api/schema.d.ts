@@ -539,6 +539,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/usage/totals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sum what instances got in the newest part of the time.
+         * @description Of all hosts that are up, page by page. The window of each host ends with
+         *     its own newest interval. 404 only for those who may see the instances of a
+         *     project: when the only instance that is named is not one of them.
+         */
+        get: operations["usage_totals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -2064,6 +2086,55 @@ export interface components {
             project_id: string | null;
             /** @description The name of its flavor. */
             flavor_name: string | null;
+        };
+        /** UsageTotal */
+        UsageTotal: {
+            /**
+             * Format: uuid
+             * @description UUID of the instance.
+             */
+            instance_uuid: string;
+            /** @description The host. ``null`` for those whom the policy ``vsched:instances:show_host`` does not allow to see it. */
+            host: string | null;
+            /**
+             * Format: date-time
+             * @description The end of its newest interval.
+             */
+            at: string;
+            /** @description How many intervals it is the sum of. */
+            samples: number;
+            /** @description The sum of their lengths. */
+            interval_us: number;
+            /** @description Run time of all vCPU threads. */
+            guest_us: number;
+            /** @description Time in which they were runnable and did not run. */
+            wait_us: number;
+            /** @description What the enforced reservation adds up to; ``null`` without one. */
+            promised_us: number | null;
+            /** @description The part of ``guest_us`` in intervals with a reservation. */
+            promised_guest_us: number;
+            /** @description CPU time that the host's own threads for the instance used: emulator, I/O threads, vhost. */
+            direct_us: number;
+            /** @description The instance's part of the host's work that no thread owns, such as interrupts; an estimate. */
+            shared_us: number;
+            /** @description The name of the server, as its owner chose it. ``null``, as the project and the flavor, without Nova's metadata. */
+            server_name: string | null;
+            /** @description The project that it belongs to. */
+            project_id: string | null;
+            /** @description The name of its flavor. */
+            flavor_name: string | null;
+        };
+        /** UsageWindow */
+        UsageWindow: {
+            /** @description The host. */
+            host: string;
+            /**
+             * Format: date-time
+             * @description The end of its window; ``null`` without samples.
+             */
+            newest_at: string | null;
+            /** @description When the window has more samples than are read, the length of the part that the totals are of; ``null`` for all of it. */
+            covered_us: number | null;
         };
         /** Version */
         Version: {
@@ -4607,6 +4678,79 @@ export interface operations {
                         links: components["schemas"]["Link"][];
                     };
                     "text/csv": string;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            /** @description Not Found: ``vsched.instance.not_found``. */
+            404: {
+                headers: {
+                    "X-Openstack-Request-Id": components["headers"]["X-Openstack-Request-Id"];
+                    "OpenStack-API-Version": components["headers"]["OpenStack-API-Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            406: components["responses"]["406"];
+            408: components["responses"]["408"];
+            411: components["responses"]["411"];
+            413: components["responses"]["413"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    usage_totals: {
+        parameters: {
+            query?: {
+                /** @description The totals of how many hosts at most; never more than 100, nor than ``[api] max_limit``. */
+                limit?: number;
+                /** @description From the link to the next page. */
+                marker?: number;
+                /** @description Intervals that ended less than this time before the newest one of the same host; 10000000 without it. */
+                window_us?: number;
+                /** @description Only those from this host, also when it is down. */
+                host?: string;
+                /** @description Only those of this instance. May be given up to 100 times. */
+                instance_uuid?: string[];
+                /** @description Only those of this project. An instance of which hosts report different projects, or one does not report any, is of none. */
+                project_id?: string;
+                /** @description Only those of servers with this name, as the project's own. */
+                server_name?: string;
+                /** @description Only those of servers of the flavor with this name, as in ``flavor_name``. */
+                flavor_name?: string;
+            };
+            header?: {
+                /**
+                 * @description The microversion that the request is written for, or ``latest``; without it the oldest.
+                 * @example vsched 1.0
+                 */
+                "OpenStack-API-Version"?: components["parameters"]["version"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    "X-Openstack-Request-Id": components["headers"]["X-Openstack-Request-Id"];
+                    "OpenStack-API-Version": components["headers"]["OpenStack-API-Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Each instance of the hosts of the page, unsorted. One that was migrated is there once for each host. */
+                        totals: components["schemas"]["UsageTotal"][];
+                        /** @description The hosts of the page, each with its window. Empty for those whom the policy ``vsched:instances:show_host`` does not allow to see them. */
+                        hosts: components["schemas"]["UsageWindow"][];
+                        /** @description Related addresses. */
+                        links: components["schemas"]["Link"][];
+                    };
                 };
             };
             400: components["responses"]["400"];

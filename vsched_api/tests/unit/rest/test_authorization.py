@@ -66,7 +66,7 @@ class TestAuthorization(tokens.TokenCase):
         # Here it has none; those that have some are in test_project_roles.
         anyone = self.rules(base_policies.ANYONE)
         own = self.rules(base_policies.PROJECT_READER)
-        self.assertEqual(7, len(own))
+        self.assertEqual(8, len(own))
         for route, status in self.statuses(
             self.token('member', 'reader')
         ).items():

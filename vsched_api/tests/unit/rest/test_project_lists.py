@@ -179,6 +179,28 @@ class TestUsage(projects.ProjectCase):
                 ),
             )
 
+    def test_totals_of_its_own(self):
+        found = self.get('/v1/usage/totals').json
+        self.assertEqual(
+            {
+                (projects.OWN, None, 'web-1'),
+                (projects.ELSEWHERE, None, '=web-2'),
+            },
+            {
+                (one['instance_uuid'], one['host'], one['server_name'])
+                for one in found['totals']
+            },
+        )
+        self.assertEqual([], found['hosts'])
+        found = self.get('/v1/usage/totals', self.admin).json
+        self.assertIn(
+            projects.HOMELESS,
+            [one['instance_uuid'] for one in found['totals']],
+        )
+        self.assertEqual(
+            {'node1', 'node2'}, {one['host'] for one in found['hosts']}
+        )
+
     def test_operators_see_names(self):
         found = {
             one['instance_uuid']: (one['server_name'], one['host'])

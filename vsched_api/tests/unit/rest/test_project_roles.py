@@ -88,6 +88,7 @@ class TestEveryRoute(projects.ProjectCase):
             '/v1/reservations/%s',
             '/v1/balloons/%s',
             '/v1/usage?instance_uuid=%s',
+            '/v1/usage/totals?instance_uuid=%s',
             '/v1/usage?resolution=minute&format=csv&instance_uuid=%s',
         ):
             answers = {

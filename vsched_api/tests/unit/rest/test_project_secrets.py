@@ -31,6 +31,8 @@ class TestSecrets(projects.ProjectCase):
             for more in ('', '&resolution=minute', '&format=csv'):
                 yield '/v1/usage?instance_uuid=%s%s' % (uuid, more)
                 yield '/v1/usage?limit=1000' + more
+            yield '/v1/usage/totals'
+            yield '/v1/usage/totals?instance_uuid=' + uuid
 
     def test_no_answer_has_them(self):
         operators = ''
@@ -90,6 +92,7 @@ class TestSecrets(projects.ProjectCase):
             '/v1/reservations?sort_key=host',
             '/v1/balloons?host=x',
             '/v1/usage?host=node1&instance_uuid=' + projects.OWN,
+            '/v1/usage/totals?host=node1',
         ):
             code, detail = self.problem(path, status=403)
             self.assertEqual(errors.Code.FORBIDDEN, code)

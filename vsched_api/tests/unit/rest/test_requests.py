@@ -144,6 +144,8 @@ BAD_QUERIES = (
     ('end', '/v1/usage?resolution=hour&start=2026-01-02&end=2026-01-01'),
     ('instance_uuid', '/v1/usage?resolution=hour&instance_uuid=x'),
     ('format', '/v1/usage?format=xml'),
+    ('window_us', '/v1/usage/totals?window_us=0'),
+    ('marker', '/v1/usage/totals?marker=node1'),
 )
 
 

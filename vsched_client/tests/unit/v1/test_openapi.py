@@ -65,6 +65,8 @@ TYPES: ty.Mapping[str, ty.Any] = types.MappingProxyType(
         'ReservationIo': reservations.Io,
         'UsageBucket': usage.InstanceSum,
         'UsageSample': usage.InstanceSample,
+        'UsageTotal': usage.InstanceTotal,
+        'UsageWindow': usage.Window,
     }
 )
 

@@ -29,6 +29,7 @@ COMMANDS = types.MappingProxyType(
         '/v1/jobs': 'cpu job list',
         '/v1/reservations': 'cpu reservation list',
         '/v1/usage': 'cpu usage show',
+        '/v1/usage/totals': 'cpu usage top',
     }
 )
 
@@ -49,6 +50,7 @@ OPTIONS = types.MappingProxyType(
         'project_id': '--server-project',
         # openstack itself has --version.
         'version': '--profile-version',
+        'window_us': '--window',
         # The direction is a part of its value.
         'sort_key': '--sort',
         'sort_dir': '--sort',
@@ -62,6 +64,8 @@ WITHOUT_OPTION = types.MappingProxyType(
         ('/v1/usage', 'instance_uuid'): 'the argument has it',
         ('/v1/usage', 'sort_dir'): 'always the newest intervals, in their '
         'order',
+        ('/v1/usage/totals', 'instance_uuid'): 'of those that are known '
+        '"cpu usage show" has more',
     }
 )
 

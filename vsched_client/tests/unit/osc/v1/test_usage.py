@@ -2,10 +2,7 @@
 
 """Usage of instances and hosts."""
 
-import fixtures
-
 from vsched_client.tests.unit.osc.v1 import command_case
-from vsched_client.v1 import usage
 
 ExitCode = command_case.ExitCode
 UUID = command_case.UUID
@@ -78,18 +75,34 @@ class UsageTestCase(command_case.CommandTestCase):
         ).json
         self.assertIsNone(one['idle_mcpu'])
 
-    def test_top(self):
-        self.answer('GET', '/v1/hosts', {'hosts': [{'name': 'node1'}]})
+    def total(self, uuid=UUID, **changes):
+        return self.sample(
+            uuid, **{'samples': 1, 'promised_guest_us': 612_000, **changes}
+        )
+
+    def top(self, *totals, covered_us=None):
+        """Answer with the totals of one host."""
+        window = {
+            'host': 'node1',
+            'newest_at': '2027-01-15T08:00:01.000000Z',
+            'covered_us': covered_us,
+        }
         self.answer(
             'GET',
-            '/v1/usage',
-            {
-                'usage': [
-                    self.sample('a', guest_us=100_000),
-                    self.sample('b', promised_us=None),
-                    self.sample('c', guest_us=550_000, wait_us=900_000),
-                ]
-            },
+            '/v1/usage/totals',
+            {'totals': list(totals), 'hosts': [window]},
+        )
+
+    def test_top(self):
+        self.top(
+            self.total('a', guest_us=100_000, promised_guest_us=100_000),
+            self.total('b', promised_us=None, promised_guest_us=0),
+            self.total(
+                'c',
+                guest_us=550_000,
+                promised_guest_us=550_000,
+                wait_us=900_000,
+            ),
         )
         for order, expected in (
             ('got', 'b c a'),
@@ -104,22 +117,14 @@ class UsageTestCase(command_case.CommandTestCase):
         found = self.run_command('cpu usage top --limit 1 --window 60s')
         self.assertIn('0.612 CPU', found.out)
         self.assertEqual('', found.err)
+        self.assertEqual(['60000000'], self.api.last_request.qs['window_us'])
+        for window in ('0s', '61min'):
+            self.run_command(
+                'cpu usage top --window ' + window, code=ExitCode.USAGE
+            )
 
     def test_top_with_too_many_samples(self):
-        self.useFixture(fixtures.MonkeyPatch(usage.__name__ + '.LIMIT', 4))
-        self.useFixture(
-            fixtures.MonkeyPatch(usage.__name__ + '.MIN_PER_HOST', 2)
-        )
-        self.answer(
-            'GET',
-            '/v1/usage',
-            {
-                'usage': [
-                    self.sample('abc'[n % 3], at='2027-01-15T08:00:0%dZ' % at)
-                    for n, at in enumerate((9, 9, 9, 8, 7))
-                ]
-            },
-        )
+        self.top(*map(self.total, 'abc'), covered_us=2_000_000)
         found = self.run_command('cpu usage top --host node1 -f json')
         self.assertEqual(
             'warning: 1 of 1 hosts have more samples in the window than are '
@@ -135,6 +140,7 @@ class UsageTestCase(command_case.CommandTestCase):
             'flavor_name': 'm1.reserved',
         }
         self.answer('GET', '/v1/usage', {'usage': [self.sample(**named)]})
+        self.top(self.total(**named))
         words = ' --server-name web-1 --server-project p1 --flavor m1.reserved'
         for command in ('cpu usage show', 'cpu usage top --host node1'):
             found = self.run_command(command + words)
