@@ -9,6 +9,7 @@ import typing as ty
 
 from vsched_api.db import models
 from vsched_api.db.queries import instances as queries
+from vsched_api.db.queries import reservations
 from vsched_api.db import session as db
 from vsched_api.operations import errors
 from vsched_lib.contract import errors as contract_errors
@@ -38,6 +39,10 @@ class Instance:
     flavor_name: str | None = None
 
 
+#: What instances may be sorted by.
+SORT_KEYS = tuple(queries.SORT_KEYS)
+
+
 def page(
     database: db.Database,
     limit: int,
@@ -48,24 +53,45 @@ def page(
     server_name: str | None = None,
     flavor_name: str | None = None,
     instance_uuids: Collection[str] = (),
+    states: Collection[str] = (),
+    sort_key: str = SORT_KEYS[0],
+    descending: bool = False,
 ) -> list[Instance]:
-    """Return instances in the order of their UUIDs, after ``marker``."""
-    return database.read(
-        lambda session: [
+    """Return instances in an order, those after the instance ``marker``.
+
+    :param states: only those with a reservation in one of these; none for
+        all, with a reservation or without.
+    :param sort_key: one of :data:`SORT_KEYS`; those with the same value are
+        in the order of their UUIDs.
+    :raises errors.Invalid: when no instance has the marker, and they are not
+        in the order of UUIDs.
+    """
+
+    def work(session: ty.Any) -> list[Instance]:
+        place = None
+        if marker is not None:
+            place = queries.position(session, marker, sort_key, project_id)
+            if place is None:
+                raise errors.Invalid('marker: no instance has it')
+        return [
             _instance(row)
             for row in queries.page(
                 session,
                 limit,
-                marker,
+                place,
                 host,
                 present,
                 project_id,
                 server_name,
                 flavor_name,
                 instance_uuids,
+                reservations.instances_in(states) if states else None,
+                sort_key,
+                descending,
             )
         ]
-    )
+
+    return database.read(work)
 
 
 def get(database: db.Database, uuid: str) -> Instance:

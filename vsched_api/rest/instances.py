@@ -29,7 +29,10 @@ _VIEW = views.View(schemas.INSTANCE)
 @BLUEPRINT.get('/v1/instances')
 @documentation.operation(policies.LIST, schemas.LIST, query=schemas.LIST_QUERY)
 def index() -> dict[str, ty.Any]:
-    """List the instances that agents report, by their UUIDs."""
+    """List the instances that agents report.
+
+    In the order of their UUIDs or of another key.
+    """
     authorization.enforce(policies.LIST)
     query = validation.query(schemas.LIST_QUERY)
     servers.check_query(query)
@@ -44,6 +47,9 @@ def index() -> dict[str, ty.Any]:
         query.get('server_name'),
         query.get('flavor_name'),
         query.get('instance_uuid', ()),
+        query.get('state', ()),
+        query.get('sort_key', instances.SORT_KEYS[0]),
+        query.get('sort_dir') == 'desc',
     )
     page, links = pagination.split(found, size, lambda one: one.uuid)
     return {'instances': [_view(one) for one in page], 'links': links}

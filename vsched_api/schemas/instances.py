@@ -2,9 +2,11 @@
 
 """What requests about instances may say, and what answers do."""
 
+from vsched_api.operations import instances
 from vsched_api.schemas import fields
 from vsched_api.schemas import servers
 from vsched_api.schemas import shapes
+from vsched_lib.contract import messages
 
 LIST_QUERY = fields.closed(
     {
@@ -20,6 +22,12 @@ LIST_QUERY = fields.closed(
             'description': '``true`` for those that a host lists now, '
             '``false`` for those that none lists any more.',
         },
+        'state': fields.described(
+            fields.any_of(messages.State, 'state'),
+            'Only those with a reservation in this state; may be given more '
+            'than once.',
+        ),
+        **fields.sorted_by(instances.SORT_KEYS),
     }
 )
 

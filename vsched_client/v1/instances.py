@@ -8,6 +8,9 @@ import typing as ty
 
 from vsched_client.v1 import base
 
+#: What a list may be sorted by.
+SORT_KEYS = ('instance_uuid', 'host', 'server_name', 'vcpus')
+
 
 class Instance(ty.TypedDict, total=False):
     """An instance."""
@@ -34,8 +37,11 @@ class Instances(base.Noun):
         server_name: str | None = None,
         flavor_name: str | None = None,
         instance_uuids: Sequence[str] = (),
+        states: Sequence[str] = (),
+        sort_key: str | None = None,
+        descending: bool = False,
     ) -> Iterator[Instance]:
-        """Iterate over instances in the order of their UUIDs.
+        """Iterate over instances.
 
         :param present: only those that a host lists now, or only others.
         :param limit: the most instances to return; None for all.
@@ -43,6 +49,8 @@ class Instances(base.Noun):
         :param server_name: only servers that Nova knows by it.
         :param flavor_name: only servers of this flavor.
         :param instance_uuids: only these instances; none for all.
+        :param states: only those with a reservation in one of these.
+        :param sort_key: one of :data:`SORT_KEYS`; None for the first one.
         """
         return ty.cast(
             Iterator[Instance],
@@ -56,6 +64,8 @@ class Instances(base.Noun):
                     'project_id': project_id,
                     'server_name': server_name,
                     'flavor_name': flavor_name,
+                    'state': base.repeated(states),
+                    **base.sorted_by(sort_key, descending),
                 },
                 limit=limit,
             ),

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
+import types
 import typing as ty
 
 import sqlalchemy as sa
 from sqlalchemy import orm
 
 from vsched_api.db import models
+from vsched_api.db.queries import sorting
 
 _row = models.Instance
 
@@ -208,35 +210,86 @@ def current(session: orm.Session, uuid: str) -> models.Instance | None:
     ).scalar_one_or_none()
 
 
+_uuid: sa.ColumnElement[str] = ty.cast(sa.Table, _row.__table__).c.uuid
+
+#: What pages may be sorted by.
+SORT_KEYS: Mapping[str, sa.ColumnElement[ty.Any]] = types.MappingProxyType(
+    {
+        'instance_uuid': _uuid,
+        'host': ty.cast(sa.ColumnElement[str], models.Host.name),
+        'server_name': sa.func.coalesce(_row.server_name, ''),
+        'vcpus': ty.cast(sa.ColumnElement[int], _row.vcpus),
+    }
+)
+
+
+def position(
+    session: orm.Session,
+    uuid: str,
+    sort_key: str,
+    project_id: str | None = None,
+) -> tuple[ty.Any, str] | None:
+    """Return key and UUID of an instance; None when none is known by it.
+
+    :param sort_key: one of :data:`SORT_KEYS`.
+    :param project_id: only of this project.
+    """
+    if sort_key == 'instance_uuid':
+        # It may have gone since its page was read.
+        return uuid, uuid
+    found = session.execute(
+        sa.select(SORT_KEYS[sort_key])
+        .select_from(_row)
+        .join(_row.host)
+        .where(
+            _row.uuid == uuid,
+            is_current(),
+            *_conditions(project_id, None, None),
+        )
+    ).first()
+    return None if found is None else (found[0], uuid)
+
+
 def page(
     session: orm.Session,
     limit: int,
-    marker: str | None = None,
+    place: tuple[ty.Any, str] | None = None,
     host: str | None = None,
     present: bool | None = None,
     project_id: str | None = None,
     server_name: str | None = None,
     flavor_name: str | None = None,
     instance_uuids: Collection[str] = (),
+    among_uuids: sa.Select[ty.Any] | None = None,
+    sort_key: str = 'instance_uuid',
+    descending: bool = False,
 ) -> Sequence[models.Instance]:
-    """Instances in the order of their UUIDs, each once, with hosts.
+    """Instances in an order, each once, with hosts; those after ``place``.
 
+    :param place: key and UUID of an instance, see :func:`position`.
     :param project_id: see :func:`is_of_project`.
+    :param among_uuids: a query of the UUIDs of those that count; None for
+        all.
+    :param sort_key: one of :data:`SORT_KEYS`.
     """
-    query = (
+    key = SORT_KEYS[sort_key]
+    query = sorting.ordered(
         sa.select(_row)
         .join(_row.host)
         .where(is_current())
-        .options(orm.contains_eager(_row.host))
-        .order_by(_row.uuid)
-        .limit(limit)
-    )
-    if marker is not None:
-        query = query.where(_row.uuid > marker)
+        .options(orm.contains_eager(_row.host)),
+        key,
+        _uuid,
+        descending,
+    ).limit(limit)
+    if place is not None:
+        query = query.where(sorting.beyond(key, _uuid, place, descending))
     if host is not None:
         query = query.where(models.Host.name == host)
     if instance_uuids:
         query = query.where(_row.uuid.in_(instance_uuids))
+    if among_uuids is not None:
+        query = query.where(_row.uuid.in_(among_uuids))
     if present is not None:
         query = query.where(_row.present.is_(present))
     query = query.where(*_conditions(project_id, server_name, flavor_name))

@@ -279,6 +279,17 @@ def page(
     return [_plain(row) for row in rows]
 
 
+def instances_in(states: Collection[str]) -> sa.Select[ty.Any]:
+    """Return a query of the UUIDs of instances with one in these states."""
+    return (
+        _select()
+        .with_only_columns(_instance.uuid)
+        .where(_carries(), _is_current(), _state().in_(states))
+        # Within a query of instances these are others.
+        .correlate(None)
+    )
+
+
 def count_by_host_and_state(
     session: orm.Session,
 ) -> Sequence[tuple[str, str, int]]:

@@ -2,8 +2,10 @@
 
 """Lists in an order of choice, page by page: on every database alike."""
 
+from vsched_api.operations import announcements
 from vsched_api.operations import errors
 from vsched_api.operations import hosts
+from vsched_api.operations import instances
 from vsched_api.operations import reservations
 from vsched_api.tests import base
 from vsched_lib.contract import messages
@@ -198,3 +200,89 @@ class Lists:
         self.assertRaises(
             errors.Invalid, self.reservations, 2, other, sort_key='host'
         )
+
+    def instances(self, limit=100, marker=None, **more):
+        return [
+            one.uuid
+            for one in instances.page(self.database, limit, marker, **more)
+        ]
+
+    def fill_instances(self):
+        self.fill_reservations()
+        (self.plain,) = base.uuids(1)
+        self.agent('h3').send(
+            listed=False,
+            instances=(
+                messages.InstanceInfo(
+                    self.plain, 'vm', 9, None, 'web', 'p1', 'small'
+                ),
+            ),
+        )
+
+    def test_instances_are_sorted_page_by_page(self):
+        self.fill_instances()
+        every = sorted([*self.uuids, self.plain])
+        for key in instances.SORT_KEYS:
+            for descending in (False, True):
+                order = {'sort_key': key, 'descending': descending}
+                whole = self.instances(**order)
+                self.assertEqual(every, sorted(whole))
+                self.assertEqual(whole, self.walked(self.instances, **order))
+                self.assertEqual(
+                    whole[::-1],
+                    self.instances(sort_key=key, descending=not descending),
+                )
+        self.assertEqual(every, self.instances())
+        self.assertEqual(
+            [*self.uuids[4:], *self.uuids[:4], self.plain],
+            self.instances(sort_key='host'),
+        )
+        for key in ('server_name', 'vcpus'):
+            # Those that are alike are in the order of their UUIDs.
+            self.assertEqual(
+                [*self.uuids, self.plain], self.instances(sort_key=key)
+            )
+
+    def test_instances_by_the_state_of_their_reservation(self):
+        self.fill_instances()
+        for state in messages.State:
+            self.assertEqual(
+                self.reservations(states=[state]),
+                self.instances(states=[state]),
+                state,
+            )
+        self.assertEqual(
+            [self.uuids[2], self.uuids[6]],
+            self.instances(states=['refused', 'released']),
+        )
+        # All states are not all instances.
+        self.assertEqual(self.uuids, self.instances(states=[*messages.State]))
+        order = {
+            'sort_key': 'host',
+            'descending': True,
+            'states': ['applied', 'refused'],
+        }
+        self.assertEqual(
+            self.instances(**order), self.walked(self.instances, **order)
+        )
+
+    def test_instances_with_an_override_that_is_not_answered(self):
+        self.fill_instances()
+        reservations.change(
+            self.database,
+            announcements.Announcer(None),
+            self.uuids[0],
+            {'runtime_us': 5000},
+            self.now,
+        )
+        self.assertEqual([self.uuids[0]], self.instances(states=['pending']))
+        self.assertNotIn(self.uuids[0], self.instances(states=['applied']))
+
+    def test_a_marker_that_no_instance_has(self):
+        self.fill_instances()
+        (other,) = base.uuids(1)
+        self.assertRaises(
+            errors.Invalid, self.instances, 2, other, sort_key='vcpus'
+        )
+        # In the order of UUIDs it needs no instance.
+        self.instances(2, other)

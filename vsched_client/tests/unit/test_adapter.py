@@ -221,6 +221,21 @@ class PagesTestCase(api_case.ApiTestCase):
         self.answer('GET', '/v1/instances', {'instances': []})
         list(self.client.instances.list(present=False))
         self.assertEqual({'present': ['false']}, self.api.last_request.qs)
+        list(
+            self.client.instances.list(
+                states=('refused', 'degraded'),
+                sort_key='host',
+                descending=True,
+            )
+        )
+        self.assertEqual(
+            {
+                'state': ['refused', 'degraded'],
+                'sort_key': ['host'],
+                'sort_dir': ['desc'],
+            },
+            self.api.last_request.qs,
+        )
         self.answer('GET', '/v1/instances/u', {'instance': {'name': 'a'}})
         self.assertEqual('a', self.client.instances.get('u')['name'])
 

@@ -367,7 +367,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the instances that agents report, by their UUIDs. */
+        /**
+         * List the instances that agents report.
+         * @description In the order of their UUIDs or of another key.
+         */
         get: operations["instances_index"];
         put?: never;
         post?: never;
@@ -3827,6 +3830,12 @@ export interface operations {
                 flavor_name?: string;
                 /** @description ``true`` for those that a host lists now, ``false`` for those that none lists any more. */
                 present?: boolean;
+                /** @description Only those with a reservation in this state; may be given more than once. */
+                state?: ("pending" | "applied" | "degraded" | "refused" | "released")[];
+                /** @description What the list is sorted by; ``instance_uuid`` without it. Items with the same value are in the order of their ``instance_uuid``. */
+                sort_key?: "instance_uuid" | "host" | "server_name" | "vcpus";
+                /** @description ``asc``, rising, also without it; or ``desc``. */
+                sort_dir?: "asc" | "desc";
             };
             header?: {
                 /**

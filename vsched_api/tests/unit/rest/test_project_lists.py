@@ -136,12 +136,17 @@ class TestLists(projects.ProjectCase):
                 )
 
     def test_markers_of_others_are_unknown(self):
-        path = '/v1/reservations?sort_key=%s&marker=%s'
-        for key in ('state', 'bandwidth_mcpu'):
-            self.get(path % (key, projects.FOREIGN), self.admin)
+        path = '/v1/%s?sort_key=%s&marker=%s'
+        for noun, key in (
+            ('reservations', 'state'),
+            ('reservations', 'bandwidth_mcpu'),
+            ('instances', 'server_name'),
+            ('instances', 'vcpus'),
+        ):
+            self.get(path % (noun, key, projects.FOREIGN), self.admin)
             self.assertEqual(
-                self.problem(path % (key, projects.UNKNOWN), status=400),
-                self.problem(path % (key, projects.FOREIGN), status=400),
+                self.problem(path % (noun, key, projects.UNKNOWN), status=400),
+                self.problem(path % (noun, key, projects.FOREIGN), status=400),
             )
 
     def test_markers_of_samples_of_others_are_unknown(self):

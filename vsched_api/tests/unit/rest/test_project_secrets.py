@@ -88,6 +88,7 @@ class TestSecrets(projects.ProjectCase):
     def test_lists_are_not_sorted_or_filtered_by_them(self):
         for path in (
             '/v1/instances?host=node1',
+            '/v1/instances?sort_key=host',
             '/v1/reservations?host=node1',
             '/v1/reservations?sort_key=host',
             '/v1/balloons?host=x',

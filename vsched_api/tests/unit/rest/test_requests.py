@@ -15,6 +15,8 @@ from vsched_lib.model import reservation
 Code = errors.Code
 
 ONE = '3a9d1c3e-5b1c-4c53-a2a4-6bb0a2e0a1a1'
+#: No instance has it.
+NONE = '99999999-9999-4999-8999-999999999999'
 OTHER = '3a9d1c3e-5b1c-4c53-a2a4-6bb0a2e0a1a2'
 
 # (field that is named, code, body)
@@ -103,6 +105,9 @@ BAD_QUERIES = (
     ('marker', '/v1/hosts?marker=node1%20'),
     ('present', '/v1/instances?present=maybe'),
     ('marker', '/v1/instances?marker=node1'),
+    ('marker', '/v1/instances?sort_key=host&marker=%s' % NONE),
+    ('sort_key', '/v1/instances?sort_key=name'),
+    ('state', '/v1/instances?state=running'),
     ('instance_uuid', '/v1/instances/node1'),
     ('state', '/v1/reservations?state=applied&state=gone'),
     ('source', '/v1/reservations?source=x'),
