@@ -9,6 +9,7 @@ journal.
 
 import collections
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 import threading
 import time
@@ -65,8 +66,9 @@ class Recorder:
         self._now = now
         self._lock = threading.Lock()
         self._info: messages.HostInfo | None = None
-        # The instances of the host; None until a report has listed them.
-        self._listed: set[str] | None = None
+        # The instances of the host by UUID; None until a report has listed
+        # them.
+        self._listed: dict[str, messages.InstanceInfo] | None = None
         self._states: dict[str, messages.State] = {}
         self._host_us = dict.fromkeys(_HOST_USES, 0)
         # By instance: reserved, guest, wait, direct, shared; in microseconds.
@@ -126,7 +128,9 @@ class Recorder:
                 self._times.popleft()
             self._times.append(report.at)
             if report.instances is not None:
-                self._listed = {one.instance_uuid for one in report.instances}
+                self._listed = {
+                    one.instance_uuid: one for one in report.instances
+                }
             for reported in report.reservations:
                 self._states[reported.instance_uuid] = reported.state
             for usage in report.host_usage:
@@ -152,9 +156,9 @@ class Recorder:
         # The report that lists an instance no more has its last samples.
         if self._listed is None:
             return
-        for gone in self._states.keys() - self._listed:
+        for gone in self._states.keys() - self._listed.keys():
             del self._states[gone]
-        for gone in self._instances_us.keys() - self._listed:
+        for gone in self._instances_us.keys() - self._listed.keys():
             del self._instances_us[gone]
 
     def exposed(self) -> registries.CollectorRegistry:
@@ -171,6 +175,7 @@ class Recorder:
             instances_us = {
                 uuid: tuple(sums) for uuid, sums in self._instances_us.items()
             }
+            listed = [*self._listed.values()] if self._listed else []
             outbox, oldest = self._outbox, self._times[0]
         made = families.INFO.samples()
         made.add_metric(
@@ -204,7 +209,24 @@ class Recorder:
             made.add_metric([use], value_us / _US_PER_S)
         yield made
         if self._per_instance:
+            yield _names(listed)
             yield from _instances(instances_us)
+
+
+def _names(listed: Iterable[messages.InstanceInfo]) -> core.Metric:
+    made = families.INSTANCE_INFO.samples()
+    for one in listed:
+        made.add_metric(
+            [
+                one.instance_uuid,
+                one.name,
+                one.server_name or '',
+                one.project_id or '',
+                one.flavor_name or '',
+            ],
+            1,
+        )
+    return made
 
 
 def _instances(

@@ -76,6 +76,13 @@ HOST_CPU = _counter(
     'use',
 )
 
+INSTANCE_INFO = _Family(
+    'vsched_agent_instance_info',
+    family.Kind.INFO,
+    'What libvirt (name) and Nova call the instance. A label is empty without '
+    "Nova's metadata. The value is 1.",
+    ('instance_uuid', 'name', 'server_name', 'project_id', 'flavor_name'),
+)
 RESERVED = _counter(
     'vsched_agent_instance_reserved_seconds_total',
     'CPU time to which the reservation of the instance amounts.',
@@ -100,7 +107,7 @@ CHARGED = _counter(
 )
 
 #: Of each instance, unless ``[agent] metrics_per_instance`` is false.
-INSTANCES = (RESERVED, GUEST, WAIT, CHARGED)
+INSTANCES = (INSTANCE_INFO, RESERVED, GUEST, WAIT, CHARGED)
 
 ALL = (
     INFO,

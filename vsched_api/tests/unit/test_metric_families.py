@@ -26,6 +26,7 @@ LABELS = {
     'kernel',
     'kind',
     'method',
+    'name',
     'project_id',
     'route',
     'server_name',

@@ -194,9 +194,50 @@ class RecorderTest(base.BaseTestCase):
             ('vsched_agent_instance_guest_seconds_total', OTHER), found
         )
 
+    def test_names_of_instances(self):
+        def infos():
+            return {
+                tuple(
+                    one.labels[name] for name in families.INSTANCE_INFO.labels
+                )
+                for each in made.exposed().collect()
+                for one in each.samples
+                if one.name == families.INSTANCE_INFO.name
+            }
+
+        made = self.recorder()
+        self.report(made, usage=(sample(),))
+        self.assertEqual(set(), infos())
+        one = messages.InstanceInfo(
+            ONE, 'instance-1', 1, None, 'web "1"\n', 'p1', 'm1.small'
+        )
+        plain = messages.InstanceInfo(OTHER, 'vm', 1)
+        expected = {
+            (ONE, 'instance-1', 'web "1"\n', 'p1', 'm1.small'),
+            (OTHER, 'vm', '', '', ''),
+        }
+        self.report(made, instances=(one, plain))
+        self.assertEqual(expected, infos())
+        self.report(made)
+        self.assertEqual(expected, infos())
+        # A server may be renamed and resized. There is one series of each.
+        self.report(
+            made,
+            instances=(
+                dataclasses.replace(one, server_name='db', flavor_name='big'),
+            ),
+        )
+        self.assertEqual({(ONE, 'instance-1', 'db', 'p1', 'big')}, infos())
+        self.report(made, instances=())
+        self.assertEqual(set(), infos())
+
     def test_without_instances(self):
         made = self.recorder(per_instance=False)
-        self.report(made, usage=(sample(),))
+        self.report(
+            made,
+            usage=(sample(),),
+            instances=(messages.InstanceInfo(ONE, 'a', 1),),
+        )
         self.assertEqual(
             [], [key for key in self.read(made) if 'instance' in key[0]]
         )

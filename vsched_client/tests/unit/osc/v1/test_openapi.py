@@ -11,9 +11,12 @@ from oslotest import base
 from vsched_api.rest import openapi_document
 from vsched_client.osc.v1 import hosts as host_commands
 from vsched_client.osc.v1 import reservations as reservation_commands
+from vsched_client.osc.v1 import usage as usage_commands
 from vsched_client.tests import entry_points
 from vsched_client.v1 import hosts
+from vsched_client.v1 import instances
 from vsched_client.v1 import reservations
+from vsched_client.v1 import usage
 
 #: By path: the command that sends a GET request for it with a query.
 COMMANDS = types.MappingProxyType(
@@ -159,3 +162,13 @@ class OptionsTestCase(base.BaseTestCase):
             keys = tuple(self.queries[path]['sort_key']['enum'])
             self.assertEqual(keys, own.SORT_KEYS)
             self.assertEqual(keys, library.SORT_KEYS)
+        # Without a command.
+        self.assertEqual(
+            tuple(self.queries['/v1/instances']['sort_key']['enum']),
+            instances.SORT_KEYS,
+        )
+
+    def test_longest_window(self):
+        longest = self.queries['/v1/usage/totals']['window_us']['maximum']
+        self.assertEqual(longest, usage_commands.MAX_WINDOW_US)
+        self.assertEqual(longest, usage.MAX_WINDOW_S * 1_000_000)
