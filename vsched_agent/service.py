@@ -20,6 +20,7 @@ from vsched_agent.conf import bus as bus_conf
 from vsched_agent.conf import placement as placement_conf
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import backends
+from vsched_agent.enforcement import doctor
 from vsched_agent.host import kernel
 from vsched_agent.hypervisor import base as hypervisor_base
 from vsched_agent.hypervisor import factory
@@ -34,6 +35,7 @@ from vsched_agent.profiling import manager as profiles
 from vsched_agent.reconciliation import reconciler
 from vsched_agent.reporting import collector_session
 from vsched_agent.reporting import endpoint
+from vsched_agent.reporting import findings
 from vsched_agent.reservations import enforcer
 from vsched_agent.reservations import io_charging
 from vsched_agent.state import directory
@@ -192,9 +194,13 @@ class Agent(service_base.ServiceBase):
                 )
             ],
         )
+        self._findings = findings.Findings(
+            findings.checks_of(self._conf, self._kernel)
+        )
         if self._balloons is not None:
             self._balloons.start()
         self._start_metrics()
+        self._findings.start()
         self._driver.start(self._changed)
         self._reconciler.start()
         self._jobs.start()
@@ -233,6 +239,7 @@ class Agent(service_base.ServiceBase):
 
     def _stop_steps(self) -> Iterator[Callable[[], object]]:
         yield self._metrics_server.stop
+        yield self._findings.stop
         yield self._reporter.stop
         if self._synchronizer is not None:
             yield self._synchronizer.stop
@@ -356,4 +363,8 @@ class Agent(service_base.ServiceBase):
             placement=placed,
             policy=self._profiles.policy,
             budget_check_us=self._profiles.budget_check_us,
+            findings=self._findings.reported(
+                doctor.backend_finding(name, support)
+                for name, support in supports.items()
+            ),
         )

@@ -2,14 +2,18 @@
 
 """Diagnose what this host can enforce, and how to fix problems."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import enum
-import typing as ty
+import functools
+import itertools
 
 from vsched_agent.enforcement import backends
+from vsched_agent.enforcement import base
 from vsched_agent.enforcement import capacity
 from vsched_agent.enforcement import leak_repair as repairs
 from vsched_agent.enforcement import partitions
@@ -52,6 +56,10 @@ class Finding:
         }
 
 
+#: Returns what it found.
+Check = Callable[[], Iterable[Finding]]
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Host:
     """Everything that the doctor reads; tests replace it.
@@ -68,8 +76,8 @@ class Host:
     cgroups: cgroup.Cgroups
     rungs: backends.Ladder
     books: capacity.KernelCapacity
-    threads: ty.Callable[[], Sequence[capacity.DeadlineThread]]
-    rebuild: ty.Callable[[], None]
+    threads: Callable[[], Sequence[capacity.DeadlineThread]]
+    rebuild: Callable[[], None]
 
 
 def this_host() -> Host:
@@ -96,15 +104,40 @@ def examine(host: Host | None = None, repair: bool = False) -> list[Finding]:
     :returns: in the order of the report.
     """
     host = host or this_host()
+    checks = static_checks(host.cgroups, lambda: host.facts)
     return [
-        *_backends(host.rungs),
-        *_kernel(host.facts),
-        *_control_groups(host.cgroups),
-        *_tick(host.facts),
-        *_perf_events(host.facts),
+        *(
+            backend_finding(name, host.rungs.support(name))
+            for name in host.rungs.backends
+        ),
+        *itertools.chain.from_iterable(check() for check in checks.values()),
         *_reclaiming(host.threads()),
         *_books(host, repair),
     ]
+
+
+def static_checks(
+    cgroups: cgroup.Cgroups, facts: Callable[[], kernel.KernelFacts]
+) -> Mapping[str, Check]:
+    """Return the checks that only read files, and need no privileges.
+
+    :param facts: returns those of the kernel.
+    :returns: by name, in the order of the report.
+    """
+    return {
+        'kernel': lambda: _kernel(facts()),
+        'control groups': lambda: _control_groups(cgroups),
+        'tick': lambda: _tick(facts()),
+        'perf events': lambda: _perf_events(facts()),
+    }
+
+
+def static_checks_of_agent(facts: kernel.KernelFacts) -> Mapping[str, Check]:
+    """Return those that an agent repeats; what may change is read again.
+
+    :param facts: of the kernel, as the agent has read them at its start.
+    """
+    return static_checks(cgroup.Cgroups(), functools.cache(facts.refreshed))
 
 
 def render(findings: Iterable[Finding]) -> str:
@@ -119,27 +152,27 @@ def render(findings: Iterable[Finding]) -> str:
     return '\n'.join(lines)
 
 
-def _backends(rungs: backends.Ladder) -> Iterator[Finding]:
-    for name in rungs.backends:
-        support = rungs.support(name)
-        reasons = '; '.join(support.reasons)
-        guarantees = name in reservation.GUARANTEES
-        if not support.usable:
-            yield Finding(
-                Level.PROBLEM if guarantees else Level.NOTE,
-                str(name),
-                'this host cannot use it: %s' % reasons,
-            )
-        else:
-            yield Finding(
-                Level.OK,
-                str(name),
-                'usable%s%s'
-                % (
-                    ', guarantees CPU time' if guarantees else '',
-                    ': ' + reasons if reasons else '',
-                ),
-            )
+def backend_finding(
+    name: reservation.Backend, support: base.Support
+) -> Finding:
+    """Return whether this host can use a backend, and why not."""
+    reasons = '; '.join(support.reasons)
+    guarantees = name in reservation.GUARANTEES
+    if not support.usable:
+        return Finding(
+            Level.PROBLEM if guarantees else Level.NOTE,
+            str(name),
+            'this host cannot use it: %s' % reasons,
+        )
+    return Finding(
+        Level.OK,
+        str(name),
+        'usable%s%s'
+        % (
+            ', guarantees CPU time' if guarantees else '',
+            ': ' + reasons if reasons else '',
+        ),
+    )
 
 
 def _kernel(facts: kernel.KernelFacts) -> Iterator[Finding]:
@@ -298,9 +331,14 @@ def _finer(facts: kernel.KernelFacts) -> str:
     ways = []
     if facts.options.get('SCHED_HRTICK') == 'y':
         ways.append(
-            'this kernel can expire budgets by a timer: write HRTICK_DL to '
+            'this kernel can expire budgets by a timer%s: write HRTICK_DL to '
             '/sys/kernel/debug/sched/features, where debugfs is mounted and '
             'not locked down'
+            % (
+                ' (whether it does cannot be read)'
+                if facts.hrtick_dl is None
+                else ''
+            )
         )
     elif facts.tick_us > 1000:
         ways.append(

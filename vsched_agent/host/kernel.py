@@ -26,6 +26,8 @@ FAIR_SERVER_PERIOD_NS = 1_000_000_000
 #: has no constant for it.
 _CLOCK_MONOTONIC_COARSE = 6
 
+_PERF_EVENT_PARANOID = 'proc/sys/kernel/perf_event_paranoid'
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KernelFacts:
@@ -100,9 +102,22 @@ class KernelFacts:
             # The kernel command line may disable it (tsc=noirqtime).
             irq_time=options.get('IRQ_TIME_ACCOUNTING') == 'y'
             and 'noirqtime' not in _text(root, 'proc/cmdline', ''),
-            perf_event_paranoid=_optional(
-                root, 'proc/sys/kernel/perf_event_paranoid'
-            ),
+            perf_event_paranoid=_optional(root, _PERF_EVENT_PARANOID),
+        )
+
+    def refreshed(self, root: str = '/') -> 'KernelFacts':
+        """Return them with some settings read again, at any time.
+
+        Not the bounds of SCHED_DEADLINE: reading them makes kernels since
+        Linux 6.15 recompute its sums, which hides leaks and miscounts threads
+        that are leaving.
+
+        :param root: root of the file system; tests use their own.
+        """
+        return dataclasses.replace(
+            self,
+            hrtick_dl=_hrtick_dl(root),
+            perf_event_paranoid=_optional(root, _PERF_EVENT_PARANOID),
         )
 
     @property

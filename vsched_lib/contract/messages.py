@@ -21,6 +21,9 @@ from vsched_lib.contract import profiles
 from vsched_lib.contract import wire
 from vsched_lib.model import executions as model
 
+#: Most findings that a host reports.
+MAX_FINDINGS = 64
+
 
 class Source(enum.StrEnum):
     """Where the desired reservation of an instance comes from."""
@@ -72,6 +75,13 @@ class JobState(enum.StrEnum):
     CANCELLED = 'cancelled'
 
 
+class FindingLevel(enum.StrEnum):
+    """How urgent a finding of the doctor is."""
+
+    NOTE = 'note'
+    PROBLEM = 'problem'
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class BackendInfo(wire.Message):
     """Whether a host can use a backend, and if not, why."""
@@ -79,6 +89,22 @@ class BackendInfo(wire.Message):
     name: bounds.Word
     usable: bool
     reasons: ty.Annotated[tuple[bounds.Sentence, ...], bounds.Items(64)] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostFinding(wire.Message):
+    """Something that limits what a host can enforce.
+
+    :param level: a :class:`FindingLevel`, or one of a newer agent.
+    :param subject: what was checked.
+    :param text: what was found.
+    :param remedy: what an operator can do about it; may be empty.
+    """
+
+    level: bounds.Word
+    subject: bounds.Name
+    text: bounds.Sentence
+    remedy: bounds.Sentence = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,6 +120,8 @@ class HostInfo(wire.Message):
     :param policy: how its agent uses its measurements; likewise.
     :param budget_check_us: how soon expired budgets are checked; 0 for
         never.
+    :param findings: of the doctor's checks that only read; None from an
+        agent that does not report them.
     """
 
     agent_version: bounds.Name
@@ -110,6 +138,10 @@ class HostInfo(wire.Message):
     placement: names.PlacementInfo | None = None
     policy: policies.HostPolicy | None = None
     budget_check_us: bounds.Microseconds = 0
+    findings: (
+        ty.Annotated[tuple[HostFinding, ...], bounds.Items(MAX_FINDINGS)]
+        | None
+    ) = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ one that RTDS schedules is destroyed (Xen 4.17).
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from fractions import Fraction
 import math
 
@@ -39,9 +40,7 @@ def examine(
         return [
             *_hypervisor(backend.scheduler),
             *_backend(backend, reservation.Backend.RTDS in set(enabled)),
-            doctor.Finding(
-                doctor.Level.NOTE, 'xen', 'not supported yet: ' + MISSING
-            ),
+            _missing(),
         ]
     except scheduler.SchedulerUnavailable as failure:
         return [
@@ -53,6 +52,17 @@ def examine(
                 'and permit the helper xen; or set [hypervisor] uri',
             )
         ]
+
+
+def static_checks() -> Mapping[str, doctor.Check]:
+    """Return the checks that do not ask the hypervisor."""
+    return {'xen': lambda: [_missing()]}
+
+
+def _missing() -> doctor.Finding:
+    return doctor.Finding(
+        doctor.Level.NOTE, 'xen', 'not supported yet: ' + MISSING
+    )
 
 
 def _hypervisor(found: scheduler.Scheduler) -> Iterator[doctor.Finding]:

@@ -146,6 +146,9 @@ class TestAgent(base.BaseTestCase):
             [messages.BackendInfo('deadline', True)],
             list(report.host_info.backends),
         )
+        self.assertNotIn(
+            'ok', [one.level for one in report.host_info.findings]
+        )
         agent.stop()
         agent.wait()
         self.assertEqual({101}, set(self.backend.held))

@@ -126,6 +126,19 @@ class TestDoctor(base.BaseTestCase):
         self.assertIn('write HRTICK_DL', timers.remedy)
         self.assertIn('budget_check_us = 500', timers.remedy)
 
+    def test_a_timer_that_cannot_be_read(self):
+        options = {**FACTS.options, 'SCHED_HRTICK': 'y'}
+        for known, hrtick_dl in ((False, None), (True, False)):
+            (found,) = self.find(
+                'tick',
+                facts=dataclasses.replace(
+                    FACTS, options=options, hrtick_dl=hrtick_dl
+                ),
+                books=FakeBooks(EXPECTED),
+            )
+            self.assertIn('write HRTICK_DL', found.remedy)
+            self.assertEqual(known, 'cannot be read' not in found.remedy)
+
     def test_perf_events_for_root_only(self):
         self.assertEqual(doctor.Level.OK, self.find('perf events')[0].level)
         debian = self.find(

@@ -108,6 +108,18 @@ class TestKernelFacts(base.BaseTestCase):
         self.write('proc/sys/kernel/perf_event_paranoid', '3')
         self.assertEqual(3, self.read().perf_event_paranoid)
 
+    def test_settings_are_read_again_without_the_bounds(self):
+        self.write('proc/sys/kernel/perf_event_paranoid', '3')
+        facts = self.read()
+        self.write('proc/sys/kernel/perf_event_paranoid', '2')
+        # Newer kernels recompute their sums when it is read.
+        self.write('proc/sys/kernel/sched_rt_runtime_us', '-1')
+        self.write('sys/kernel/debug/sched/features', 'NO_HRTICK HRTICK_DL')
+        self.assertEqual(
+            dataclasses.replace(facts, perf_event_paranoid=2, hrtick_dl=True),
+            facts.refreshed(self.root),
+        )
+
     def test_the_tick_is_the_resolution_of_the_coarse_clock(self):
         self.patch(time, 'clock_getres', lambda clock: 0.004)
         self.assertEqual(4_000, kernel.tick_us())
