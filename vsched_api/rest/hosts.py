@@ -28,6 +28,7 @@ Code = contract_errors.Code
 BLUEPRINT = flask.Blueprint('hosts', __name__)
 
 _VIEW = views.View(schemas.HOST)
+_DETAILS = views.View(schemas.DETAILED_HOST)
 
 
 @BLUEPRINT.get('/v1/hosts')
@@ -70,7 +71,8 @@ def show(name: str) -> dict[str, ty.Any]:
                 validation.name('name', name),
                 own.now(),
                 own.conf.api.host_down_after_s,
-            )
+            ),
+            _DETAILS,
         )
     }
 
@@ -134,10 +136,10 @@ def audit(name: str) -> dict[str, ty.Any]:
     }
 
 
-def _view(host: hosts.Host) -> dict[str, ty.Any]:
+def _view(host: hosts.Host, view: views.View = _VIEW) -> dict[str, ty.Any]:
     info = host.info
     checked = host.verification
-    return _VIEW(
+    return view(
         host,
         **views.picked(schemas.INFO, info),
         backends=[]
@@ -149,6 +151,9 @@ def _view(host: hosts.Host) -> dict[str, ty.Any]:
         policy=None
         if info is None or info.policy is None
         else info.policy.to_dict(),
+        findings=None
+        if info is None or info.findings is None
+        else [one.to_dict() for one in info.findings],
         verification=None
         if checked is None
         else {

@@ -107,6 +107,19 @@ _VERIFICATION = shapes.closed(
     'HostVerification',
 )
 
+_FINDING = shapes.closed(
+    shapes.message(
+        messages.HostFinding,
+        {
+            'level': '``problem`` or ``note``.',
+            'subject': 'What was checked.',
+            'text': 'What was found.',
+            'remedy': 'What an operator can do about it; may be empty.',
+        },
+    ),
+    'HostFinding',
+)
+
 #: What the agent has reported of the host; null until then.
 INFO = {
     'agent_version': shapes.string('Version of the agent.'),
@@ -190,8 +203,23 @@ HOST = shapes.closed(
     'Host',
 )
 
+DETAILED_HOST = shapes.closed(
+    {
+        **HOST['properties'],
+        'findings': shapes.optional(
+            shapes.items(
+                _FINDING,
+                'What limits the host, by those checks of ``vsched-agent '
+                'doctor`` that the agent repeats; ``null`` when the agent '
+                'does not report it.',
+            )
+        ),
+    },
+    'DetailedHost',
+)
+
 LIST = shapes.page('hosts', HOST)
-SHOW = shapes.one('host', HOST)
+SHOW = shapes.one('host', DETAILED_HOST)
 
 _DIFFERENCE = shapes.closed(
     {

@@ -46,6 +46,7 @@ _CHANGE: Json = {
 _OBJECTS = {
     'cpu host': 'Host',
     'cpu host audit': 'HostDifference',
+    'cpu host show': 'DetailedHost',
     'cpu reservation': 'Reservation',
     'cpu profile list': 'ErrorProfile',
     'cpu profile create': 'Job',

@@ -53,6 +53,15 @@ class Verification(ty.TypedDict):
     contradictions: list[Contradiction]
 
 
+class Finding(ty.TypedDict):
+    """Something that limits a host, and what can be done about it."""
+
+    level: str
+    subject: str
+    text: str
+    remedy: str
+
+
 class Host(ty.TypedDict, total=False):
     """A host; None for what its agent has not reported."""
 
@@ -79,6 +88,12 @@ class Host(ty.TypedDict, total=False):
     placement: Placement | None
     policy: Policy | None
     verification: Verification | None
+
+
+class DetailedHost(Host, total=False):
+    """One host; findings are None when its agent does not report them."""
+
+    findings: list[Finding] | None
 
 
 class Difference(ty.TypedDict, total=False):
@@ -136,9 +151,11 @@ class Hosts(base.Noun):
             ),
         )
 
-    def get(self, name: str) -> Host:
+    def get(self, name: str) -> DetailedHost:
         """Return one host."""
-        return ty.cast(Host, self._api.one('host', 'GET', 'hosts', name))
+        return ty.cast(
+            DetailedHost, self._api.one('host', 'GET', 'hosts', name)
+        )
 
     def audit(self, name: str) -> Audit:
         """Compare placement, the database and the kernel's state."""

@@ -86,6 +86,24 @@ class Reports:
         )
         self.assertEqual(0, got.error_ppm)
 
+    def test_findings_are_on_the_view_of_the_host_only(self):
+        finding = messages.HostFinding(
+            'note', 'tick', 'a tick is 4000 us \u2603', 'CONFIG_HZ=1000'
+        )
+        agent, http = self.agent(), self.client()
+
+        def shown():
+            return http.get('/v1/hosts/' + base.HOST).json['host']['findings']
+
+        # As by an agent of an earlier release.
+        agent.first()
+        self.assertIsNone(shown())
+        for findings in ((finding,), ()):
+            agent.send(host_info=base.host_info(findings=findings))
+            self.assertEqual([one.to_dict() for one in findings], shown())
+        (listed,) = http.get('/v1/hosts').json['hosts']
+        self.assertNotIn('findings', listed)
+
     def test_what_the_host_did_is_stored_as_it_was_told(self):
         (one,) = base.uuids(1)
         agent = self.agent()

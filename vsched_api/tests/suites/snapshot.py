@@ -165,6 +165,14 @@ class Snapshot:
         self.now += 60
         self.assertEqual({'node1': 200, 'node2': 300}, told())
 
+    def test_schedulers_are_not_told_of_findings(self):
+        self.info()
+        first = self.get()
+        self.info(
+            findings=(messages.HostFinding('note', 'tick', 'is 4000 us'),)
+        )
+        self.assertEqual((), self.get(since=first.version).hosts)
+
     def test_a_repeated_report_changes_nothing(self):
         self.info()
         first = self.get()

@@ -148,7 +148,9 @@ class TestApiRef(base.BaseTestCase):
 
 
 #: Lists show less of these than the table of the whole has.
-_SUMMARIES = frozenset(('ErrorProfile', 'OverheadProfile', 'HostUsageBucket'))
+_SUMMARIES = frozenset(
+    ('ErrorProfile', 'Host', 'HostUsageBucket', 'OverheadProfile')
+)
 
 
 def _titles(value, found):

@@ -54,6 +54,24 @@ def _contradictions(found: Mapping[str, ty.Any] | None) -> str:
     ) or 'none at %s' % tables.time(found['checked_at'])
 
 
+def _findings(found: list[Mapping[str, ty.Any]] | None) -> str:
+    if found is None:
+        return '-'
+    return (
+        '\n'.join(
+            '%s: %s: %s%s'
+            % (
+                one['level'],
+                one['subject'],
+                one['text'],
+                '\n  -> ' + one['remedy'] if one['remedy'] else '',
+            )
+            for one in found
+        )
+        or 'none'
+    )
+
+
 class ListHosts(command.List):
     """List hosts with what they reserve and what is free."""
 
@@ -114,7 +132,7 @@ class ListHosts(command.List):
 
 
 class ShowHost(command.Show):
-    """Show a host: capacity, backends, placement and contradictions."""
+    """Show a host: capacity, backends, findings and contradictions."""
 
     columns = (
         Column('name', 'Host'),
@@ -130,6 +148,7 @@ class ShowHost(command.Show):
         Column('reserve_mcpu', 'Kept for the host', tables.mcpu),
         Column('leaked_mcpu', 'Leaked', tables.mcpu),
         Column('backends', 'Backends', _backends),
+        Column('findings', 'Findings', _findings),
         Column('placement', 'Placement'),
         Column('policy', 'Policy'),
         Column('verification', 'Contradictions', _contradictions),

@@ -791,6 +791,65 @@ export interface components {
             /** @description The measured points. */
             points: components["schemas"]["ErrorPoint"][];
         };
+        /** DetailedHost */
+        DetailedHost: {
+            /** @description Name of the host. */
+            name: string;
+            /**
+             * @description ``up`` while the last report is younger than ``[api] host_down_after_s``, else ``down``. A host that is down keeps its reservations in force.
+             * @enum {string}
+             */
+            state: "up" | "down";
+            /**
+             * Format: date-time
+             * @description When the last report was received; ``null`` before the first.
+             */
+            last_report_at: string | null;
+            /** @description By how many seconds the host's clock was ahead of the collector's when it last reported; below 0 when it was behind, ``null`` when unknown. Delays on the way count as behind. From 5 seconds ahead on, the times that the host sends are moved to the collector's clock; from ``[collector] clock_skew_warning_s`` on, either way, there is an event. */
+            clock_skew_s: number | null;
+            /** @description Number of the last stored batch. */
+            last_batch: number;
+            /** @description Number of the last change of an override on this host. */
+            overrides_generation: number;
+            /** @description How many instances the host lists. */
+            instances: number;
+            /** @description Why the stored data of the host cannot be read; ``null`` when it can. Schedulers ignore such a host, and no instance fits on it. */
+            problem: string | null;
+            /** @description Related addresses. */
+            links: components["schemas"]["Link"][];
+            /** @description Version of the agent. */
+            agent_version: string | null;
+            /** @description Release of the kernel. */
+            kernel: string | null;
+            /** @description Identifier of the boot. */
+            boot_id: string | null;
+            /** @description Name of the hypervisor. */
+            hypervisor: string | null;
+            /** @description Number of online CPUs. */
+            cpus: number | null;
+            /** @description The kernel's scheduler tick. Budgets below it are overrun and repaid. */
+            tick_us: number | null;
+            /** @description What reservations may use in total, as the kernel admits it. */
+            capacity_mcpu: number | null;
+            /** @description What the applied reservations use. */
+            admitted_mcpu: number | null;
+            /** @description What is kept back for the host itself. */
+            reserve_mcpu: number | null;
+            /** @description Deadline bandwidth that the kernel counts as reserved although no thread has it. */
+            leaked_mcpu: number | null;
+            /** @description ``[enforcement] budget_check_us`` of the agent: how soon expired budgets are checked; 0 for never. */
+            budget_check_us: number | null;
+            /** @description The backends. */
+            backends: components["schemas"]["HostBackend"][];
+            /** @description The state of the host in placement. */
+            placement: components["schemas"]["HostPlacement"] | null;
+            /** @description How the agent uses its measurements. Schedulers and evaluations use the same values. */
+            policy: components["schemas"]["HostPolicy"] | null;
+            /** @description The last comparison of the reports with Nova and placement. ``null`` before the first one, and always without ``[nova]`` and ``[placement]``. */
+            verification: components["schemas"]["HostVerification"] | null;
+            /** @description What limits the host, by those checks of ``vsched-agent doctor`` that the agent repeats; ``null`` when the agent does not report it. */
+            findings: components["schemas"]["HostFinding"][] | null;
+        };
         /** DetailedOverheadProfile */
         DetailedOverheadProfile: {
             /** @description UUID of the profile. */
@@ -1309,6 +1368,17 @@ export interface components {
             promised_mcpu: number | null;
             /** @description What the kernel was last seen to hold. */
             held_mcpu: number | null;
+        };
+        /** HostFinding */
+        HostFinding: {
+            /** @description ``problem`` or ``note``. */
+            level: string;
+            /** @description What was checked. */
+            subject: string;
+            /** @description What was found. */
+            text: string;
+            /** @description What an operator can do about it; may be empty. */
+            remedy: string;
         };
         /** HostPlacement */
         HostPlacement: {
@@ -3228,7 +3298,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        host: components["schemas"]["Host"];
+                        host: components["schemas"]["DetailedHost"];
                     };
                 };
             };

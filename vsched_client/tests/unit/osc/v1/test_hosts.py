@@ -111,6 +111,42 @@ class HostTestCase(command_case.CommandTestCase):
         self.assertIn('none at 2027-01-15T08:00:00Z', found.out)
         self.run_command('cpu host show node1')
 
+    def test_findings(self):
+        finding = {
+            'level': 'problem',
+            'subject': 'cgroup',
+            'text': 'no control groups \x1b are mounted',
+            'remedy': 'mount them',
+        }
+        without = {
+            'level': 'note',
+            'subject': 'kernel',
+            'text': 'its options are unknown',
+            'remedy': '',
+        }
+        self.answer(
+            'GET',
+            '/v1/hosts/node1',
+            *(
+                {'host': {**self.host, 'findings': findings}}
+                for findings in ([finding, without], [finding], [], None)
+            ),
+        )
+        shown = self.run_command('cpu host show node1 -c Findings').out
+        for text in (
+            'problem: cgroup: no control groups \\x1b are mounted',
+            '  -> mount them',
+            'note: kernel: its options are unknown',
+        ):
+            self.assertIn(text, shown)
+        self.assertEqual(
+            [finding],
+            self.run_command('cpu host show node1 -f json').json['findings'],
+        )
+        for text in ('none', '-'):
+            shown = self.run_command('cpu host show node1 -c Findings').out
+            self.assertRegex(shown, r'Findings +\| %s +\|' % text)
+
     def test_audit(self):
         self.answer(
             'GET',
