@@ -31,6 +31,17 @@ _BACKENDS = ('deadline', 'cfs')
 
 _POLICY = policy.HostPolicy(0.95, 200_000, 1_000_000, False)
 
+#: As the doctor reports the tick of the simulated kernels.
+_FINDINGS = (
+    messages.HostFinding(
+        messages.FindingLevel.NOTE.value,
+        'tick',
+        'a tick is %d us: a budget is overrun by up to that and the thread '
+        'waits until it is earned back' % profiles.TICK_US,
+        'a kernel with CONFIG_HZ=1000 makes bursts four times finer',
+    ),
+)
+
 Severity = messages.Severity
 State = messages.State
 Code = errors.Code
@@ -364,4 +375,5 @@ class Host:
                 claimed_mcpu=self.admitted_mcpu,
             ),
             policy=_POLICY,
+            findings=_FINDINGS,
         )

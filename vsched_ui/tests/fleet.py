@@ -40,6 +40,24 @@ PERIOD_US = 20_000
 SECONDS = 240
 
 _NAMESPACE = uuid.UUID('5b7a1c1e-1a3d-4c9b-8a52-5b0c1f6f9d10')
+#: Of the first host; the second has none, and the others do not report them.
+FINDINGS = (
+    messages.HostFinding(
+        'note',
+        'tick',
+        'a tick is 4000 us: a budget is overrun by up to that',
+        'a kernel with CONFIG_HZ=1000 makes bursts four times finer',
+    ),
+    messages.HostFinding(
+        'problem',
+        'cgroup',
+        'no control groups are mounted',
+        'mount them below /sys/fs/cgroup',
+    ),
+    messages.HostFinding(
+        'note', 'kernel', 'CONFIG_SCHED_HRTICK is off: <b>a tick</b> at best'
+    ),
+)
 
 
 def host_name(number: int) -> str:
@@ -125,6 +143,7 @@ class Host(agent_rpc.AgentEndpoint):
                     CAPACITY_MCPU,
                     admitted,
                 ),
+                findings={1: FINDINGS, 2: ()}.get(self._number),
             ),
             instances=tuple(
                 messages.InstanceInfo(

@@ -37,6 +37,7 @@ import { patchReservation, withNewer } from './singles';
 import type {
   Balloon,
   Bucket,
+  DetailedHost,
   Event,
   Host,
   Reservation,
@@ -289,7 +290,7 @@ export function useHosts(): Collection<Host> {
   return useList('/v1/hosts', {}, EVERY.fleet);
 }
 
-export function useHost(name: string): Result<Host> {
+export function useHost(name: string): Result<DetailedHost> {
   const { client } = useApi();
   return usePolled(
     ['host', name],

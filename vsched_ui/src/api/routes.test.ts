@@ -4,7 +4,7 @@ import { expect, expectTypeOf, it } from 'vitest';
 
 import { Client } from './client';
 import { type Answer, type Row, filled, nameOf } from './routes';
-import type { Host, Job, Reservation } from './types';
+import type { DetailedHost, Job, Reservation } from './types';
 
 it('fills paths', () => {
   expect(filled('/v1/hosts')).toBe('v1/hosts');
@@ -45,7 +45,7 @@ it('sends what a route takes', async () => {
 // Checked by the compiler.
 it('has the types of the document', () => {
   expectTypeOf<Answer<'GET', '/v1/hosts/{name}'>>().toEqualTypeOf<{
-    host: Host;
+    host: DetailedHost;
   }>();
   expectTypeOf<Row<'/v1/jobs'>>().toEqualTypeOf<Job>();
   expectTypeOf<

@@ -53,6 +53,9 @@ const STATUSES: Record<string, Status> = {
   info: 'info',
   warning: 'warning',
   error: 'danger',
+  // Findings
+  note: 'info',
+  problem: 'danger',
   // Balloons
   kept: 'success',
   trial: 'info',

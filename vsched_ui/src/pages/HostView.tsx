@@ -9,7 +9,7 @@ import { useParams, useSearchParams } from 'react-router';
 
 import { ApiError } from '../api/client';
 import { EVERY, useHost, useList } from '../api/hooks';
-import type { Difference, Host, Instance, Reservation } from '../api/types';
+import type { DetailedHost, Difference, Finding, Host, Instance, Reservation } from '../api/types';
 import { RULES, useApi } from '../app/api';
 import { useCharts } from '../components/Chart';
 import { CpuStack } from '../components/CpuStack';
@@ -62,7 +62,7 @@ export function HostView() {
   );
 }
 
-function Whole({ host }: { host: Host }) {
+function Whole({ host }: { host: DetailedHost }) {
   const [address, setAddress] = useSearchParams();
   const asked = address.get('tab');
   const tab = TABS.some(([key]) => key === asked) ? (asked ?? 'cpu') : 'cpu';
@@ -298,14 +298,14 @@ function Check({ good, children }: { good: boolean; children: ReactNode }) {
   );
 }
 
-function Doctor({ host }: { host: Host }) {
+function Doctor({ host }: { host: DetailedHost }) {
   const placement = host.placement;
   const checked = host.verification;
   return (
     <>
       <Section
         title="Doctor"
-        note="What the agent found that this host can enforce, and what stands against it. “vsched-agent doctor” on the host has all of it, with remedies."
+        note="What the agent found that this host can enforce, and what stands against it."
       >
         <ul className="vs-checks">
           <Check good={host.state === 'up'}>
@@ -382,8 +382,66 @@ function Doctor({ host }: { host: Host }) {
           ]}
         />
       </Section>
+      <Findings of={host} />
       <AuditSection host={host.name} />
     </>
+  );
+}
+
+const RANK: Record<string, number> = { note: 0, problem: 1 };
+
+const FINDINGS: readonly Column<Finding>[] = [
+  {
+    key: 'level',
+    title: 'Level',
+    value: (row) => RANK[row.level] ?? -1,
+    render: (row) => <State of={row.level} />,
+    text: (row) => row.level,
+  },
+  { key: 'subject', title: 'Checked', value: (row) => row.subject },
+  {
+    key: 'text',
+    title: 'Found',
+    value: (row) => row.text,
+    render: (row) => <span className="vs-detail">{row.text}</span>,
+  },
+  {
+    key: 'remedy',
+    title: 'Remedy',
+    value: (row) => row.remedy,
+    render: (row) =>
+      row.remedy === '' ? (
+        <Unknown />
+      ) : (
+        <span className="vs-detail">{row.remedy}</span>
+      ),
+  },
+];
+
+function Findings({ of }: { of: DetailedHost }) {
+  return (
+    <Section
+      title="Findings"
+      note="What limits this host, and what can be done about it. The agent repeats those checks that only read; “vsched-agent doctor” on the host has all."
+    >
+      {of.findings === null ? (
+        <Empty title="Findings are not reported">
+          The agent has not reported them yet, or is of a release that does not.
+        </Empty>
+      ) : of.findings.length === 0 ? (
+        <Empty title="No findings">Nothing that was checked limits it.</Empty>
+      ) : (
+        <DataTable
+          id="findings"
+          label="Findings"
+          plain
+          rows={of.findings}
+          columns={FINDINGS}
+          rowKey={(row) => `${row.subject} ${row.text}`}
+          sort={{ key: 'level', direction: 'desc' }}
+        />
+      )}
+    </Section>
   );
 }
 

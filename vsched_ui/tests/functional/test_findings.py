@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the doctor of an agent found, on the view of its host."""
+
+from vsched_ui.tests import fleet
+from vsched_ui.tests import page_case
+
+
+class TestFindings(page_case.PageCase):
+    """A host with findings, one without, and one that does not report them."""
+
+    hosts = 3
+
+    def open(self, number):
+        """Open the tab of a host; return it and its section of findings."""
+        tab = self.tab('/hosts/%s?tab=doctor' % fleet.host_name(number))
+        self.see_heading(tab, 'Findings')
+        section = tab.page.locator('section').filter(
+            has=tab.page.get_by_role('heading', name='Findings', exact=True)
+        )
+        return tab, section
+
+    def test_problems_come_first_with_their_remedies(self):
+        tab, section = self.open(1)
+        rows = section.locator('tbody tr')
+        self.chromium.expect(rows).to_have_count(len(fleet.FINDINGS))
+        self.chromium.expect(rows.first).to_contain_text('problem')
+        for finding in fleet.FINDINGS:
+            row = rows.filter(has_text=finding.text)
+            self.chromium.expect(row).to_have_count(1)
+            for text in (finding.level, finding.subject, finding.remedy):
+                self.chromium.expect(row).to_contain_text(text)
+        self.check(tab)
+
+    def test_no_findings(self):
+        tab, section = self.open(2)
+        section.get_by_role('heading', name='No findings').wait_for()
+        self.chromium.expect(section.locator('tbody')).to_have_count(0)
+        self.check(tab)
+
+    def test_an_agent_that_does_not_report_them(self):
+        tab, section = self.open(3)
+        section.get_by_role(
+            'heading', name='Findings are not reported'
+        ).wait_for()
+        self.chromium.expect(section.locator('tbody')).to_have_count(0)
+        self.check(tab)
