@@ -39,7 +39,7 @@ const json = (body: unknown, init: ResponseInit = {}) =>
 
 it('repeats filters and leaves out what is not given', async () => {
   const { client, sent, header } = made(json({}));
-  await client.get('v1/jobs', {
+  await client.call('GET', '/v1/jobs', {
     query: { state: ['queued', 'running'], host: 'a b', marker: undefined },
   });
   expect(sent[0]?.url).toBe(
@@ -48,13 +48,25 @@ it('repeats filters and leaves out what is not given', async () => {
   expect(header(0, 'X-Auth-Token')).toBe('token');
 });
 
+it('reads one page of a list', async () => {
+  const { client, sent } = made(json({}), json({}));
+  const { signal } = new AbortController();
+  const query = { kind: 'profile-error' } as const;
+  await client.page('/v1/jobs', { query, limit: 2, marker: null, signal });
+  await client.page('/v1/jobs', { query, limit: 5, marker: 'n/1', signal });
+  expect(sent.map(({ url }) => url)).toEqual([
+    'http://api/v1/jobs?kind=profile-error&limit=2',
+    'http://api/v1/jobs?kind=profile-error&limit=5&marker=n%2F1',
+  ]);
+});
+
 it('returns the same object while nothing has changed', async () => {
   const { client, header } = made(
     json({ version: 1 }, { headers: { ETag: '"1"' } }),
     new Response(null, { status: 304 }),
     json({ version: 2 }, { headers: { ETag: '"2"' } }),
   );
-  const ask = () => client.get('v1/snapshot', { revalidate: true });
+  const ask = () => client.call('GET', '/v1/snapshot', { revalidate: true });
   const first = await ask();
   expect(await ask()).toBe(first);
   expect(header(0, 'If-None-Match')).toBeNull();
@@ -67,8 +79,12 @@ it('does not ask by a tag that stands for a part of the answer', async () => {
     json({}, { headers: { ETag: '"0"' } }),
     json({}),
   );
-  await client.get('v1/reservations/x');
-  await client.get('v1/reservations/x');
+  await client.call('GET', '/v1/reservations/{instance_uuid}', {
+    path: { instance_uuid: 'x' },
+  });
+  await client.call('GET', '/v1/reservations/{instance_uuid}', {
+    path: { instance_uuid: 'x' },
+  });
   expect(header(1, 'If-None-Match')).toBeNull();
 });
 
@@ -77,7 +93,7 @@ it('names what the API says is wrong', async () => {
     { detail: 'limit: 0', code: 'vsched.request.invalid', request_id: 'req-1' },
   ];
   const { client } = made(json({ errors }, { status: 400 }));
-  const problem = await client.get('v1/hosts').catch((one: unknown) => one);
+  const problem = await client.call('GET', '/v1/hosts').catch((one: unknown) => one);
   expect(problem).toBeInstanceOf(ApiError);
   expect(problem).toMatchObject({
     status: 400,
@@ -93,7 +109,7 @@ it('takes an error page of a proxy for what it is', async () => {
   const { client } = made(
     new Response('<html>', { status: 502, statusText: 'Bad Gateway' }),
   );
-  await expect(client.get('v1/hosts')).rejects.toThrow('502 Bad Gateway');
+  await expect(client.call('GET', '/v1/hosts')).rejects.toThrow('502 Bad Gateway');
   expect(client.connection.failures).toBe(1);
 });
 
@@ -105,16 +121,16 @@ it('counts failures in a row, and forgets them', async () => {
   );
   const seen: number[] = [];
   client.subscribe(() => seen.push(client.connection.failures));
-  await expect(client.get('v1/hosts')).rejects.toBeInstanceOf(Unreachable);
-  await expect(client.get('v1/hosts')).rejects.toBeInstanceOf(ApiError);
-  await client.get('v1/hosts');
+  await expect(client.call('GET', '/v1/hosts')).rejects.toBeInstanceOf(Unreachable);
+  await expect(client.call('GET', '/v1/hosts')).rejects.toBeInstanceOf(ApiError);
+  await client.call('GET', '/v1/hosts');
   expect(seen).toEqual([1, 2, 0]);
 });
 
 it('does not count requests that the page gave up', async () => {
   const { client } = made(new DOMException('aborted', 'AbortError'));
   const signal = AbortSignal.abort();
-  await expect(client.get('v1/hosts', { signal })).rejects.toThrow('aborted');
+  await expect(client.call('GET', '/v1/hosts', { signal })).rejects.toThrow('aborted');
   expect(client.connection.failures).toBe(0);
 });
 
@@ -122,13 +138,14 @@ it('knows the clock of the server', async () => {
   const { client } = made(
     json({}, { headers: { Date: 'Fri, 15 Jan 2027 08:01:00 GMT' } }),
   );
-  await client.get('v1/hosts');
+  await client.call('GET', '/v1/hosts');
   expect(client.serverNow()).toBe(NOW + 60_500);
 });
 
 it('sends a change with its generation', async () => {
   const { client, sent, header } = made(json({}, { status: 202 }));
-  await client.request('PATCH', 'v1/reservations/x', {
+  await client.call('PATCH', '/v1/reservations/{instance_uuid}', {
+    path: { instance_uuid: 'x' },
     body: { runtime_us: 1 },
     ifMatch: '"7"',
   });
@@ -145,16 +162,16 @@ it('sends nothing that the user may not read', async () => {
     allowed: ['vsched:hosts:list'],
     allowed_in_project: ['vsched:usage:list'],
   });
-  await client.get('v1/hosts');
-  await client.get('v1/usage');
-  await client.get('ui/session');
-  const problem = await client.get('v1/events').catch((one: unknown) => one);
+  await client.call('GET', '/v1/hosts');
+  await client.call('GET', '/v1/usage');
+  await client.call('GET', '/ui/session');
+  const problem = await client.call('GET', '/v1/events').catch((one: unknown) => one);
   expect(problem).toBeInstanceOf(NotPermitted);
   expect(problem).toMatchObject({
     rule: 'vsched:events:list',
     message: 'policy vsched:events:list does not allow it',
   });
-  await expect(client.get('v1/usage', { whole: true })).rejects.toThrow(
+  await expect(client.call('GET', '/v1/usage', { whole: true })).rejects.toThrow(
     'vsched:usage:list',
   );
   expect(sent.length).toBe(3);

@@ -3,19 +3,22 @@
 import { type Rights, allows, policyOf } from '../model/rights';
 import {
   type Answer,
+  type ListAnswer,
+  type ListPath,
   type Method,
   type Needs,
   type PathOf,
+  type QueryOf,
   filled,
 } from './routes';
 
 /** Values of a query; an array repeats its name. */
-export type Query = Record<
+type Query = Record<
   string,
   string | number | boolean | readonly string[] | undefined
 >;
 
-export interface Options {
+interface Options {
   query?: Query;
   body?: unknown;
   /** The ETag that a change is based on. */
@@ -33,6 +36,15 @@ export interface Options {
 /** What a request to a route takes. */
 export type CallOptions<M extends Method, P extends PathOf<M>> = Needs<M, P> &
   Omit<Options, 'query' | 'body'>;
+
+/** What a request for one page of a list takes. */
+export interface PageOptions<P extends ListPath> {
+  query: QueryOf<'GET', P>;
+  limit: number;
+  /** As the page before names it; null for the first. */
+  marker: string | null;
+  signal: AbortSignal;
+}
 
 /** Options that may be left out where none is needed. */
 type CallArguments<M extends Method, P extends PathOf<M>> =
@@ -145,11 +157,26 @@ export class Client {
   }
 
   /**
+   * Read one page of a list.
+   *
+   * @throws what "get" throws.
+   */
+  page<P extends ListPath>(
+    path: P,
+    { query, limit, marker, signal }: PageOptions<P>,
+  ): Promise<ListAnswer> {
+    return this.get<ListAnswer>(filled(path), {
+      query: { ...(query as Query), limit, marker: marker ?? undefined },
+      signal,
+    });
+  }
+
+  /**
    * Read something.
    *
    * @throws NotPermitted without a request, when the user may not read it.
    */
-  async get<T>(path: string, options: Options = {}): Promise<T> {
+  private async get<T>(path: string, options: Options = {}): Promise<T> {
     const rule = policyOf(path);
     if (
       this.rights !== null &&
@@ -167,7 +194,7 @@ export class Client {
    * @throws ApiError when the answer is an error.
    * @throws Unreachable when there is none.
    */
-  async request<T>(
+  private async request<T>(
     method: string,
     path: string,
     options: Options = {},

@@ -6,9 +6,9 @@ import { useMemo } from 'react';
 
 import { useApi } from '../app/api';
 import { firstByHost } from '../model/evidence';
-import { type Query, nextMarker } from './client';
+import { nextMarker } from './client';
 import { EVERY, type Result, usePolled } from './hooks';
-import type { ListAnswer } from './pages';
+import { type ListAnswer, type QueryOf, type Row, nameOf } from './routes';
 import type { Event, Job } from './types';
 
 /** As few requests as possible, and no more pages than these. */
@@ -17,23 +17,31 @@ const MAX_PAGES = 20;
 
 const every = () => true;
 
-function useNewest<T extends { host: string }>(
-  name: 'events' | 'jobs',
-  query: Query,
-  wanted: (row: T) => boolean,
-): Result<Map<string, T>> {
+type Source = '/v1/events' | '/v1/jobs';
+
+/** Both have the host, of which a type with a variable does not tell. */
+type Of<P extends Source> = Row<P> & { host: string };
+
+function useNewest<P extends Source>(
+  path: P,
+  query: QueryOf<'GET', P>,
+  wanted: (row: Of<P>) => boolean,
+): Result<Map<string, Of<P>>> {
   const { client } = useApi();
+  const name = nameOf(path);
   const found = usePolled(
     ['newest', name, query],
     async (signal) => {
-      const rows: T[] = [];
+      const rows: Of<P>[] = [];
       let marker: string | null = null;
       for (let pages = 0; pages < MAX_PAGES; pages += 1) {
-        const page: ListAnswer = await client.get(`v1/${name}`, {
-          query: { ...query, limit: PAGE, marker: marker ?? undefined },
+        const page: ListAnswer = await client.page(path, {
+          query,
+          limit: PAGE,
+          marker,
           signal,
         });
-        rows.push(...(page[name] as T[]));
+        rows.push(...(page[name] as Of<P>[]));
         marker = nextMarker(page.links);
         if (marker === null) {
           return rows;
@@ -59,10 +67,10 @@ export function useNewestEvents(
   code: string,
   wanted: (event: Event) => boolean = every,
 ): Result<Map<string, Event>> {
-  return useNewest<Event>('events', { code }, wanted);
+  return useNewest('/v1/events', { code }, wanted);
 }
 
 /** Of each host the newest job of a kind that is done, by its name. */
 export function useNewestDone(kind: Job['kind']): Result<Map<string, Job>> {
-  return useNewest<Job>('jobs', { kind: [kind], state: ['done'] }, every);
+  return useNewest('/v1/jobs', { kind: [kind], state: ['done'] }, every);
 }

@@ -15,11 +15,10 @@ import { useEffect, useMemo, useRef } from 'react';
 import { useApi, useMayRead } from '../app/api';
 import { type Fleet, updated } from '../model/fleet';
 import { newestByHost } from '../model/series';
-import { type Client, type Query, nextMarker } from './client';
+import { type Client, nextMarker } from './client';
 import { pollInterval } from './failures';
 import {
   MAX_PAGES,
-  type ListAnswer,
   type Pages,
   countRows,
   readAgain,
@@ -27,10 +26,10 @@ import {
 } from './pages';
 import {
   type Answer,
+  type ListAnswer,
   type ListPath,
   type QueryOf,
   type Row,
-  filled,
   nameOf,
 } from './routes';
 import { patchReservation, withNewer } from './singles';
@@ -121,19 +120,18 @@ export function usePolled<T>(
 }
 
 /** Read a list as a whole, again and again. */
-export function useCollection<T>(
-  name: string,
-  path: string,
-  query: Query,
+export function useList<P extends ListPath>(
+  path: P,
+  query: QueryOf<'GET', P>,
   everyMs: number,
-  enabled = true,
-): Collection<T> {
+): Collection<Row<P>> {
   const { client } = useApi();
+  const name = nameOf(path);
   const cache = useQueryClient();
   const found = useQuery({
     queryKey: [name, 'all', query],
     queryFn: ({ signal, queryKey }) =>
-      readList(client, cache, { name, path, query, queryKey, signal }),
+      readList(client, cache, { path, query, queryKey, signal }),
     // Long lists are read less often, and soon again where a page is missing.
     refetchInterval: ({ state: { data, error } }) => {
       const pages = data?.pages.length ?? 0;
@@ -150,51 +148,36 @@ export function useCollection<T>(
     },
     // A view that is left ends its requests: a part of a list is never fresh.
     staleTime: (one) => (one.state.data?.next == null ? FRESH_MS : 0),
-    enabled,
   });
   const pages = found.data;
   const full = pages !== undefined && pages.pages.length >= MAX_PAGES;
   const complete = pages !== undefined && pages.next === null;
   const data = useMemo(
-    () => pages?.pages.flatMap((page) => page[name] as T[]),
+    () => pages?.pages.flatMap((page) => page[name] as Row<P>[]),
     [pages, name],
   );
   return {
     data,
     error: found.error ?? (full && !complete ? TOO_LONG : null),
     readAt: readAt(found),
-    loading: found.isPending && enabled,
+    loading: found.isPending,
     complete,
     refetch: found.refetch,
   };
 }
 
-/** Read a list of the API as a whole, again and again. */
-export function useList<P extends ListPath>(
-  path: P,
-  query: QueryOf<'GET', P>,
-  everyMs: number,
-): Collection<Row<P>> {
-  return useCollection<Row<P>>(
-    nameOf(path),
-    filled(path),
-    query as Query,
-    everyMs,
-  );
-}
-
-async function readList(
+async function readList<P extends ListPath>(
   client: Client,
   cache: QueryClient,
   list: {
-    name: string;
-    path: string;
-    query: Query;
+    path: P;
+    query: QueryOf<'GET', P>;
     queryKey: QueryKey;
     signal: AbortSignal;
   },
 ): Promise<Pages> {
-  const { name, path, query, queryKey, signal } = list;
+  const { path, query, queryKey, signal } = list;
+  const name = nameOf(path);
   const asked = new Map<ListAnswer, number>();
   // Single reservations that were read meanwhile are newer than their page.
   const newest = (found: Pages): Pages =>
@@ -211,12 +194,10 @@ async function readList(
       name,
       async (marker) => {
         const askedAt = Date.now();
-        const answer = await client.get<ListAnswer>(path, {
-          query: {
-            ...query,
-            limit: marker === null ? FIRST_PAGE : NEXT_PAGE,
-            marker: marker ?? undefined,
-          },
+        const answer = await client.page(path, {
+          query,
+          limit: marker === null ? FIRST_PAGE : NEXT_PAGE,
+          marker,
           signal,
         });
         asked.set(answer, askedAt);
@@ -245,22 +226,19 @@ export interface Growing<T> extends Result<T[]> {
   fetching: boolean;
 }
 
-export function useGrowing<T>(
-  name: string,
-  path: string,
-  query: Query,
+export function useGrowing<P extends ListPath>(
+  path: P,
+  query: QueryOf<'GET', P>,
   everyMs: number,
   size = 100,
-): Growing<T> {
+): Growing<Row<P>> {
   const { client } = useApi();
+  const name = nameOf(path);
   const found = useInfiniteQuery({
     queryKey: [name, 'growing', query, size],
     initialPageParam: null as string | null,
     queryFn: ({ pageParam, signal }) =>
-      client.get<ListAnswer>(path, {
-        query: { ...query, limit: size, marker: pageParam ?? undefined },
-        signal,
-      }),
+      client.page(path, { query, limit: size, marker: pageParam, signal }),
     getNextPageParam: (last: ListAnswer) => nextMarker(last.links),
     // Every page is read again: long lists are read less often.
     refetchInterval: (one) =>
@@ -272,7 +250,7 @@ export function useGrowing<T>(
     placeholderData: keepPreviousData,
   });
   const data = useMemo(
-    () => found.data?.pages.flatMap((page) => page[name] as T[]),
+    () => found.data?.pages.flatMap((page) => page[name] as Row<P>[]),
     [found.data, name],
   );
   return {

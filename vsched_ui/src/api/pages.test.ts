@@ -4,13 +4,13 @@ import { QueryClient, QueryObserver } from '@tanstack/react-query';
 import { expect, it, vi } from 'vitest';
 
 import {
-  type ListAnswer,
   MAX_PAGES,
   type Pages,
   countRows,
   readAgain,
   readPages,
 } from './pages';
+import type { ListAnswer } from './routes';
 
 /** A page of a list of numbers; its marker is its last number. */
 function page(first: number, count: number, more = true): ListAnswer {

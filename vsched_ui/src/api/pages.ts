@@ -5,10 +5,7 @@
 import type { InvalidateQueryFilters, QueryClient } from '@tanstack/react-query';
 
 import { nextMarker } from './client';
-import type { Link } from './types';
-
-/** A page of a list: its rows are below the name of the list. */
-export type ListAnswer = { links: Link[] } & Record<string, unknown>;
+import type { ListAnswer } from './routes';
 
 /** What was read of a list. */
 export interface Pages {

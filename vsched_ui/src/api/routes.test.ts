@@ -62,6 +62,16 @@ it('has the types of the document', () => {
     void client.call('GET', '/v1/hosts', { query: { colour: 'red' } });
     // @ts-expect-error -- there is no such state
     void client.call('GET', '/v1/hosts', { query: { state: 'sideways' } });
+    const { signal } = new AbortController();
+    const first = { limit: 1, marker: null, signal };
+    // @ts-expect-error -- it is no list
+    void client.page('/v1/snapshot', { query: {}, ...first });
+    // @ts-expect-error -- there is no such kind
+    void client.page('/v1/jobs', { query: { kind: 'other' }, ...first });
+    // @ts-expect-error -- its types would be written by hand
+    void client.request('GET', 'v1/hosts');
+    // @ts-expect-error -- likewise
+    void client.get('v1/hosts');
   };
   expect(refused).toBeTypeOf('function');
 });

@@ -3,7 +3,7 @@
 // The routes of the API, as the types that are made from its OpenAPI document
 // have them: what a request takes, and what it is answered with.
 
-import type { paths } from './schema';
+import type { components, paths } from './schema';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
@@ -70,6 +70,11 @@ export type ListPath = {
     ? P
     : never;
 }[PathOf<'GET'>];
+
+/** A page of a list: its rows are below the name of the list. */
+export type ListAnswer = {
+  links: components['schemas']['Link'][];
+} & Record<string, unknown>;
 
 /** The rows of a list. */
 export type Row<P extends ListPath> = {

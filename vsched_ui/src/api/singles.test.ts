@@ -3,7 +3,8 @@
 import { QueryClient } from '@tanstack/react-query';
 import { expect, it } from 'vitest';
 
-import type { ListAnswer, Pages } from './pages';
+import type { Pages } from './pages';
+import type { ListAnswer } from './routes';
 import { patchReservation, withNewer } from './singles';
 import type { Reservation } from './types';
 

@@ -4,8 +4,8 @@
 
 import type { QueryClient } from '@tanstack/react-query';
 
-import type { Query } from './client';
-import { type ListAnswer, type Pages, readAgain } from './pages';
+import { type Pages, readAgain } from './pages';
+import type { ListAnswer, QueryOf } from './routes';
 import type { Reservation } from './types';
 
 /** Single reservations that were read lately, and when they were asked for. */
@@ -95,7 +95,9 @@ export function patchReservation(
   void readAgain(cache, {
     queryKey: ['reservations'],
     predicate: (query) => {
-      const filter = query.queryKey[2] as Query | undefined;
+      const filter = query.queryKey[2] as
+        | QueryOf<'GET', '/v1/reservations'>
+        | undefined;
       return !listed || filter?.state !== undefined;
     },
   });

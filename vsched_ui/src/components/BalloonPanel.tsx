@@ -4,9 +4,9 @@ import { Button, FormSelect, FormSelectOption } from '@patternfly/react-core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
-import type { Query } from '../api/client';
-import { EVERY, segment, useGrowing } from '../api/hooks';
-import type { Balloon, BalloonChange } from '../api/types';
+import { EVERY, useGrowing } from '../api/hooks';
+import type { QueryOf } from '../api/routes';
+import type { Balloon, BalloonChange, BalloonCreate } from '../api/types';
 import { BALLOON_RULES, RULES, useApi } from '../app/api';
 import { wasWithdrawn } from '../model/changes';
 import { titleOf } from '../model/identity';
@@ -19,26 +19,34 @@ import { ListFoot } from './ListFoot';
 import { INCOMPLETE_NAME } from './ServerFilter';
 import { Empty, Problems, State } from './states';
 
+/** What an order is about. */
+type Wanted = Partial<Pick<BalloonCreate, 'target_vcpus' | 'frozen'>>;
+
 /** Order how many vCPUs an instance uses, freeze that, or leave it be. */
 export function BalloonActions({ balloon }: { balloon: Balloon }) {
   const { client, may } = useApi();
   const cache = useQueryClient();
   const [target, setTarget] = useState('');
-  const path = `v1/balloons/${segment(balloon.instance_uuid)}`;
+  const { instance_uuid } = balloon;
   const generation = balloon.order?.generation ?? 0;
   const act = useMutation({
-    mutationFn: (wanted: { target_vcpus?: number; frozen?: boolean } | null) =>
-      wanted === null
-        ? client.request('DELETE', path, { query: { generation } })
-        : balloon.order === null && wanted.target_vcpus !== undefined
-          ? client.request('POST', 'v1/balloons', {
-              body: {
-                instance_uuid: balloon.instance_uuid,
-                generation,
-                ...wanted,
-              },
-            })
-          : client.request('PATCH', path, { body: { generation, ...wanted } }),
+    mutationFn: async (wanted: Wanted | null): Promise<unknown> => {
+      if (wanted === null) {
+        return client.call('DELETE', '/v1/balloons/{instance_uuid}', {
+          path: { instance_uuid },
+          query: { generation },
+        });
+      }
+      const { target_vcpus } = wanted;
+      return balloon.order === null && target_vcpus !== undefined
+        ? client.call('POST', '/v1/balloons', {
+            body: { instance_uuid, generation, target_vcpus },
+          })
+        : client.call('PATCH', '/v1/balloons/{instance_uuid}', {
+            path: { instance_uuid },
+            body: { generation, ...wanted },
+          });
+    },
     onSettled: () => {
       void cache.invalidateQueries({ queryKey: ['balloon'] });
       void cache.invalidateQueries({ queryKey: ['balloons'] });
@@ -220,13 +228,14 @@ const HISTORY: readonly Column<BalloonChange>[] = [
 ];
 
 /** Balloons that are and that were, newest first. */
-export function BalloonHistory({ id, query }: { id: string; query: Query }) {
-  const found = useGrowing<BalloonChange>(
-    'history',
-    'v1/balloons/history',
-    query,
-    EVERY.list,
-  );
+export function BalloonHistory({
+  id,
+  query,
+}: {
+  id: string;
+  query: QueryOf<'GET', '/v1/balloons/history'>;
+}) {
+  const found = useGrowing('/v1/balloons/history', query, EVERY.list);
   return (
     <>
       <DataTable

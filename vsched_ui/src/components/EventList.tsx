@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import type { Query } from '../api/client';
 import { EVERY, useGrowing } from '../api/hooks';
+import type { QueryOf } from '../api/routes';
 import type { Event } from '../api/types';
 import { type Column, DataTable, type Facet } from './DataTable';
 import { Ago } from './figures';
@@ -67,11 +67,11 @@ export function EventList({
   plain = false,
 }: {
   id: string;
-  query: Query;
+  query: QueryOf<'GET', '/v1/events'>;
   size?: number;
   plain?: boolean;
 }) {
-  const found = useGrowing<Event>('events', 'v1/events', query, EVERY.list, size);
+  const found = useGrowing('/v1/events', query, EVERY.list, size);
   return (
     <>
       <DataTable

@@ -3,8 +3,8 @@
 import { Button, Progress, ProgressSize } from '@patternfly/react-core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 
-import type { Query } from '../api/client';
-import { EVERY, segment, useGrowing } from '../api/hooks';
+import { EVERY, useGrowing } from '../api/hooks';
+import type { QueryOf } from '../api/routes';
 import type { Job } from '../api/types';
 import { RULES, useApi } from '../app/api';
 import { duration, percent, text } from '../model/units';
@@ -83,7 +83,8 @@ export function JobAction({ job }: { job: Job }) {
   const cache = useQueryClient();
   const change = useMutation({
     mutationFn: (wanted: Job['wanted']) =>
-      client.request<{ job: Job }>('PATCH', `v1/jobs/${segment(job.uuid)}`, {
+      client.call('PATCH', '/v1/jobs/{job_uuid}', {
+        path: { job_uuid: job.uuid },
         body: { wanted },
       }),
     onSuccess: () => cache.invalidateQueries({ queryKey: ['jobs'] }),
@@ -186,8 +187,14 @@ const COLUMNS: readonly Column<Job>[] = [
 const actions = (row: Job) => <JobAction job={row} />;
 
 /** Jobs, newest first; older ones on request. */
-export function JobList({ id, query }: { id: string; query: Query }) {
-  const found = useGrowing<Job>('jobs', 'v1/jobs', query, EVERY.live * 2);
+export function JobList({
+  id,
+  query,
+}: {
+  id: string;
+  query: QueryOf<'GET', '/v1/jobs'>;
+}) {
+  const found = useGrowing('/v1/jobs', query, EVERY.live * 2);
   const { may } = useApi();
   return (
     <>

@@ -12,9 +12,8 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 
 import { ApiError } from '../api/client';
-import { segment } from '../api/hooks';
 import { patchReservation } from '../api/singles';
-import type { Evaluation, Instance, Reservation, Wanted } from '../api/types';
+import type { Instance, Reservation, Wanted } from '../api/types';
 import { useApi } from '../app/api';
 import {
   type Draft,
@@ -67,22 +66,21 @@ export function OverrideForm({
   const asked = useDelayed(override);
   const evaluation = useQuery({
     queryKey: ['evaluation', instance.host, instance.vcpus, asked],
-    queryFn: async ({ signal }) =>
-      (
-        await client.request<{ evaluation: Evaluation }>(
-          'POST',
-          'v1/evaluations',
-          {
-            body: {
-              extra_specs: {},
-              vcpus: instance.vcpus,
-              hosts: [instance.host],
-              override: JSON.parse(asked) as Wanted,
-            },
-            signal,
-          },
-        )
-      ).evaluation,
+    queryFn: async ({ signal }) => {
+      if (instance.host === null) {
+        throw new Error('Its host is not known: nothing can be evaluated.');
+      }
+      const answer = await client.call('POST', '/v1/evaluations', {
+        body: {
+          extra_specs: {},
+          vcpus: instance.vcpus,
+          hosts: [instance.host],
+          override: JSON.parse(asked) as Wanted,
+        },
+        signal,
+      });
+      return answer.evaluation;
+    },
     enabled: asked !== '',
     retry: false,
   });
@@ -93,21 +91,16 @@ export function OverrideForm({
     mutationFn: async () =>
       (
         await (base === null
-          ? client.request<{ reservation: Reservation }>(
-              'POST',
-              'v1/reservations',
-              {
-                body: {
-                  instance_uuid: instance.instance_uuid,
-                  ...changes,
-                },
+          ? client.call('POST', '/v1/reservations', {
+              body: {
+                instance_uuid: instance.instance_uuid,
+                ...changesOf(draft, base),
               },
-            )
-          : client.request<{ reservation: Reservation }>(
-              'PATCH',
-              `v1/reservations/${segment(instance.instance_uuid)}`,
-              { body: { ...changes, generation: base.generation } },
-            ))
+            })
+          : client.call('PATCH', '/v1/reservations/{instance_uuid}', {
+              path: { instance_uuid: instance.instance_uuid },
+              body: { ...changes, generation: base.generation },
+            }))
       ).reservation,
     onSuccess: (found) => {
       patchReservation(cache, instance.instance_uuid, found);

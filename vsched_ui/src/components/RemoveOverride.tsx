@@ -9,7 +9,6 @@ import {
 } from '@patternfly/react-core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 
-import { segment } from '../api/hooks';
 import { patchReservation } from '../api/singles';
 import type { Reservation } from '../api/types';
 import { useApi } from '../app/api';
@@ -35,11 +34,10 @@ export function RemoveOverride({
   const uuid = reservation.instance_uuid;
   const remove = useMutation({
     mutationFn: () =>
-      client.request<{ reservation: Reservation } | null>(
-        'DELETE',
-        `v1/reservations/${segment(uuid)}`,
-        { query: { generation: reservation.generation } },
-      ),
+      client.call('DELETE', '/v1/reservations/{instance_uuid}', {
+        path: { instance_uuid: uuid },
+        query: { generation: reservation.generation },
+      }),
     onSuccess: (answer) => {
       patchReservation(cache, uuid, answer?.reservation ?? null);
       close();

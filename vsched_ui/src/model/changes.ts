@@ -3,7 +3,7 @@
 // The form for an override, and the requests that it makes.
 
 import { ApiError } from '../api/client';
-import type { Reservation, Wanted } from '../api/types';
+import type { Reservation, ReservationCreate, Wanted } from '../api/types';
 import { number } from './numbers';
 import {
   FIELD_NAMES,
@@ -83,6 +83,11 @@ export function faultsOf(draft: Draft, vcpus: number): Faults {
  *
  * @param now - null for an instance without a reservation.
  */
+export function changesOf(
+  draft: Draft,
+  now: null,
+): Wanted & Pick<ReservationCreate, 'runtime_us'>;
+export function changesOf(draft: Draft, now: Reservation | null): Wanted;
 export function changesOf(draft: Draft, now: Reservation | null): Wanted {
   const before = draftOf(now);
   const wanted: Wanted = {};

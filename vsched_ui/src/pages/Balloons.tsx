@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { EVERY, useCollection } from '../api/hooks';
+import { EVERY, useList } from '../api/hooks';
 import type { Balloon } from '../api/types';
 import { BALLOON_RULES, useApi } from '../app/api';
 import { useAddressed } from '../components/addressed';
@@ -92,12 +92,7 @@ const COLUMNS: readonly Column<Balloon>[] = [
 const actions = (row: Balloon) => <BalloonActions balloon={row} />;
 
 export function Balloons() {
-  const found = useCollection<Balloon>(
-    'balloons',
-    'v1/balloons',
-    {},
-    EVERY.list,
-  );
+  const found = useList('/v1/balloons', {}, EVERY.list);
   const { may } = useApi();
   const [server] = useAddressed(SERVER);
   return (

@@ -2,17 +2,19 @@
 
 import { FormSelect, FormSelectOption } from '@patternfly/react-core';
 
+import type { Event } from '../api/types';
 import { useAddressed } from '../components/addressed';
 import { EventList } from '../components/EventList';
 import { Head, Section } from '../components/Section';
 import { SERVER, ServerFilter } from '../components/ServerFilter';
 import { serverQuery } from '../model/identity';
 
-const SEVERITIES = ['error', 'warning', 'info'];
+const SEVERITIES: readonly Event['severity'][] = ['error', 'warning', 'info'];
 
 export function Events() {
   const [severity, setSeverity] = useAddressed('severity');
   const [server] = useAddressed(SERVER);
+  const known = SEVERITIES.find((one) => one === severity);
   return (
     <>
       <Head
@@ -46,7 +48,7 @@ export function Events() {
         <EventList
           id="events"
           query={{
-            ...(SEVERITIES.includes(severity) ? { severity } : {}),
+            ...(known === undefined ? {} : { severity: known }),
             ...serverQuery(server),
           }}
         />

@@ -5,12 +5,12 @@ import { Link } from 'react-router';
 
 import {
   EVERY,
-  useCollection,
   useFleet,
   useFleetUsage,
   useHosts,
+  useList,
 } from '../api/hooks';
-import type { Bucket, Host, Job, Reservation } from '../api/types';
+import type { Bucket, Host } from '../api/types';
 import {
   Chart,
   type Colors,
@@ -39,24 +39,17 @@ export function Overview() {
   const hosts = useHosts();
   const fleet = useFleet();
   const usage = useFleetUsage();
-  const bad = useCollection<Reservation>(
-    'reservations',
-    'v1/reservations',
+  const bad = useList(
+    '/v1/reservations',
     { state: BAD_STATES },
     EVERY.list,
   );
-  const pending = useCollection<Reservation>(
-    'reservations',
-    'v1/reservations',
+  const pending = useList(
+    '/v1/reservations',
     { state: ['pending'] },
     EVERY.list,
   );
-  const jobs = useCollection<Job>(
-    'jobs',
-    'v1/jobs',
-    { state: ['failed'] },
-    EVERY.slow,
-  );
+  const jobs = useList('/v1/jobs', { state: ['failed'] }, EVERY.slow);
   return (
     <>
       <Head title="Overview" />
