@@ -243,6 +243,7 @@ export function BalloonHistory({
         label="History of balloons"
         rows={found.data}
         error={found.error}
+        readAt={found.readAt}
         retry={found.refetch}
         columns={HISTORY}
         facets={OUTCOMES}

@@ -79,6 +79,7 @@ export function EventList({
         label="Events"
         rows={plain ? found.data?.slice(0, size) : found.data}
         error={found.error}
+        readAt={found.readAt}
         retry={found.refetch}
         columns={COLUMNS}
         facets={FACETS}

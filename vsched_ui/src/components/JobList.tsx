@@ -203,6 +203,7 @@ export function JobList({
         label="Jobs"
         rows={found.data}
         error={found.error}
+        readAt={found.readAt}
         retry={found.refetch}
         columns={COLUMNS}
         facets={FACETS}

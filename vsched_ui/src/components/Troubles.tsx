@@ -4,6 +4,7 @@ import { CheckCircleIcon } from '@patternfly/react-icons/dist/esm/icons/check-ci
 import { Fragment, useMemo } from 'react';
 import { Link } from 'react-router';
 
+import { oldest } from '../api/failures';
 import type { Collection } from '../api/hooks';
 import type { Host, Job, Reservation } from '../api/types';
 import type { Fleet } from '../model/fleet';
@@ -11,7 +12,7 @@ import { nameOf } from '../model/identity';
 import { type Trouble, grouped, troublesOf } from '../model/troubles';
 import { useNow } from './figures';
 import { HostLink, InstanceLink } from './links';
-import { Failure, Loading, NoHost, State } from './states';
+import { Failure, Loading, NoHost, OutdatedNote, State } from './states';
 
 /** How many are shown; the lists that they link to have the others. */
 const MOST = 12;
@@ -29,7 +30,10 @@ export function Troubles({
   reservations: readonly Reservation[];
   jobs: readonly Job[];
   /** All that was read for it. */
-  lists: readonly Pick<Collection<unknown>, 'error' | 'complete' | 'refetch'>[];
+  lists: readonly Pick<
+    Collection<unknown>,
+    'data' | 'error' | 'readAt' | 'complete' | 'refetch'
+  >[];
 }) {
   const now = useNow(5_000);
   const groups = useMemo(
@@ -62,6 +66,17 @@ export function Troubles({
   const missing = failed.find((one) => !one.complete)?.error;
   return (
     <>
+      {/* What an incomplete list lacks is stated below. */}
+      {!missing && (
+        <OutdatedNote
+          of={{
+            data: groups,
+            error: failed[0]?.error ?? null,
+            readAt: oldest(...failed),
+          }}
+          what="What is wrong"
+        />
+      )}
       <ul className="vs-troubles">
         {groups.map(({ kind, severity, shown, more }) => (
           <Fragment key={kind}>

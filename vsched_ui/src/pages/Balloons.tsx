@@ -106,6 +106,7 @@ export function Balloons() {
           label="Balloons"
           rows={found.data}
           error={found.error}
+          readAt={found.readAt}
           retry={found.refetch}
           incomplete={!found.complete}
           columns={COLUMNS}

@@ -52,7 +52,7 @@ import {
 import { identityOf, titleOf } from '../model/identity';
 import { withGaps } from '../model/series';
 import { errorPpm, rateMcpu, sharePpm, withheldPpm } from '../model/shares';
-import { fixed, nanoseconds } from '../model/units';
+import { count, cpus, fixed, nanoseconds, text } from '../model/units';
 
 export function InstanceView() {
   useCharts();
@@ -138,7 +138,9 @@ function Whole({ instance }: { instance: Instance }) {
       <Usage instance={instance} reservation={held} />
       <div className="vs-columns">
         <Section title="Work of the host for its I/O">
-          <Io reservation={held} />
+          <Loaded result={reservation}>
+            {(found) => <Io reservation={found} />}
+          </Loaded>
         </Section>
         <Section title="Balloon">
           <BalloonState uuid={instance.instance_uuid} />
@@ -357,7 +359,7 @@ function Usage({
           />
           <Chart
             height={260}
-            label={`CPU time of ${titleOf(identityOf(instance))} over ${range}: got ${fixed((total.gotMcpu ?? 0) / 1000, 2)} CPU on average, reserved ${fixed((total.reservedMcpu ?? 0) / 1000, 2)} CPU`}
+            label={`CPU time of ${titleOf(identityOf(instance))} over ${range}: got ${cpusText(total.gotMcpu)} on average, reserved ${cpusText(total.reservedMcpu)}`}
             option={drawGot}
           />
           <h3 className="vs-subtitle">CPU time that the host used for it</h3>
@@ -370,6 +372,11 @@ function Usage({
       )}
     </Section>
   );
+}
+
+/** CPUs in words; those that are not reserved are none. */
+function cpusText(mcpu: number | null): string {
+  return mcpu === null ? 'nothing' : text(cpus(mcpu));
 }
 
 /** The sums of rows; what is reserved counts where something was. */
@@ -578,7 +585,12 @@ function BalloonState({ uuid }: { uuid: string }) {
                     ? '–'
                     : `${balloon.online_vcpus} of ${balloon.vcpus}`,
                 ],
-                ['At least', String(balloon.floor_vcpus ?? '–')],
+                [
+                  'At least',
+                  balloon.floor_vcpus === null
+                    ? '–'
+                    : count(balloon.floor_vcpus, 'vCPU'),
+                ],
                 ['Since', <Ago at={balloon.since} everyMs={1_000} />],
                 ['Not again before', <Ago at={balloon.not_before} everyMs={1_000} />],
                 ['Order', orderText(balloon)],

@@ -25,7 +25,14 @@ import { EventList } from '../components/EventList';
 import { Cpus, ErrorFigure, Figure, Percent, Term } from '../components/figures';
 import { HostLink } from '../components/links';
 import { Head, Section, Tile, Tiles } from '../components/Section';
-import { Empty, Failure, Loaded, Loading, NoHost } from '../components/states';
+import {
+  Empty,
+  Failure,
+  Loaded,
+  Loading,
+  NoHost,
+  OutdatedNote,
+} from '../components/states';
 import { Troubles } from '../components/Troubles';
 import { type Fleet, isDown } from '../model/fleet';
 import { gotMcpu, withheldOf } from '../model/series';
@@ -61,6 +68,8 @@ export function Overview() {
         )
       ) : (
         <>
+          {/* What an incomplete list lacks is stated below. */}
+          {hosts.complete && <OutdatedNote of={hosts} what="The list of hosts" />}
           <Figures hosts={hosts.data} usage={usage.data} fleet={fleet.data} />
           {!hosts.complete && (
             <p className="vs-small" role="status">
@@ -96,29 +105,17 @@ export function Overview() {
           note="Hosts by the newest minute: what reserved instances were ready to use, and did not get."
           actions={<Link to="/hosts?hosts.sort=withheld&hosts.dir=desc">All hosts</Link>}
         >
-          {usage.data === undefined ? (
-            usage.error ? (
-              <Failure error={usage.error} retry={usage.refetch} />
-            ) : (
-              <Loading />
-            )
-          ) : (
-            <Withheld rows={[...usage.data.values()]} />
-          )}
+          <Loaded result={usage}>
+            {(found) => <Withheld usage={found} />}
+          </Loaded>
         </Section>
         <Section
           title="Largest measured errors"
           note="The most that a benchmark run found missing of a reservation, in 99 of 100 seconds."
         >
-          {fleet.data === undefined ? (
-            fleet.error ? (
-              <Failure error={fleet.error} retry={fleet.refetch} />
-            ) : (
-              <Loading />
-            )
-          ) : (
-            <Measured fleet={fleet.data} />
-          )}
+          <Loaded result={fleet}>
+            {(found) => <Measured fleet={found} />}
+          </Loaded>
         </Section>
       </div>
       <Section title="Recent events" actions={<Link to="/events">All events</Link>}>
@@ -305,14 +302,14 @@ const WITHHELD: readonly Column<Bucket>[] = [
   },
 ];
 
-function Withheld({ rows }: { rows: readonly Bucket[] }) {
+function Withheld({ usage }: { usage: ReadonlyMap<string, Bucket> }) {
   const worst = useMemo(
     () =>
-      rows
+      [...usage.values()]
         .filter((row) => (withheldOf(row) ?? 0) > 0)
         .sort((one, other) => (withheldOf(other) ?? 0) - (withheldOf(one) ?? 0))
         .slice(0, 8),
-    [rows],
+    [usage],
   );
   return (
     <DataTable
@@ -324,7 +321,7 @@ function Withheld({ rows }: { rows: readonly Bucket[] }) {
       rowKey={(row) => row.host ?? ''}
       sort={{ key: 'withheld', direction: 'desc' }}
       empty={
-        <Empty title={rows.length === 0 ? 'No usage in the last minutes' : 'Nothing was withheld'} />
+        <Empty title={usage.size === 0 ? 'No usage in the last minutes' : 'Nothing was withheld'} />
       }
     />
   );

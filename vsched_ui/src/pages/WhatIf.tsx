@@ -244,7 +244,7 @@ export function WhatIf() {
               variant="info"
               title={`They would go to ${found.placed
                 .slice(0, 12)
-                .map((one) => `${one.host} (${one.instances})`)
+                .map((one) => `${one.host} (${count(one.instances, 'instance')})`)
                 .join(', ')}${found.placed.length > 12 ? ' and others' : ''}`}
             />
           )}

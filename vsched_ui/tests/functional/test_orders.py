@@ -81,6 +81,7 @@ class TestBalloons(page_case.PageCase):
         self.answer(1, balloons.OrderState.APPLIED)
         self.see(tab, '1 vCPUs: applied')
         self.see(tab, '1 of 2')
+        self.chromium.expect(section).to_contain_text('At least1 vCPU')
         self.see(tab, 'manual')
         # An order that there is gets changed.
         number.select_option('2')

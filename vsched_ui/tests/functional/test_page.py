@@ -354,6 +354,14 @@ class TestChanges(page_case.PageCase):
         self.assertIn('capacity', reason.inner_text())
         self.check(tab)
 
+    def test_what_if_names_where_instances_go(self):
+        tab = self.tab('/whatif')
+        self.button(tab, 'Evaluate').click()
+        tab.page.get_by_role(
+            'heading', name=re.compile(r'They would go to .* \(1 instance\)')
+        ).wait_for()
+        self.check(tab)
+
     def test_order_a_balloon(self):
         tab = self.tab('/balloons')
         tab.page.get_by_role('button', name='Freeze').first.click()

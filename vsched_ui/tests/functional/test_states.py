@@ -256,6 +256,21 @@ class TestFailures(Case):
         self.try_again(tab)
         self.see(tab, 'applied')
 
+    def test_work_for_io_that_is_not_known(self):
+        tab = self.still()
+        alone = tab.page.get_by_role('heading', name='Left alone')
+        with self.failing(tab, 500, r'/reservations\?'):
+            self.go(tab, _AT_INSTANCE)
+            work = tab.page.get_by_role(
+                'region', name='Work of the host for its I/O'
+            )
+            work.get_by_role(
+                'heading', name='This could not be read'
+            ).wait_for()
+            self.assertFalse(alone.count())
+        self.try_again(tab)
+        self.chromium.expect(work).to_contain_text('Charging')
+
     def test_jobs_that_are_not_known(self):
         tab = self.still()
         measure = tab.page.get_by_role('button', name='Measure now, quickly')
@@ -301,7 +316,37 @@ LATER = (
         '/balloons',
         r'/balloons\?limit=',
         ('grid', 'Balloons'),
-        'The list is not up to date',
+        'The list is not up to date: it was read at',
+    ),
+    (
+        '/balloons',
+        r'/balloons/history\?',
+        ('grid', 'History of balloons'),
+        'The list is not up to date: it was read at',
+    ),
+    (
+        '/events',
+        r'/events\?limit=100$',
+        ('grid', 'Events'),
+        'The list is not up to date: it was read at',
+    ),
+    (
+        '/jobs',
+        r'/jobs\?',
+        ('grid', 'Jobs'),
+        'The list is not up to date: it was read at',
+    ),
+    (
+        '',
+        r'/reservations\?.*state=refused',
+        ('region', 'What is wrong'),
+        'What is wrong is not up to date: it was read at',
+    ),
+    (
+        '',
+        r'/snapshot',
+        ('grid', 'Hosts by their largest measured error'),
+        'This is not up to date: it was read at',
     ),
     (
         '/hosts/' + _HOST,
