@@ -4,7 +4,13 @@ import { createContext, useContext, useSyncExternalStore } from 'react';
 
 import type { Client, Connection } from '../api/client';
 import type { Session } from '../api/types';
-import { POLICIES, type Readable, type Rights, allows } from '../model/rights';
+import {
+  POLICIES,
+  type Readable,
+  type Rights,
+  allows,
+  ownOnly,
+} from '../model/rights';
 
 /** What every view works with. */
 export interface Api {
@@ -33,6 +39,11 @@ export function useApi(): Api {
 /** Whether the user may read something, of its own project at least. */
 export function useMayRead(path: Readable): boolean {
   return allows(useApi().rights, POLICIES[path], false);
+}
+
+/** Whether what the user may read of something is of its own project only. */
+export function useOwnOnly(path: Readable): boolean {
+  return ownOnly(useApi().rights, POLICIES[path]);
 }
 
 export function useConnection(client: Client): Connection {

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 
-import { POLICIES, allows, policyOf, rightsOf } from './rights';
+import { POLICIES, allows, ownOnly, policyOf, rightsOf } from './rights';
 
 const LIST = POLICIES['/v1/reservations'];
 
@@ -30,4 +30,7 @@ it('keeps apart what is of all projects and what is of the own', () => {
   expect(allows(rights, LIST, false)).toBe(true);
   expect(allows(rights, LIST, true)).toBe(false);
   expect(allows(rights, 'vsched:events:list', false)).toBe(false);
+  expect(ownOnly(rights, LIST)).toBe(true);
+  expect(ownOnly(rights, 'vsched:hosts:list')).toBe(false);
+  expect(ownOnly(rights, 'vsched:events:list')).toBe(false);
 });

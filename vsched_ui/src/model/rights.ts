@@ -52,6 +52,11 @@ export function allows(rights: Rights, rule: string, whole: boolean): boolean {
   return rights.all.has(rule) || (!whole && rights.own.has(rule));
 }
 
+/** Whether a policy allows reading of the user's own project only. */
+export function ownOnly(rights: Rights, rule: string): boolean {
+  return !rights.all.has(rule) && rights.own.has(rule);
+}
+
 const TEMPLATES = (Object.keys(POLICIES) as Readable[]).map((path) => ({
   parts: path.split('/').slice(1),
   rule: POLICIES[path],

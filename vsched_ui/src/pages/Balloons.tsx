@@ -2,7 +2,7 @@
 
 import { EVERY, useList } from '../api/hooks';
 import type { Balloon } from '../api/types';
-import { BALLOON_RULES, useApi } from '../app/api';
+import { BALLOON_RULES, useApi, useMayRead, useOwnOnly } from '../app/api';
 import { useAddressed } from '../components/addressed';
 import {
   BalloonActions,
@@ -17,6 +17,7 @@ import { Head, Section } from '../components/Section';
 import { SERVER, ServerFilter } from '../components/ServerFilter';
 import { Empty, State } from '../components/states';
 import { serverQuery } from '../model/identity';
+import { POLICIES } from '../model/rights';
 
 const FACETS: readonly Facet<Balloon>[] = [
   {
@@ -94,11 +95,16 @@ const actions = (row: Balloon) => <BalloonActions balloon={row} />;
 export function Balloons() {
   const found = useList('/v1/balloons', {}, EVERY.list);
   const { may } = useApi();
+  const own = useOwnOnly('/v1/balloons');
+  const history = useMayRead('/v1/balloons/history');
   const [server] = useAddressed(SERVER);
   return (
     <>
       <Head title="Balloons">
-        Instances that may be left with fewer vCPUs, and those with an order.
+        {own ? 'Instances of your project' : 'Instances'} that may be left with
+        fewer vCPUs, and those with an order.
+        {!history &&
+          ` What was done to them before is not shown: policy ${POLICIES['/v1/balloons/history']} does not allow it.`}
       </Head>
       <Section title="Now">
         <DataTable
@@ -121,12 +127,14 @@ export function Balloons() {
           }
         />
       </Section>
-      <Section
-        title="History"
-        actions={<ServerFilter label="Read the history of this server" />}
-      >
-        <BalloonHistory id="history" query={serverQuery(server)} />
-      </Section>
+      {history && (
+        <Section
+          title="History"
+          actions={<ServerFilter label="Read the history of this server" />}
+        >
+          <BalloonHistory id="history" query={serverQuery(server)} />
+        </Section>
+      )}
     </>
   );
 }

@@ -95,7 +95,37 @@ class TestReads(page_case.KeystoneCase):
         self.check(tab)
         self.menu(tab).nth(1).click()
         self.see_heading(tab, 'Balloons')
-        self.see(tab, 'policy vsched:balloons:history does not allow it')
+        self.check(tab)
+
+    def test_balloons(self):
+        tab = self.reader('/balloons')
+        self.see(
+            tab,
+            'Instances of your project that may be left with fewer vCPUs, '
+            'and those with an order.',
+            exact=False,
+        )
+        self.see(
+            tab,
+            'What was done to them before is not shown: policy '
+            'vsched:balloons:history does not allow it.',
+            exact=False,
+        )
+        self.column(tab, 'Host')
+        for what in (
+            tab.page.get_by_role('heading', name='History', exact=True),
+            tab.page.get_by_role('heading', name='Not allowed'),
+            tab.page.get_by_label('Read the history of this server'),
+        ):
+            self.assertEqual(0, what.count())
+        self.assertEqual([], self.requests('/v1/balloons/history'))
+        self.check(tab)
+
+    def test_balloons_of_all_projects(self):
+        tab = self.sign_in(self.token('reader', system=True), '/balloons')
+        self.see_heading(tab, 'History')
+        self.see(tab, 'Instances that may be left', exact=False)
+        self.assertEqual(0, tab.page.get_by_text('is not shown').count())
         self.check(tab)
 
     def test_only_own_instances_are_listed(self):
