@@ -47,14 +47,18 @@ export function BalloonActions({ balloon }: { balloon: Balloon }) {
             body: { generation, ...wanted },
           });
     },
-    onSettled: () => {
-      void cache.invalidateQueries({ queryKey: ['balloon'] });
-      void cache.invalidateQueries({ queryKey: ['balloons'] });
-    },
+    // Until it is read again, another click would send an old generation.
+    onSettled: () =>
+      Promise.all([
+        cache.invalidateQueries({ queryKey: ['balloon'] }),
+        cache.invalidateQueries({ queryKey: ['balloons'] }),
+      ]),
   });
   const order = balloon.order;
   // One that was withdrawn orders nothing, until the agent has got that.
   const ordered = order !== null && (order.target_vcpus !== null || order.frozen);
+  const withdrawn =
+    act.variables === null && wasWithdrawn(act.error, !ordered);
   const least = Math.max(1, balloon.floor_vcpus ?? 1);
   const most = balloon.vcpus ?? least;
   const name = titleOf(balloon);
@@ -112,7 +116,7 @@ export function BalloonActions({ balloon }: { balloon: Balloon }) {
           </Button>
         )}
       </span>
-      {!wasWithdrawn(act.error) ? (
+      {!withdrawn ? (
         <Problems error={act.error} />
       ) : (
         !ordered && (

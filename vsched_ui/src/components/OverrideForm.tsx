@@ -11,7 +11,6 @@ import {
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 
-import { ApiError } from '../api/client';
 import { patchReservation } from '../api/singles';
 import type { Instance, Reservation, Wanted } from '../api/types';
 import { useApi } from '../app/api';
@@ -22,6 +21,7 @@ import {
   evaluatedOverride,
   type Faults,
   faultsOf,
+  isConflict,
 } from '../model/changes';
 import { identityOf, titleOf } from '../model/identity';
 import { number } from '../model/numbers';
@@ -32,7 +32,6 @@ import { Verdict } from './Evaluated';
 import { Choice, Field, ShareFields } from './fields';
 import { Loading, Problems } from './states';
 
-const CONFLICT = 'vsched.request.generation_conflict';
 /** Typing ends before the service is asked. */
 const PAUSE_MS = 300;
 
@@ -107,8 +106,7 @@ export function OverrideForm({
       close();
     },
   });
-  const conflict =
-    send.error instanceof ApiError && send.error.code === CONFLICT;
+  const conflict = isConflict(send.error);
 
   const set = (field: keyof Draft) => (value: string) =>
     setDraft((before) => ({ ...before, [field]: value }));

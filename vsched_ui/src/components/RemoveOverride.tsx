@@ -42,12 +42,11 @@ export function RemoveOverride({
       patchReservation(cache, uuid, answer?.reservation ?? null);
       close();
     },
-    // It is not as it was shown.
-    onError: () => {
-      void cache.invalidateQueries({ queryKey: ['reservation', uuid] });
-    },
+    // It is not as it was shown: what it is now says what the error means.
+    onError: () =>
+      cache.invalidateQueries({ queryKey: ['reservation', uuid] }),
   });
-  const nothingLeft = wasWithdrawn(remove.error);
+  const nothingLeft = wasWithdrawn(remove.error, reservation.generation === 0);
   return (
     <Modal
       variant="small"

@@ -190,10 +190,15 @@ it('knows what was withdrawn before', () => {
     'vsched.balloon.order_not_found',
     'vsched.reservation.override_not_found',
   ]) {
-    expect(wasWithdrawn(error(404, code))).toBe(true);
-    expect(wasWithdrawn(error(409, code))).toBe(false);
+    expect(wasWithdrawn(error(404, code), false)).toBe(true);
+    expect(wasWithdrawn(error(409, code), true)).toBe(false);
   }
-  expect(wasWithdrawn(error(404, 'vsched.instance.not_found'))).toBe(false);
-  expect(wasWithdrawn(new Error('no answer'))).toBe(false);
-  expect(wasWithdrawn(null)).toBe(false);
+  // Of a withdrawal that is based on what was there before.
+  const conflict = error(409, 'vsched.request.generation_conflict');
+  expect(wasWithdrawn(conflict, true)).toBe(true);
+  expect(wasWithdrawn(conflict, false)).toBe(false);
+  const unknown = error(404, 'vsched.instance.not_found');
+  expect(wasWithdrawn(unknown, true)).toBe(false);
+  expect(wasWithdrawn(new Error('no answer'), true)).toBe(false);
+  expect(wasWithdrawn(null, true)).toBe(false);
 });

@@ -125,17 +125,32 @@ export function evaluatedOverride(draft: Draft): Wanted {
     : { balloon: 'auto', ...wanted };
 }
 
+/** Whether a change was refused since another one came before it. */
+export function isConflict(error: Error | null): boolean {
+  return (
+    error instanceof ApiError &&
+    error.code === 'vsched.request.generation_conflict'
+  );
+}
+
 /** Codes of answers to a withdrawal that found nothing to withdraw. */
 const NOTHING_LEFT: readonly string[] = [
   'vsched.balloon.order_not_found',
   'vsched.reservation.override_not_found',
 ];
 
-/** Whether what a user withdraws was withdrawn before: no failure. */
-export function wasWithdrawn(error: Error | null): boolean {
+/**
+ * Whether what a user withdraws was withdrawn before: no failure.
+ *
+ * @param error - of the request to withdraw it. One that names a generation
+ *   is refused as a conflict before it is known that there is nothing.
+ * @param gone - whether there is nothing, as was read after the request.
+ */
+export function wasWithdrawn(error: Error | null, gone: boolean): boolean {
   return (
-    error instanceof ApiError &&
-    error.status === 404 &&
-    NOTHING_LEFT.includes(error.code)
+    (isConflict(error) && gone) ||
+    (error instanceof ApiError &&
+      error.status === 404 &&
+      NOTHING_LEFT.includes(error.code))
   );
 }

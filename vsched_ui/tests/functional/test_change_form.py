@@ -251,6 +251,34 @@ class TestForm(page_case.PageCase):
         ).to_have_count(0)
         self.assertEqual([], page_case.other_errors(tab))
 
+    def test_an_override_that_was_removed_since_it_was_read(self):
+        self.service.patch(REMOVED, runtime_us=3_000)
+        tab = self.chromium.tab()
+        self.addCleanup(tab.close)
+        tab.stop_polls()
+        self.go(tab, '/instances/' + REMOVED)
+        self.button(tab, 'Remove override').click()
+        dialog = tab.page.get_by_role('dialog')
+        remove = dialog.get_by_role('button', name='Remove', exact=True)
+        remove.wait_for()
+        self.request(
+            'DELETE', '/v1/reservations/' + REMOVED
+        ).raise_for_status()
+        with tab.page.expect_response(
+            lambda answer: answer.request.method == 'DELETE'
+        ) as found:
+            remove.click()
+        # It is based on the override that was shown still.
+        self.assertEqual(409, found.value.status)
+        dialog.get_by_role('status').filter(
+            has_text='There is no override any more'
+        ).wait_for()
+        self.assertEqual(0, dialog.get_by_role('alert').count())
+        self.chromium.expect(remove).to_have_count(0)
+        dialog.get_by_role('button', name='Close', exact=True).last.click()
+        dialog.wait_for(state='hidden')
+        self.assertEqual([], page_case.other_errors(tab))
+
     def test_the_form_evaluates_before_it_changes(self):
         tab = self.tab('/instances/' + FORMED)
         self.button(tab, 'Change reservation').click()

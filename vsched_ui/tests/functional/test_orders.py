@@ -128,6 +128,34 @@ class TestBalloons(page_case.PageCase):
         self.chromium.expect(section).to_contain_text('Ordernone')
         self.assertEqual([], page_case.other_errors(tab))
 
+    def test_an_order_that_was_withdrawn_since_it_was_read(self):
+        self.request(
+            'POST',
+            '/v1/balloons',
+            json={'instance_uuid': BALLOONED, 'target_vcpus': 1},
+        ).raise_for_status()
+        self.answer(1, balloons.OrderState.APPLIED)
+        tab = self.chromium.tab()
+        self.addCleanup(tab.close)
+        tab.stop_polls()
+        self.go(tab, '/instances/' + BALLOONED)
+        section = tab.page.get_by_role('region', name='Balloon', exact=True)
+        section.get_by_text('1 vCPUs: applied').wait_for()
+        self.request('DELETE', '/v1/balloons/' + BALLOONED).raise_for_status()
+        # It is based on the order that is shown still.
+        with tab.page.expect_response(
+            lambda answer: answer.request.method == 'DELETE'
+        ) as found:
+            section.get_by_role('button', name='Leave to the agent').click()
+        self.assertEqual(409, found.value.status)
+        section.get_by_role('status').filter(
+            has_text='There is no order any more.'
+        ).wait_for()
+        section.get_by_text('nothing: pending').wait_for()
+        self.assertEqual(0, section.get_by_role('alert').count())
+        self.leave()
+        self.assertEqual([], page_case.other_errors(tab))
+
 
 class JobsCase(page_case.PageCase):
     """Jobs of one host."""
