@@ -26,6 +26,9 @@ from vsched_lib.metrics import server as metrics_server
 
 LOG = logging.getLogger(__name__)
 
+#: The part of an interval over which the folding of all hosts is spread.
+_FOLD_PART = 0.8
+
 
 def _unless_database_away(
     act: Callable[['Service'], None],
@@ -126,6 +129,8 @@ class Service:
             self._maintained,
             self._conf.collector.usage_fold_chunk_rows,
             self._stopped.is_set,
+            spread_s=_FOLD_PART * self._conf.collector.usage_fold_interval_s,
+            pause=self._stopped.wait,
         )
 
     @_unless_database_away

@@ -18,6 +18,11 @@ samples of the host's CPUs arrive in the same batches and are folded with them.
 two collectors that fold the same host one waits for the other's lock. Hosts
 take turns, and a call ends after some time: a host that reports faster than it
 is folded keeps no other one waiting.
+
+**Spread.** All hosts at once would take the CPU from reports that arrive
+meanwhile, for many seconds where there are a thousand of them. The first turns
+can therefore be spread over some time, in the same order each time, so that
+each host is still folded once in an interval.
 """
 
 from collections.abc import Callable
@@ -57,6 +62,8 @@ def fold(
     chunk_rows: int,
     stopped: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
+    spread_s: float = 0.0,
+    pause: Callable[[float], object] = time.sleep,
 ) -> int:
     """Fold the stored samples that are not folded yet.
 
@@ -67,15 +74,21 @@ def fold(
         single batch has more.
     :param stopped: called between transactions; True ends the work early.
     :param clock: monotonic, in seconds.
+    :param spread_s: over how long the first turns of the hosts are spread.
+    :param pause: waits for so many seconds, or less when it is to end.
     :returns: how many were folded.
     :raises vsched_api.db.errors.DatabaseUnavailable: when the database fails.
     """
     total = 0
-    ends_s = clock() + LIMIT_S
+    begins_s = clock()
+    ends_s = begins_s + LIMIT_S
     waiting: Sequence[int] = database.read(usage_folds.waiting)
     while waiting:
         unfinished = []
-        for host_id in waiting:
+        for number, host_id in enumerate(waiting):
+            if spread_s:
+                due_s = begins_s + spread_s * number / len(waiting)
+                pause(max(0.0, due_s - clock()))
             if stopped():
                 return total
             count, more = database.write(
@@ -85,6 +98,7 @@ def fold(
             if more:
                 unfinished.append(host_id)
         waiting = unfinished if clock() < ends_s else ()
+        spread_s = 0.0
     return total
 
 
