@@ -1,1 +1,0 @@
-import{n as e}from"./JobList-YK3GuBeo.js";import{L as t}from"./index-BXtkLtk-.js";import{Bt as n}from"./states-Cgkcn2Z8.js";var r=n();function i(){return(0,r.jsxs)(r.Fragment,{children:[(0,r.jsx)(t,{title:`Jobs`,children:`What hosts were asked to measure.`}),(0,r.jsx)(e,{id:`jobs`,query:{}})]})}export{i as Jobs};
