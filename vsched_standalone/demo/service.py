@@ -16,9 +16,9 @@ from vsched_api.operations import announcements
 from vsched_api.rest import services
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import rpc
-from vsched_standalone import http_server
 from vsched_standalone.demo import agents
 from vsched_standalone.demo import fleet
+from vsched_standalone import http_server
 
 #: oslo.messaging's bus in memory, within one process.
 BUS = 'fake://'
