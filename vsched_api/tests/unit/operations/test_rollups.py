@@ -64,7 +64,7 @@ class TestSpread(base.TestCase):
 
     def test_only_first_turns_are(self):
         self.report()
-        # Each host has two turns.
+        # Each host is folded in two transactions.
         self.assertEqual(16, self.fold(48.0, rows=2))
         self.assertEqual([0.0, 12.0, 12.0, 12.0], self.pauses)
 
