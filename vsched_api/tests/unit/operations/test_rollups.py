@@ -47,7 +47,7 @@ class TestSpread(base.TestCase):
             self.pause,
         )
 
-    def test_they_are_spread(self):
+    def test_hosts_are_spread(self):
         self.assertEqual(8, self.fold(48.0))
         self.assertEqual([0.0, 12.0, 12.0, 12.0], self.pauses)
 
@@ -62,7 +62,7 @@ class TestSpread(base.TestCase):
         self.assertEqual(8, self.fold(48.0))
         self.assertEqual([0.0, 0.0, 7.0, 12.0], self.pauses)
 
-    def test_only_first_turns_are(self):
+    def test_only_the_first_round_is(self):
         self.report()
         # Each host is folded in two transactions.
         self.assertEqual(16, self.fold(48.0, rows=2))
