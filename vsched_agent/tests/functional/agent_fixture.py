@@ -109,8 +109,10 @@ class Collector(collector_rpc.CollectorEndpoint):
                 and code in (None, event.code)
             ]
 
-    def vcpu_events(self, since: int, uuid: str) -> list[messages.Event]:
-        """The events on what one instance's vCPUs have.
+    def vcpu_events(
+        self, since: int, uuid: str | None = None
+    ) -> list[messages.Event]:
+        """The events but those on what instances' I/O threads have.
 
         Whether its I/O threads have reservations too depends on what the
         others need at that moment.

@@ -218,7 +218,7 @@ class TestBudgets(agent_case.AgentCase):
         self.agent.await_passes()
         self.assertEqual(
             {Code.AGENT_STARTED},
-            {one.code for one in self.collector.events(mark)},
+            {one.code for one in self.collector.vcpu_events(mark)},
         )
         self.assert_checked()
 
