@@ -3,22 +3,22 @@
 """``vsched-collector``: receive the reports of agents."""
 
 from collections.abc import Sequence
+import functools
 import os
 import signal
 import socket
 import sys
 
+from oslo_config import cfg
 from oslo_log import log as logging
 
+from vsched_api.collector import processes
 from vsched_api.collector import service
 from vsched_api.collector import transport as transports
 from vsched_api.conf import startup
 from vsched_lib.contract import errors
 
 LOG = logging.getLogger(__name__)
-
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -29,23 +29,33 @@ def main(args: Sequence[str] | None = None) -> int:
     :param args: the command line, that of the process when None.
     :returns: the exit status.
     """
-    # Signals are blocked in all threads and received with sigwait(). A Python
-    # handler would run in the main thread between two bytecodes: if a signal
-    # arrives just before a blocking call, it would run after that call only.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     conf = startup.read(
         'vsched-collector', sys.argv[1:] if args is None else args
     )
+    return processes.Processes(
+        # The first one runs the periodic tasks.
+        1 + conf.collector.workers,
+        functools.partial(_serve, conf),
+        functools.partial(startup.reload, conf),
+    ).run()
+
+
+def _serve(conf: cfg.ConfigOpts, process: int) -> int:
     # Several collectors may run on one host.
     name = '%s:%d' % (socket.gethostname(), os.getpid())
-    transport = transports.get_transport(conf)
     try:
-        collector = service.Service(conf, transport, name)
+        collector = service.Service(
+            conf,
+            transports.get_transport(conf) if process else None,
+            name,
+            tends=not process,
+            process=process,
+        )
         collector.start()
     except errors.VschedError as problem:
         LOG.error('Collector %s does not start: %s', name, problem)
-        return 1
-    while signal.sigwait(_SIGNALS) == signal.SIGHUP:
+        return processes.UNUSABLE
+    while signal.sigwait(processes.SIGNALS) == signal.SIGHUP:
         startup.reload(conf)
     LOG.info('Collector %s stops', name)
     collector.stop()

@@ -12,8 +12,9 @@ Requests of one run of an agent (its epoch) are numbered upwards. For each
 host the newest number is kept in memory, and a request that reads must have
 a higher one and be of the epoch of the host's newest report, which the
 database has. So a recorded request is answered at most once by each
-collector, until that hears of the host again, and never after a restart of
-the agent. Its answer holds nothing but what the host was told already.
+process of a collector, until that hears of the host again, and never after a
+restart of the agent. Its answer holds nothing but what the host was told
+already.
 """
 
 import collections

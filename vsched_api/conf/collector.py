@@ -12,6 +12,17 @@ GROUP = cfg.OptGroup('collector', title='The collector of reports')
 
 OPTS: list[cfg.Opt] = [
     cfg.IntOpt(
+        'workers',
+        default=2,
+        min=1,
+        max=64,
+        help='Number of processes that receive reports. One more runs the '
+        'periodic tasks: sums, comparisons with Nova, deletions. Each opens '
+        'its own connections to the database, see [database] max_pool_size '
+        'and max_overflow. vsched-standalone does all of this in one '
+        'process.',
+    ),
+    cfg.IntOpt(
         'usage_retention_hours',
         mutable=True,
         default=2,
@@ -141,7 +152,11 @@ OPTS: list[cfg.Opt] = [
         help='Maximum number of rows that one transaction deletes, so that '
         'reports do not wait for a long one.',
     ),
-    *server.options('this collector'),
+    *server.options(
+        'the process of periodic tasks',
+        'The processes that receive reports serve theirs on the ports that '
+        'follow: with workers = 2 and port 8791, on 8792 and 8793.',
+    ),
 ]
 
 

@@ -22,10 +22,11 @@ LOG = logging.getLogger(__name__)
 _CLIENT_TIMEOUT_S = 10
 
 
-def options(process: str) -> list[cfg.Opt]:
+def options(process: str, more: str = '') -> list[cfg.Opt]:
     """Return the options of a server, for the group of its process.
 
     :param process: whose metrics these are, as in "the agent".
+    :param more: sentences on the ports of other processes.
     """
     return [
         cfg.HostAddressOpt(
@@ -38,9 +39,14 @@ def options(process: str) -> list[cfg.Opt]:
         cfg.PortOpt(
             'metrics_bind_port',
             default=0,
-            help='Port on which the metrics of %s are served; 0 does not '
-            'serve them. Several processes on one host need a port each.'
-            % process,
+            help=' '.join(
+                (
+                    'Port on which the metrics of %s are served; 0 does not '
+                    'serve them. Several processes on one host need a port '
+                    'each.' % process,
+                    *filter(None, (more,)),
+                )
+            ),
         ),
         cfg.StrOpt(
             'metrics_cert_file',
@@ -143,8 +149,8 @@ class Server:
                 settings.client_ca_file,
                 client_auth_required=bool(settings.client_ca_file),
             )
-        except OSError as problem:
-            # ssl.SSLError is one, too.
+        except (OSError, OverflowError) as problem:
+            # ssl.SSLError is an OSError; a port above 65535 overflows.
             raise UnusableEndpoint(
                 'metrics cannot be served on %s port %d: %s'
                 % (settings.host, settings.port, problem)

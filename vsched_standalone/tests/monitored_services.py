@@ -207,6 +207,9 @@ class MonitoredServices(fixtures.Fixture):
                 ('evaluation_interval: 60s', 'evaluation_interval: 1s'),
                 ('/etc/prometheus/vsched-token', 'FOLDER/token'),
                 ('127.0.0.1:8790', '127.0.0.1:%d' % self.port),
+                # All of a collector in one process, as the standalone has.
+                ('          - 127.0.0.1:8792\n', ''),
+                ('          - 127.0.0.1:8793\n', ''),
                 ('127.0.0.1:8791', '127.0.0.1:%d' % self.collector_port),
                 # A comment there: most sites scrape no agents.
                 ('  # - job_name: vsched-agent', '  - job_name: vsched-agent'),
@@ -214,7 +217,7 @@ class MonitoredServices(fixtures.Fixture):
                 ('  #   static_configs:', '    static_configs:'),
                 ('  #     - targets:', '      - targets:'),
                 (
-                    '  #         - compute1:8792',
+                    '  #         - compute1:8799',
                     '          - 127.0.0.1:%d' % self.agent_port,
                 ),
             ),

@@ -115,6 +115,58 @@ class TestCollector(Process):
             self.options,
         )
 
+    def children(self, process):
+        with open(
+            '/proc/%d/task/%d/children' % (process.pid, process.pid)
+        ) as f:
+            return [int(one) for one in f.read().split()]
+
+    def test_it_has_processes_for_reports_and_one_for_tasks(self):
+        process = self.run_collector()
+        said = self.read_until(process, 'takes reports')
+        said += self.read_until(process, 'takes reports')
+        self.assertEqual(3, len(self.children(process)))
+        said += self.end(process)
+        self.assertEqual(2, said.count('takes reports'), said)
+        self.assertEqual(3, said.count(' stops\n'), said)
+
+    def test_a_process_that_is_killed_is_started_again(self):
+        process = self.run_collector()
+        for _ in range(2):
+            self.read_until(process, 'takes reports')
+        for pid in self.children(process):
+            os.kill(pid, signal.SIGKILL)
+        said = ''.join(
+            self.read_until(process, 'takes reports') for _ in range(2)
+        )
+        self.assertEqual(3, said.count('ended (by signal 9)'), said)
+        self.assertFalse(self.report().duplicate)
+        self.assertEqual(3, len(self.children(process)))
+        self.end(process)
+
+    def test_its_processes_end_when_it_is_killed(self):
+        process = self.run_collector()
+        for _ in range(2):
+            self.read_until(process, 'takes reports')
+        process.kill()
+        # Until the last one has closed its output.
+        said = process.communicate(timeout=PATIENCE_S)[0]
+        self.assertEqual(3, said.count(' stops\n'), said)
+
+    def test_it_does_not_run_without_one_of_its_processes(self):
+        with socket.create_server(('127.0.0.1', 0)) as taken:
+            with open(self.options, 'a') as file:
+                file.write(
+                    '[collector]\nmetrics_bind_port = %d\n'
+                    # That of the last of them.
+                    % (taken.getsockname()[1] - 2)
+                )
+            process = self.run_collector()
+            said = process.communicate(timeout=PATIENCE_S)[0]
+        self.assertEqual(1, process.returncode)
+        self.assertIn('does not start: metrics cannot be served', said)
+        self.assertNotIn('Traceback', said)
+
     def test_it_stores_reports_until_it_is_asked_to_end(self):
         process = self.run_collector()
         said = self.read_until(process, 'takes reports')
@@ -152,6 +204,10 @@ class TestCollector(Process):
                 )
             process.send_signal(signal.SIGHUP)
             said += self.read_until(process, word)
+            if word == 'was read again':
+                # The main process has read it, and three more do.
+                for _ in range(3):
+                    said += self.read_until(process, word)
         # It serves as before, and says more.
         self.report()
         said += self.read_until(process, 'batch 1 stored')

@@ -263,7 +263,7 @@ class TestPrometheus(base.BaseTestCase):
                     ),
                     ('[agent]', '[%s]' % group),
                     ('192.0.2.11', '127.0.0.1'),
-                    ('8792', str(private_services.free_port())),
+                    ('8799', str(private_services.free_port())),
                     (
                         '/etc/vsched/metrics.crt',
                         os.path.join(certificates.folder, 'server.crt'),

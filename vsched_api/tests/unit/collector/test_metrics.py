@@ -2,6 +2,7 @@
 
 """What a collector counts, and from where it is read."""
 
+import dataclasses
 import http.client
 import os
 import socket
@@ -255,9 +256,9 @@ class TestServer(base.TestCase):
         for name, value in options.items():
             self.conf.set_override('metrics_' + name, value, 'collector')
 
-    def start(self):
+    def start(self, **more):
         transport = rpc.get_transport(self.conf, 'fake://')
-        made = service.Service(self.conf, transport, 'one')
+        made = service.Service(self.conf, transport, 'one', **more)
         made.start()
         self.addCleanup(made.stop)
         return made
@@ -299,17 +300,32 @@ class TestServer(base.TestCase):
                 ('vsched_collector_task_failures_total', ('task', task)), found
             )
 
+    def test_processes_have_a_port_each(self):
+        self.configure(bind_port=self.port - 2)
+        self.assertEqual(self.port, self.start(process=2).metrics_port)
+        self.assertTrue(self.read())
+
+    def test_only_the_process_that_runs_tasks_has_their_metrics(self):
+        found = samples(
+            self.start(tends=False)._collector.metrics.exposed().collect()
+        )
+        self.assertIn(('vsched_collector_batches_stored_total',), found)
+        self.assertEqual(
+            [], [one for one in found if '_collector_task_' in one[0]]
+        )
+
     def test_runs_of_tasks_are_counted(self):
         running = self.start()
-        running._fold_usage()
-        running._purge_old_rows()
+        tasks = running._tasks
+        tasks._fold_usage()
+        tasks._purge_old_rows()
         with mock.patch.object(
             retention,
             'purge',
             autospec=True,
             side_effect=db_errors.DatabaseUnavailable('x'),
         ):
-            running._purge_old_rows()
+            tasks._purge_old_rows()
         found = samples(running._collector.metrics.exposed().collect())
         for task, runs, failures in (
             ('fold_usage', 1, 0),
@@ -335,9 +351,18 @@ class TestServer(base.TestCase):
             )
         self.assertIn('127.0.0.1', str(error))
 
-    def server(self):
+    def test_a_port_that_does_not_exist(self):
+        self.configure(bind_port=65_535)
+        error = self.assertRaises(
+            server.UnusableEndpoint, self.server(port=65_536).start
+        )
+        self.assertIn('port 65536', str(error))
+
+    def server(self, **more):
         made = server.Server(
-            server.Settings.of(self.conf, 'collector'),
+            dataclasses.replace(
+                server.Settings.of(self.conf, 'collector'), **more
+            ),
             metrics.Metrics().exposed(),
         )
         self.addCleanup(made.stop)
