@@ -3,7 +3,7 @@
 """The processes of a collector, which one process starts and watches.
 
 That one has a single thread and no connection, so that it may fork at any
-time. It does no work that could fail.
+time.
 """
 
 from collections.abc import Callable
@@ -82,9 +82,19 @@ class Processes:
         now_s = time.monotonic()
         for number, due_s in list(self._due_s.items()):
             if due_s <= now_s:
-                del self._due_s[number]
                 process = self._fork.Process(target=self._run, args=(number,))
-                process.start()
+                try:
+                    process.start()
+                except OSError as problem:
+                    LOG.error(
+                        'A process of the collector cannot be started, and is '
+                        'tried again in %.0f s: %s',
+                        RESTART_S,
+                        problem,
+                    )
+                    self._due_s[number] = now_s + RESTART_S
+                    continue
+                del self._due_s[number]
                 self._running[number] = process
 
     def _pause_s(self) -> float:
