@@ -451,9 +451,32 @@ class TestUwsgi(Process):
         # A client that asks first.
         connection = self.connect(head + b'Expect: 100-continue\r\n\r\n')
         self.assertIn(b' 413 ', self.answer(connection))
-        # One that sends all of it before it listens.
+        # One that sends all of it, and listens meanwhile: what it sends is
+        # read for two seconds only.
         connection = self.connect(head + b'\r\n')
-        for _ in range(100):
+        sender = threading.Thread(target=self.send, args=(connection, 100))
+        sender.start()
+        self.addCleanup(sender.join)
+        found = connection.recv(65536)
+        self.assertIn(b' 413 ', found)
+        while errors.Code.TOO_LARGE.encode() not in found:
+            chunk = connection.recv(65536)
+            self.assertNotEqual(b'', chunk, found)
+            found += chunk
+
+    def send(self, connection, megabytes):
+        with contextlib.suppress(OSError):
+            for _ in range(megabytes):
+                connection.sendall(b' ' * 1_000_000)
+
+    def test_a_client_that_sends_all_before_it_listens_is_answered(self):
+        self.serve()
+        connection = self.connect(
+            b'POST /v1/reservations HTTP/1.1\r\nHost: localhost\r\n'
+            b'Content-Type: application/json\r\n'
+            b'Content-Length: 4000000\r\n\r\n'
+        )
+        for _ in range(4):
             connection.sendall(b' ' * 1_000_000)
         found = self.answer(connection)
         self.assertIn(b' 413 ', found)
