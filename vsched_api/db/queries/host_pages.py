@@ -48,20 +48,19 @@ ALL = Filter()
 def page(
     session: orm.Session,
     limit: int,
-    place: tuple[ty.Any, str] | None = None,
+    after: sorting.Position | None = None,
     wanted: Filter = ALL,
     sort_key: str = 'name',
     descending: bool = False,
 ) -> Sequence[models.Host]:
-    """Hosts in an order, those after ``place``.
+    """Hosts in an order, those after a position.
 
-    :param place: key and name of a host, see :func:`position`.
+    :param after: the position of the last one of the page before.
     :param sort_key: one of :data:`SORT_KEYS`.
     """
-    key = SORT_KEYS[sort_key]
-    query = sorting.ordered(_listed(), key, _name, descending).limit(limit)
-    if place is not None:
-        query = query.where(sorting.beyond(key, _name, place, descending))
+    query = sorting.page(
+        _listed(), SORT_KEYS[sort_key], _name, limit, after, descending
+    )
     if wanted.up is not None:
         reports = sa.func.coalesce(_row.received_at, 0.0) >= wanted.since
         query = query.where(reports if wanted.up else ~reports)
@@ -80,20 +79,14 @@ def page(
 
 def position(
     session: orm.Session, name: str, sort_key: str
-) -> tuple[ty.Any, str] | None:
-    """Return key and name of a host; None when there is none of that name.
+) -> sorting.Position | None:
+    """Where in the order a host is.
 
     :param sort_key: one of :data:`SORT_KEYS`.
     """
-    if sort_key == 'name':
-        # A host may have been deleted since its page was read.
-        return name, name
-    found = session.execute(
-        _listed()
-        .with_only_columns(SORT_KEYS[sort_key])
-        .where(_row.name == name)
-    ).first()
-    return None if found is None else (found[0], name)
+    return sorting.position(
+        session, _listed(), SORT_KEYS[sort_key], _name, name
+    )
 
 
 def _listed() -> sa.Select[ty.Any]:

@@ -138,12 +138,18 @@ def uuids(
     if project_id is None and server_name is None and flavor_name is None:
         return None
     query = sa.select(_row.uuid).where(is_current())
-    return query.where(*_conditions(project_id, server_name, flavor_name))
+    return query.where(*of_server(project_id, server_name, flavor_name))
 
 
-def _conditions(
-    project_id: str | None, server_name: str | None, flavor_name: str | None
+def of_server(
+    project_id: str | None = None,
+    server_name: str | None = None,
+    flavor_name: str | None = None,
 ) -> list[sa.ColumnElement[bool]]:
+    """Return the conditions that a row is of one of these servers, if any.
+
+    :param project_id: see :func:`is_of_project`.
+    """
     found = [] if project_id is None else [is_of_project(project_id)]
     if server_name is not None:
         found.append(_row.server_name == server_name)
@@ -228,32 +234,25 @@ def position(
     uuid: str,
     sort_key: str,
     project_id: str | None = None,
-) -> tuple[ty.Any, str] | None:
-    """Return key and UUID of an instance; None when none is known by it.
+) -> sorting.Position | None:
+    """Where in the order an instance is.
 
     :param sort_key: one of :data:`SORT_KEYS`.
     :param project_id: only of this project.
     """
-    if sort_key == 'instance_uuid':
-        # It may have gone since its page was read.
-        return uuid, uuid
-    found = session.execute(
-        sa.select(SORT_KEYS[sort_key])
-        .select_from(_row)
-        .join(_row.host)
-        .where(
-            _row.uuid == uuid,
-            is_current(),
-            *_conditions(project_id, None, None),
-        )
-    ).first()
-    return None if found is None else (found[0], uuid)
+    return sorting.position(
+        session,
+        _listed().where(*of_server(project_id)),
+        SORT_KEYS[sort_key],
+        _uuid,
+        uuid,
+    )
 
 
 def page(
     session: orm.Session,
     limit: int,
-    place: tuple[ty.Any, str] | None = None,
+    after: sorting.Position | None = None,
     host: str | None = None,
     present: bool | None = None,
     project_id: str | None = None,
@@ -264,26 +263,22 @@ def page(
     sort_key: str = 'instance_uuid',
     descending: bool = False,
 ) -> Sequence[models.Instance]:
-    """Instances in an order, each once, with hosts; those after ``place``.
+    """Instances in an order, each once, with hosts; those after a position.
 
-    :param place: key and UUID of an instance, see :func:`position`.
+    :param after: the position of the last one of the page before.
     :param project_id: see :func:`is_of_project`.
     :param among_uuids: a query of the UUIDs of those that count; None for
         all.
     :param sort_key: one of :data:`SORT_KEYS`.
     """
-    key = SORT_KEYS[sort_key]
-    query = sorting.ordered(
-        sa.select(_row)
-        .join(_row.host)
-        .where(is_current())
-        .options(orm.contains_eager(_row.host)),
-        key,
+    query = sorting.page(
+        _listed().options(orm.contains_eager(_row.host)),
+        SORT_KEYS[sort_key],
         _uuid,
+        limit,
+        after,
         descending,
-    ).limit(limit)
-    if place is not None:
-        query = query.where(sorting.beyond(key, _uuid, place, descending))
+    )
     if host is not None:
         query = query.where(models.Host.name == host)
     if instance_uuids:
@@ -292,8 +287,12 @@ def page(
         query = query.where(_row.uuid.in_(among_uuids))
     if present is not None:
         query = query.where(_row.present.is_(present))
-    query = query.where(*_conditions(project_id, server_name, flavor_name))
+    query = query.where(*of_server(project_id, server_name, flavor_name))
     return session.execute(query).scalars().all()
+
+
+def _listed() -> sa.Select[ty.Any]:
+    return sa.select(_row).join(_row.host).where(is_current())
 
 
 def of_uuid(session: orm.Session, uuid: str) -> Sequence[models.Instance]:

@@ -95,6 +95,10 @@ def _carries() -> sa.ColumnElement[bool]:
     )
 
 
+def _listed(*what: ty.Any) -> sa.Select[ty.Any]:
+    return _select(*what).where(_carries(), _is_current())
+
+
 def of_instance(session: orm.Session, instance_uuid: str) -> Row | None:
     """The row of a known instance, whether it carries one or not."""
     found = session.execute(
@@ -208,30 +212,25 @@ def position(
     instance_uuid: str,
     sort_key: str,
     project_id: str | None = None,
-) -> tuple[ty.Any, str] | None:
-    """Return key and UUID of an instance; None without a reservation.
+) -> sorting.Position | None:
+    """Where in the order an instance with a reservation is.
 
     :param sort_key: one of :data:`SORT_KEYS`.
     :param project_id: only of this project.
     """
-    if sort_key == 'instance_uuid':
-        # It may have gone since its page was read.
-        return instance_uuid, instance_uuid
-    query = (
-        _select()
-        .with_only_columns(_key(sort_key))
-        .where(_instance.uuid == instance_uuid, _carries(), _is_current())
+    return sorting.position(
+        session,
+        _listed().where(*instances.of_server(project_id)),
+        _key(sort_key),
+        _uuid,
+        instance_uuid,
     )
-    if project_id is not None:
-        query = query.where(instances.is_of_project(project_id))
-    found = session.execute(query).first()
-    return None if found is None else (found[0], instance_uuid)
 
 
 def page(
     session: orm.Session,
     limit: int,
-    place: tuple[ty.Any, str] | None = None,
+    after: sorting.Position | None = None,
     host: str | None = None,
     instance_uuids: Collection[str] = (),
     states: Collection[str] = (),
@@ -243,22 +242,21 @@ def page(
     sort_key: str = SORT_KEYS[0],
     descending: bool = False,
 ) -> Sequence[Row]:
-    """Instances that carry a reservation in an order, those after ``place``.
+    """Instances that carry a reservation in an order, those after a position.
 
-    :param place: key and UUID of an instance, see :func:`position`.
+    :param after: the position of the last one of the page before.
     :param backend: the one that enforces.
     :param project_id: see :func:`instances.is_of_project`.
     :param sort_key: one of :data:`SORT_KEYS`.
     """
-    key = _key(sort_key)
-    query = sorting.ordered(
-        _select(*_PLAIN_COLUMNS).where(_carries(), _is_current()),
-        key,
+    query = sorting.page(
+        _listed(*_PLAIN_COLUMNS),
+        _key(sort_key),
         _uuid,
+        limit,
+        after,
         descending,
-    ).limit(limit)
-    if place is not None:
-        query = query.where(sorting.beyond(key, _uuid, place, descending))
+    )
     if host is not None:
         query = query.where(models.Host.name == host)
     if instance_uuids:
@@ -269,12 +267,9 @@ def page(
         query = query.where(_source().in_(sources))
     if backend is not None:
         query = query.where(_report.enforced_backend == backend)
-    if project_id is not None:
-        query = query.where(instances.is_of_project(project_id))
-    if server_name is not None:
-        query = query.where(_instance.server_name == server_name)
-    if flavor_name is not None:
-        query = query.where(_instance.flavor_name == flavor_name)
+    query = query.where(
+        *instances.of_server(project_id, server_name, flavor_name)
+    )
     rows = session.connection().execute(query).all()
     return [_plain(row) for row in rows]
 
@@ -282,9 +277,9 @@ def page(
 def instances_in(states: Collection[str]) -> sa.Select[ty.Any]:
     """Return a query of the UUIDs of instances with one in these states."""
     return (
-        _select()
+        _listed()
         .with_only_columns(_instance.uuid)
-        .where(_carries(), _is_current(), _state().in_(states))
+        .where(_state().in_(states))
         # Within a query of instances these are others.
         .correlate(None)
     )

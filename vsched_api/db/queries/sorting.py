@@ -11,36 +11,65 @@ import operator
 import typing as ty
 
 import sqlalchemy as sa
+from sqlalchemy import orm
+
+#: Where in the order a row is: its key, and what identifies it.
+Position = tuple[ty.Any, str]
 
 
-def ordered(
+def position(
+    session: orm.Session,
     query: sa.Select[ty.Any],
     key: sa.ColumnElement[ty.Any],
-    identity: sa.ColumnElement[ty.Any],
+    identity: sa.ColumnElement[str],
+    name: str,
+) -> Position | None:
+    """Return where in the order a row is; None when the query has no such row.
+
+    :param key: what the rows are sorted by.
+    :param identity: different in each row.
+    :param name: the identity of the row.
+    """
+    if key is identity:
+        # The row may have been deleted since its page was read.
+        return name, name
+    found = session.execute(
+        query.with_only_columns(key).where(identity == name)
+    ).first()
+    return None if found is None else (found[0], name)
+
+
+def page(
+    query: sa.Select[ty.Any],
+    key: sa.ColumnElement[ty.Any],
+    identity: sa.ColumnElement[str],
+    limit: int,
+    after: Position | None,
     descending: bool,
 ) -> sa.Select[ty.Any]:
-    """Return a query in the order of a key.
+    """Return a query of the rows of one page, in the order of a key.
 
     :param identity: different in each row.
+    :param after: the position of the last one of the page before.
     """
     columns = [key] if key is identity else [key, identity]
-    return query.order_by(
+    query = query.order_by(
         *(one.desc() if descending else one.asc() for one in columns)
-    )
+    ).limit(limit)
+    if after is None:
+        return query
+    return query.where(_beyond(key, identity, after, descending))
 
 
-def beyond(
+def _beyond(
     key: sa.ColumnElement[ty.Any],
-    identity: sa.ColumnElement[ty.Any],
-    place: tuple[ty.Any, ty.Any],
+    identity: sa.ColumnElement[str],
+    position: Position,
     descending: bool,
 ) -> sa.ColumnElement[bool]:
-    """Return the condition that a row comes after another one.
-
-    :param place: key and identity of the other one.
-    """
+    """Return the condition that a row comes after a position."""
     after = operator.lt if descending else operator.gt
-    value, name = place
+    value, name = position
     further: sa.ColumnElement[bool] = after(identity, name)
     if key is identity:
         return further
