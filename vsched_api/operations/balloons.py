@@ -24,6 +24,7 @@ from vsched_api.operations import announcements
 from vsched_api.operations import authors
 from vsched_api.operations import errors
 from vsched_api.operations import instances
+from vsched_api.operations import markers
 from vsched_api.operations import overrides
 from vsched_lib.contract import balloons as contract
 from vsched_lib.contract import errors as contract_errors
@@ -157,11 +158,11 @@ def history(
     """
 
     def work(session: ty.Any) -> list[Change]:
-        after = None
-        if marker is not None:
-            after = balloon_changes.position(session, marker)
-            if after is None:
-                raise errors.Invalid('marker: no balloon has it')
+        after = markers.position(
+            marker,
+            lambda uuid: balloon_changes.position(session, uuid),
+            'no balloon has it',
+        )
         page = balloon_changes.page(session, limit, after, **filters)
         known = instance_queries.servers(
             session, {found.change.instance_uuid for found in page}

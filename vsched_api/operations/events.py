@@ -8,8 +8,8 @@ import typing as ty
 from vsched_api.db.queries import events as queries
 from vsched_api.db.queries import instances as instance_queries
 from vsched_api.db import session as db
-from vsched_api.operations import errors
 from vsched_api.operations import instances
+from vsched_api.operations import markers
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ def page(
     """
 
     def work(session: ty.Any) -> list[Event]:
-        after = None
-        if marker is not None:
-            after = queries.position(session, marker)
-            if after is None:
-                raise errors.Invalid('marker: no event has it')
+        after = markers.position(
+            marker,
+            lambda uuid: queries.position(session, uuid),
+            'no event has it',
+        )
         page = queries.page(session, limit, after, **filters)
         known = instance_queries.servers(
             session,

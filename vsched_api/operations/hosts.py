@@ -17,6 +17,7 @@ from vsched_api.db.queries import instances as instance_queries
 from vsched_api.db.queries import verifications
 from vsched_api.db import session as db
 from vsched_api.operations import errors
+from vsched_api.operations import markers
 from vsched_api.operations import stored
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
@@ -114,13 +115,13 @@ def page(
     )
 
     def work(session: ty.Any) -> list[Host]:
-        place = None
-        if marker is not None:
-            place = host_pages.position(session, marker, sort_key)
-            if place is None:
-                raise errors.Invalid('marker: no host has it')
+        after = markers.position(
+            marker,
+            lambda name: host_pages.position(session, name, sort_key),
+            'no host has it',
+        )
         rows = host_pages.page(
-            session, limit, place, wanted, sort_key, descending
+            session, limit, after, wanted, sort_key, descending
         )
         ids = [row.id for row in rows]
         counts = instance_queries.count_by_host(session, ids)

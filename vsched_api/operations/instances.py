@@ -12,6 +12,7 @@ from vsched_api.db.queries import instances as queries
 from vsched_api.db.queries import reservations
 from vsched_api.db import session as db
 from vsched_api.operations import errors
+from vsched_api.operations import markers
 from vsched_lib.contract import errors as contract_errors
 
 
@@ -68,17 +69,17 @@ def page(
     """
 
     def work(session: ty.Any) -> list[Instance]:
-        place = None
-        if marker is not None:
-            place = queries.position(session, marker, sort_key, project_id)
-            if place is None:
-                raise errors.Invalid('marker: no instance has it')
+        after = markers.position(
+            marker,
+            lambda uuid: queries.position(session, uuid, sort_key, project_id),
+            'no instance has it',
+        )
         return [
             _instance(row)
             for row in queries.page(
                 session,
                 limit,
-                place,
+                after,
                 host,
                 present,
                 project_id,

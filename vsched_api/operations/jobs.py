@@ -27,6 +27,7 @@ from vsched_api.db.queries import jobs as queries
 from vsched_api.db import session as db
 from vsched_api.operations import announcements
 from vsched_api.operations import errors
+from vsched_api.operations import markers
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
 
@@ -101,11 +102,11 @@ def page(
     """
 
     def work(session: ty.Any) -> list[Job]:
-        after = None
-        if marker is not None:
-            after = queries.position(session, marker)
-            if after is None:
-                raise errors.Invalid('marker: no job has it')
+        after = markers.position(
+            marker,
+            lambda uuid: queries.position(session, uuid),
+            'no job has it',
+        )
         return [
             _job(found)
             for found in queries.page(session, limit, after, **filters)

@@ -14,6 +14,7 @@ from vsched_api.db import session as db
 from vsched_api.operations import announcements
 from vsched_api.operations import errors
 from vsched_api.operations import jobs
+from vsched_api.operations import markers
 from vsched_lib.contract import errors as contract_errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import profiles
@@ -219,11 +220,11 @@ def _page(
     source: str | None,
 ) -> Sequence[queries.Kind]:
     host_id = _host_id(session, host)
-    after = None
-    if marker is not None:
-        after = queries.position(session, kind, host_id, marker)
-        if after is None:
-            raise errors.Invalid('marker: no profile of the host has it')
+    after = markers.position(
+        marker,
+        lambda uuid: queries.position(session, kind, host_id, uuid),
+        'no profile of the host has it',
+    )
     return queries.page(session, kind, host_id, limit, after, source)
 
 

@@ -22,6 +22,7 @@ from vsched_api.operations import authors
 from vsched_api.operations import errors
 from vsched_api.operations import expressibility
 from vsched_api.operations import hosts
+from vsched_api.operations import markers
 from vsched_api.operations import override_fields
 from vsched_api.operations import overrides
 from vsched_lib.contract import errors as contract_errors
@@ -128,17 +129,17 @@ def page(
     """
 
     def work(session: ty.Any) -> list[Reservation]:
-        place = None
-        if marker is not None:
-            place = queries.position(session, marker, sort_key, project_id)
-            if place is None:
-                raise errors.Invalid('marker: no reservation has it')
+        after = markers.position(
+            marker,
+            lambda uuid: queries.position(session, uuid, sort_key, project_id),
+            'no reservation has it',
+        )
         return [
             _view(row)
             for row in queries.page(
                 session,
                 limit,
-                place,
+                after,
                 host,
                 instance_uuids,
                 states,

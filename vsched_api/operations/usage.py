@@ -14,6 +14,7 @@ from vsched_api.db.queries import usage as queries
 from vsched_api.db.queries import usage_buckets as bucket_queries
 from vsched_api.db import session as db
 from vsched_api.operations import errors
+from vsched_api.operations import markers
 from vsched_api.operations import rollups
 from vsched_api.operations import usage_counts
 from vsched_lib.model import executions
@@ -288,11 +289,11 @@ def _samples(
     only = _selection(filters)
 
     def work(session: ty.Any) -> ty.Any:
-        after = None
-        if marker is not None:
-            after = kind.position(session, marker, **only)
-            if after is None:
-                raise errors.Invalid('marker: no sample has it')
+        after = markers.position(
+            marker,
+            lambda number: kind.position(session, number, **only),
+            'no sample has it',
+        )
         return kind.page(session, limit, after, newest_first, **filters)
 
     return ty.cast(ty.Sequence[ty.Any], database.read(work))
@@ -311,13 +312,13 @@ def _buckets(
     length_s = _LENGTHS_S[resolution]
 
     def work(session: ty.Any) -> ty.Sequence[bucket_queries.Found]:
-        after = None
-        if marker is not None:
-            after = bucket_queries.position(
-                session, kind, marker, length_s, **_selection(filters)
-            )
-            if after is None:
-                raise errors.Invalid('marker: nothing of this series has it')
+        after = markers.position(
+            marker,
+            lambda number: bucket_queries.position(
+                session, kind, number, length_s, **_selection(filters)
+            ),
+            'nothing of this series has it',
+        )
         return bucket_queries.page(
             session, kind, length_s, limit, after, newest_first, **filters
         )
