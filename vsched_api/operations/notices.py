@@ -8,6 +8,7 @@ one, which would then not be stored. So hosts' events never have such a UUID,
 nor a code that only collector and REST service use.
 """
 
+import dataclasses
 import typing as ty
 import uuid
 
@@ -73,31 +74,39 @@ def of_host(event: dict[str, ty.Any]) -> dict[str, ty.Any]:
     return {**event, 'uuid': text}
 
 
-def add(
-    session: ty.Any,
-    host: models.Host,
-    now: float,
-    code: errors.Code,
-    severity: messages.Severity,
-    detail: str,
-    figures: dict[str, ty.Any],
-) -> None:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Notice:
+    """An event of the collector about a host.
+
+    :param at: seconds since the epoch.
+    """
+
+    host: models.Host
+    at: float
+    code: errors.Code
+    severity: messages.Severity
+    detail: str
+    figures: dict[str, ty.Any]
+
+
+def add(session: ty.Any, notice: Notice) -> None:
     """Store and log an event about a host, once an hour."""
+    host, code = notice.host, notice.code
     if events.add(
         session,
         [
             {
                 'host_id': host.id,
                 'uuid': event_uuid(
-                    host.name, code.value, int(now // _SECONDS_PER_HOUR)
+                    host.name, code.value, int(notice.at // _SECONDS_PER_HOUR)
                 ),
-                'at': now,
+                'at': notice.at,
                 'code': code.value,
-                'severity': severity.value,
-                'detail': detail,
+                'severity': notice.severity.value,
+                'detail': notice.detail,
                 'instance_uuid': None,
-                'figures': figures,
+                'figures': notice.figures,
             }
         ],
     ):
-        LOG.warning('Host %s: %s', host.name, detail)
+        LOG.warning('Host %s: %s', host.name, notice.detail)

@@ -26,6 +26,7 @@ from vsched_api.operations import clocks
 from vsched_api.operations import gathering
 from vsched_api.operations import inspection
 from vsched_api.operations import jobs
+from vsched_api.operations import notices
 from vsched_api.operations import numbering
 from vsched_api.operations import plausibility
 from vsched_api.operations import reported_instances
@@ -178,12 +179,14 @@ def place(
         numbering.advance(host, epoch, number, found)
     elif found.state is collector_replies.EpochState.REPLACED:
         shared.notify(
-            host,
-            now,
-            errors.Code.JOURNAL_REPLACED,
-            messages.Severity.WARNING,
-            _TWO_JOURNALS,
-            {'batch': number, 'epoch': epoch},
+            notices.Notice(
+                host,
+                now,
+                errors.Code.JOURNAL_REPLACED,
+                messages.Severity.WARNING,
+                _TWO_JOURNALS,
+                {'batch': number, 'epoch': epoch},
+            )
         )
     return found
 
@@ -258,28 +261,32 @@ def _begin(
         return report
     if report.place.anew:
         shared.notify(
-            host,
-            now,
-            errors.Code.JOURNAL_NEW,
-            messages.Severity.INFO,
-            'the agent numbers its reports anew, '
-            'from %d: its journal is new or was restored' % batch.number,
-            {'batch': batch.number, 'epoch': batch.epoch},
+            notices.Notice(
+                host,
+                now,
+                errors.Code.JOURNAL_NEW,
+                messages.Severity.INFO,
+                'the agent numbers its reports anew, '
+                'from %d: its journal is new or was restored' % batch.number,
+                {'batch': batch.number, 'epoch': batch.epoch},
+            )
         )
     if batch.skew_s is not None and clocks.worth_an_event(
         host.clock_skew_s, batch.skew_s, limits.skew_warning_s
     ):
         wrong = abs(batch.skew_s) > limits.skew_warning_s
         shared.notify(
-            host,
-            now,
-            errors.Code.CLOCK_SKEWED if wrong else errors.Code.CLOCK_RIGHT,
-            messages.Severity.WARNING if wrong else messages.Severity.INFO,
-            clocks.describe(batch.skew_s),
-            {
-                'clock_skew_s': round(batch.skew_s, 3),
-                'clock_skew_warning_s': limits.skew_warning_s,
-            },
+            notices.Notice(
+                host,
+                now,
+                errors.Code.CLOCK_SKEWED if wrong else errors.Code.CLOCK_RIGHT,
+                messages.Severity.WARNING if wrong else messages.Severity.INFO,
+                clocks.describe(batch.skew_s),
+                {
+                    'clock_skew_s': round(batch.skew_s, 3),
+                    'clock_skew_warning_s': limits.skew_warning_s,
+                },
+            )
         )
     host.clock_skew_s = batch.skew_s
     host.reported_at = batch.at
@@ -295,15 +302,18 @@ def _begin(
         )
         if problems:
             shared.notify(
-                host,
-                now,
-                errors.Code.HOST_IMPLAUSIBLE,
-                messages.Severity.WARNING,
-                'the agent tells what is not believed: ' + '; '.join(problems),
-                {
-                    name: batch.info[name]
-                    for name in ('cpus', 'capacity_mcpu', 'admitted_mcpu')
-                },
+                notices.Notice(
+                    host,
+                    now,
+                    errors.Code.HOST_IMPLAUSIBLE,
+                    messages.Severity.WARNING,
+                    'the agent tells what is not believed: '
+                    + '; '.join(problems),
+                    {
+                        name: batch.info[name]
+                        for name in ('cpus', 'capacity_mcpu', 'admitted_mcpu')
+                    },
+                )
             )
     return report
 

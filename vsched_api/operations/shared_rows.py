@@ -2,17 +2,13 @@
 
 """Rows of several hosts that one statement stores."""
 
-import functools
 import typing as ty
 
-from vsched_api.db import models
 from vsched_api.db.queries import events
 from vsched_api.db.queries import host_time
 from vsched_api.db.queries import usage
 from vsched_api.operations import inspection
 from vsched_api.operations import notices
-from vsched_lib.contract import errors
-from vsched_lib.contract import messages
 
 
 class SharedRows:
@@ -22,32 +18,15 @@ class SharedRows:
         self._usage: dict[tuple[int, int], ty.Any] = {}
         self._host_time: dict[tuple[int, int], ty.Any] = {}
         self._events: list[dict[str, ty.Any]] = []
-        self._notices: list[functools.partial[None]] = []
+        self._notices: list[notices.Notice] = []
 
-    def notify(
-        self,
-        host: models.Host,
-        now: float,
-        code: errors.Code,
-        severity: messages.Severity,
-        detail: str,
-        figures: dict[str, ty.Any],
-    ) -> None:
-        """Store an event of the collector; see :func:`notices.add`.
+    def notify(self, notice: notices.Notice) -> None:
+        """Store an event of the collector.
 
-        :param host: may be added to the session until :meth:`store`.
+        :param notice: its host may be added to the session until
+            :meth:`store`.
         """
-        self._notices.append(
-            functools.partial(
-                notices.add,
-                host=host,
-                now=now,
-                code=code,
-                severity=severity,
-                detail=detail,
-                figures=figures,
-            )
-        )
+        self._notices.append(notice)
 
     def add(self, host_id: int, number: int, batch: inspection.Batch) -> None:
         """Store the samples and events of a batch.
@@ -63,7 +42,7 @@ class SharedRows:
     def store(self, session: ty.Any) -> None:
         """Store all of it; all hosts have their rows."""
         for notice in self._notices:
-            notice(session)
+            notices.add(session, notice)
         usage.add(session, self._usage)
         host_time.add(session, self._host_time)
         events.add(session, self._events)

@@ -302,22 +302,26 @@ def _store(
         if problem.code.value not in before:
             notices.add(
                 session,
-                host,
-                now,
-                problem.code,
-                messages.Severity.WARNING,
-                problem.detail,
-                problem.figures,
+                notices.Notice(
+                    host,
+                    now,
+                    problem.code,
+                    messages.Severity.WARNING,
+                    problem.detail,
+                    problem.figures,
+                ),
             )
     if before and not found.contradictions:
         notices.add(
             session,
-            host,
-            now,
-            errors.Code.HOST_CONFIRMED,
-            messages.Severity.INFO,
-            'Nova and placement do not contradict the agent any more',
-            {},
+            notices.Notice(
+                host,
+                now,
+                errors.Code.HOST_CONFIRMED,
+                messages.Severity.INFO,
+                'Nova and placement do not contradict the agent any more',
+                {},
+            ),
         )
     session.flush()
     return True
