@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import tempfile
+import time
 import types
 import typing as ty
 
@@ -16,8 +17,10 @@ from oslotest import base
 import requests
 
 from vsched_api.tests import databases
+from vsched_lib.contract import messages
 from vsched_lib.tests import requirements
 from vsched_ui.tests import browser
+from vsched_ui.tests import fleet
 from vsched_ui.tests import serving
 
 #: So old may the newest usage of the fleet be when a test begins, in seconds.
@@ -136,10 +139,29 @@ class PageCase(BrowserCase):
         )
         cls.addClassCleanup(cls.service.close)
         cls.url = cls.service.url
+        cls.populate()
 
     def setUp(self) -> None:
         super().setUp()
         self.service.refresh(_FRESH_S)
+
+    @classmethod
+    def populate(cls) -> None:
+        """Report what the tests of the class need beside the fleet."""
+
+    @classmethod
+    def add_host(
+        cls, number: int, *instances: messages.InstanceInfo
+    ) -> fleet.Host:
+        """Add a host that nothing is known of but its instances.
+
+        :param number: of the host, from 1; no other one has it.
+        """
+        host = fleet.Host(cls.service.collector, number, 0, time.time())
+        host.first()
+        if instances:
+            host.send(instances=instances)
+        return host
 
     @classmethod
     def configuration(cls) -> cfg.ConfigOpts:

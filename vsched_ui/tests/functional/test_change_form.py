@@ -54,14 +54,9 @@ class TestReserve(page_case.PageCase):
     hosts = 0
 
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if cls.missing is not None:
-            return
-        cls.host = fleet.Host(cls.service.collector, 1, 0, time.time())
-        cls.host.first()
-        cls.host.send(
-            instances=(messages.InstanceInfo(PLAIN, 'instance-00000001', 2),)
+    def populate(cls):
+        cls.host = cls.add_host(
+            1, messages.InstanceInfo(PLAIN, 'instance-00000001', 2)
         )
 
     def apply(self):

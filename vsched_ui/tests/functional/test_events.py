@@ -35,10 +35,7 @@ class TestServers(page_case.PageCase):
     hosts = 1
 
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if cls.missing is not None:
-            return
+    def populate(cls):
         now = time.time()
         (host,) = cls.service.hosts
         host.send(
@@ -63,14 +60,10 @@ class TestServers(page_case.PageCase):
                 for uuid in (SERVER, OTHER)
             ),
         )
-        nameless = fleet.Host(cls.service.collector, 2, 0, now)
-        nameless.first()
-        nameless.send(
-            instances=(
-                messages.InstanceInfo(NAMELESS, 'instance-00020001', 2),
-            ),
-            events=(base.event(now - 200, instance_uuid=NAMELESS),),
+        nameless = cls.add_host(
+            2, messages.InstanceInfo(NAMELESS, 'instance-00020001', 2)
         )
+        nameless.send(events=(base.event(now - 200, instance_uuid=NAMELESS),))
 
     def server(self, uuid=SERVER):
         """Return an instance as the API has it."""

@@ -44,10 +44,7 @@ class TestLists(failing_case.FailingCase):
         return conf
 
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if cls.missing is not None:
-            return
+    def populate(cls):
         now = time.time()
         (host,) = cls.service.hosts
         times = [now - 10_000 - number for number in range(ROWS)]

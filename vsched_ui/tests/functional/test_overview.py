@@ -65,10 +65,7 @@ class TestTroubles(page_case.PageCase):
         return cls.conf
 
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if cls.missing is not None:
-            return
+    def populate(cls):
         now = time.time()
         collector = cls.service.collector
         earlier = now - 600

@@ -38,21 +38,14 @@ class TestRanges(page_case.PageCase):
     hosts = 0
 
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if cls.missing is not None:
-            return
-        now = time.time()
-        collector = cls.service.collector
-        host = fleet.Host(collector, 1, 0, now)
-        host.first()
-        host.send(
-            instances=(
-                messages.InstanceInfo(
-                    INSTANCE, 'instance-00000001', 2, server_name=SERVER
-                ),
-            )
+    def populate(cls):
+        host = cls.add_host(
+            1,
+            messages.InstanceInfo(
+                INSTANCE, 'instance-00000001', 2, server_name=SERVER
+            ),
         )
+        now = time.time()
         for ago_s, got in USED:
             host.send(
                 usage=tuple(
@@ -65,7 +58,7 @@ class TestRanges(page_case.PageCase):
                     for second in range(SECONDS)
                 )
             )
-        rollups.fold(collector.database, 10_000)
+        rollups.fold(cls.service.collector.database, 10_000)
 
     def open(self):
         tab = self.tab('/instances/' + INSTANCE)

@@ -3,7 +3,6 @@
 """What each view shows before it has data, without any, and after failures."""
 
 import re
-import time
 
 import ddt
 
@@ -431,19 +430,10 @@ class TestNothingYet(Case):
     hosts = 0
 
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if cls.missing is not None:
-            return
-        now = time.time()
-        collector = cls.service.collector
-        fleet.Host(collector, 1, 0, now).first()
-        other = fleet.Host(collector, 2, 0, now)
-        other.first()
-        other.send(
-            instances=(
-                messages.InstanceInfo(_INSTANCE, 'instance-00000001', 2),
-            )
+    def populate(cls):
+        cls.add_host(1)
+        cls.add_host(
+            2, messages.InstanceInfo(_INSTANCE, 'instance-00000001', 2)
         )
 
     @ddt.data(*NOTHING_YET)
