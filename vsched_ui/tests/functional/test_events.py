@@ -11,6 +11,7 @@ from vsched_api.tests import base
 from vsched_lib.contract import messages
 from vsched_lib.tests import balloon_reports
 from vsched_ui.tests import fleet
+from vsched_ui.tests import host_reports
 from vsched_ui.tests import page_case
 
 HOST = fleet.host_name(1)
@@ -120,7 +121,7 @@ class TestServers(page_case.PageCase):
         cells = started.locator('td[data-label=Instance]')
         self.assertIn('–', cells.all_inner_texts())
         # A name is data.
-        self.see(tab, fleet.HOSTILE)
+        self.see(tab, host_reports.HOSTILE)
         self.assertEqual(
             'undefined', tab.page.evaluate('typeof window.hostile')
         )

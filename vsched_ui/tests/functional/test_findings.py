@@ -3,6 +3,7 @@
 """What the doctor of an agent found, on the view of its host."""
 
 from vsched_ui.tests import fleet
+from vsched_ui.tests import host_reports
 from vsched_ui.tests import page_case
 
 
@@ -23,9 +24,9 @@ class TestFindings(page_case.PageCase):
     def test_problems_come_first_with_their_remedies(self):
         tab, section = self.open(1)
         rows = section.locator('tbody tr')
-        self.chromium.expect(rows).to_have_count(len(fleet.FINDINGS))
+        self.chromium.expect(rows).to_have_count(len(host_reports.FINDINGS))
         self.chromium.expect(rows.first).to_contain_text('problem')
-        for finding in fleet.FINDINGS:
+        for finding in host_reports.FINDINGS:
             row = rows.filter(has_text=finding.text)
             self.chromium.expect(row).to_have_count(1)
             for text in (finding.level, finding.subject, finding.remedy):

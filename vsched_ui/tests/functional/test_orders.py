@@ -217,7 +217,7 @@ class TestMeasureOverhead(JobsCase):
                     started_at=now - 60,
                     finished_at=now,
                     kernel=measurements.KERNEL,
-                    cpus=fleet.CPUS,
+                    cpus=measurements.CPUS,
                 ),
             ),
         )

@@ -8,6 +8,7 @@ import re
 import time
 
 from vsched_ui.tests import fleet
+from vsched_ui.tests import host_reports
 from vsched_ui.tests import measurements
 from vsched_ui.tests import page_case
 from vsched_ui.tests import views
@@ -57,9 +58,9 @@ class TestViews(page_case.PageCase):
 
     def test_the_name_of_a_server_is_text(self):
         tab = self.tab('/instances/' + HOSTILE)
-        self.see_heading(tab, fleet.HOSTILE)
+        self.see_heading(tab, host_reports.HOSTILE)
         self.go(tab, '/hosts/' + FIRST)
-        self.see(tab, fleet.HOSTILE)
+        self.see(tab, host_reports.HOSTILE)
         # The chart has drawn its name.
         tab.page.locator('canvas').first.wait_for()
         self.assertEqual(
@@ -172,7 +173,7 @@ class TestTables(page_case.PageCase):
             link = tab.page.locator('tbody tr td:first-child a')
             self.chromium.expect(link).to_have_attribute('title', uuid)
             self.chromium.expect(link).to_have_text(re.compile('-0003-02$'))
-        project = fleet.PROJECTS[1]
+        project = host_reports.PROJECTS[1]
         tab.page.get_by_label('Filter Reservations').fill(
             project + ' c2.share'
         )

@@ -3,9 +3,10 @@
 """The views of a user who may read the instances of one project only."""
 
 from vsched_ui.tests import fleet
+from vsched_ui.tests import host_reports
 from vsched_ui.tests import page_case
 
-OWN, OTHER = fleet.PROJECTS
+OWN, OTHER = host_reports.PROJECTS
 
 #: Of each view that such a user may not read, the path, the title, and the
 #: policy.
@@ -82,7 +83,8 @@ class TestReads(page_case.KeystoneCase):
             fleet.instance_uuid(host, number)
             for host in range(1, self.hosts + 1)
             for number in range(1, self.instances + 1)
-            if fleet.PROJECTS[(number - 1) % len(fleet.PROJECTS)] == OWN
+            if host_reports.PROJECTS[(number - 1) % len(host_reports.PROJECTS)]
+            == OWN
         }
 
     def test_the_menu_has_what_may_be_read(self):
