@@ -10,6 +10,7 @@ from vsched_api.tests.suites import concurrency
 from vsched_api.tests.suites import evaluated_overrides
 from vsched_api.tests.suites import evaluations
 from vsched_api.tests.suites import executions
+from vsched_api.tests.suites import foreign_instances
 from vsched_api.tests.suites import fuzzing
 from vsched_api.tests.suites import gathering
 from vsched_api.tests.suites import host_lives
@@ -364,6 +365,22 @@ class TestVerificationsOnPostgreSQL(
 
 class TestVerificationsOnMariaDB(verifications.Verifications, base.TestCase):
     """Comparing reports with Nova and placement."""
+
+    kind = databases.MariaDB
+
+
+class TestForeignInstancesOnPostgreSQL(
+    foreign_instances.ForeignInstances, base.TestCase
+):
+    """Comparing lists of instances with Nova's."""
+
+    kind = databases.PostgreSQL
+
+
+class TestForeignInstancesOnMariaDB(
+    foreign_instances.ForeignInstances, base.TestCase
+):
+    """Comparing lists of instances with Nova's."""
 
     kind = databases.MariaDB
 
