@@ -9,6 +9,7 @@ from vsched_api.tests.suites import claims
 from vsched_api.tests.suites import concurrency
 from vsched_api.tests.suites import evaluated_overrides
 from vsched_api.tests.suites import evaluations
+from vsched_api.tests.suites import exact_sums
 from vsched_api.tests.suites import executions
 from vsched_api.tests.suites import foreign_instances
 from vsched_api.tests.suites import fuzzing
@@ -187,6 +188,18 @@ class TestRollupsOnPostgreSQL(rollups.Rollups, base.TestCase):
 
 class TestRollupsOnMariaDB(rollups.Rollups, base.TestCase):
     """Summing samples by minute and by hour."""
+
+    kind = databases.MariaDB
+
+
+class TestExactSumsOnPostgreSQL(exact_sums.ExactSums, base.TestCase):
+    """Summing any samples exactly."""
+
+    kind = databases.PostgreSQL
+
+
+class TestExactSumsOnMariaDB(exact_sums.ExactSums, base.TestCase):
+    """Summing any samples exactly."""
 
     kind = databases.MariaDB
 
