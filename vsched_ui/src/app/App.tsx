@@ -5,6 +5,7 @@ import {
   QueryCache,
   QueryClient,
   QueryClientProvider,
+  queryOptions,
   useQuery,
   useQueryClient,
 } from '@tanstack/react-query';
@@ -58,17 +59,31 @@ const BASE = new URL(document.baseURI);
 const ROOT = new URL('..', BASE).href;
 const PATH = BASE.pathname.replace(/\/$/, '');
 
-// The file of the first view is loaded while the session is asked for.
+// The file of the first view is loaded while the session is asked for. A view
+// that is loaded is shown at once: one that React loads is shown only after
+// something in its place, and sends its requests after that.
 const FIRST = viewAt(window.location.pathname.slice(PATH.length));
+const loaded = new Map<View, ComponentType>();
 if (FIRST !== null) {
-  // Its failure is shown where the view would be.
-  FILES[FIRST]().catch(() => undefined);
+  FILES[FIRST]().then(
+    (file) => loaded.set(FIRST, file.default),
+    // Shown where the view would be, when that is loaded once more.
+    () => undefined,
+  );
 }
 
+// The session is asked for before anything is shown.
+const STORED = window.sessionStorage.getItem(TOKEN);
+const OPENED = made(STORED);
+void OPENED.cache.prefetchQuery(sessionOf(OPENED.client));
+
 export function App() {
-  const [token, setToken] = useState(() => window.sessionStorage.getItem(TOKEN));
+  const [token, setToken] = useState(STORED);
   // One of each for every token: nothing of one user is shown to another.
-  const { client, cache } = useMemo(() => made(token), [token]);
+  const { client, cache } = useMemo(
+    () => (token === STORED ? OPENED : made(token)),
+    [token],
+  );
   const accept = (found: string | null) => {
     if (found === null) {
       window.sessionStorage.removeItem(TOKEN);
@@ -108,6 +123,14 @@ function made(token: string | null): { client: Client; cache: QueryClient } {
   return { client, cache };
 }
 
+function sessionOf(client: Client) {
+  return queryOptions({
+    queryKey: ['session'],
+    queryFn: async ({ signal }) =>
+      (await client.call('GET', '/ui/session', { signal })).session,
+  });
+}
+
 function Identified({
   client,
   token,
@@ -118,9 +141,7 @@ function Identified({
   accept: (token: string | null) => void;
 }) {
   const session = useQuery({
-    queryKey: ['session'],
-    queryFn: async ({ signal }) =>
-      (await client.call('GET', '/ui/session', { signal })).session,
+    ...sessionOf(client),
     refetchInterval: () => pollDelay(SESSION_MS, client.connection.failures),
   });
   const found = session.data;
@@ -177,7 +198,7 @@ function Identified({
                   <Route
                     key={view}
                     path={VIEWS[view].path}
-                    element={<Permitted view={view} />}
+                    element={<Permitted key={view} view={view} />}
                   />
                 ))}
                 <Route path="*" element={<Nowhere />} />
@@ -193,9 +214,10 @@ function Identified({
 /** A view, or why its user may not read it. */
 function Permitted({ view }: { view: View }) {
   const { rights } = useApi();
+  // The same as long as it is shown: another one would lose its state.
+  const [Shown] = useState(() => loaded.get(view) ?? COMPONENTS[view]);
   const rules = missing(view, rights);
   if (rules.length === 0) {
-    const Shown = COMPONENTS[view];
     return <Shown />;
   }
   const first = menuOf(rights)[0];

@@ -11,18 +11,10 @@ import {
   useList,
 } from '../api/hooks';
 import type { Bucket, Host } from '../api/types';
-import {
-  Chart,
-  type Colors,
-  categoryAxis,
-  grid,
-  tooltip,
-  useCharts,
-  valueAxis,
-} from '../components/Chart';
 import { type Column, DataTable } from '../components/DataTable';
 import { EventList } from '../components/EventList';
 import { Cpus, ErrorFigure, Figure, Percent, Term } from '../components/figures';
+import { Histogram } from '../components/Histogram';
 import { HostLink } from '../components/links';
 import { Head, Section, Tile, Tiles } from '../components/Section';
 import {
@@ -42,7 +34,6 @@ import { count, fixed } from '../model/units';
 const BAD_STATES = ['refused', 'degraded'] as const;
 
 export function Overview() {
-  useCharts();
   const hosts = useHosts();
   const fleet = useFleet();
   const usage = useFleetUsage();
@@ -226,39 +217,19 @@ function Distribution({
     }
     return found;
   }, [hosts, fleet]);
-  const draw = useMemo(
-    () =>
-      (colors: Colors) => ({
-        grid: { ...grid(), top: 12, bottom: 42 },
-        tooltip: tooltip(colors, (value) => count(value, 'host')),
-        xAxis: categoryAxis(
-          colors,
-          'part of the capacity that is reserved, in %',
-          bins.map((_, index) => `${index * 10}–${(index + 1) * 10}`),
-        ),
-        yAxis: valueAxis(colors, 'hosts', { minInterval: 1 }),
-        series: [
-          {
-            type: 'bar',
-            name: 'hosts',
-            data: bins,
-            barCategoryGap: '20%',
-            itemStyle: { color: colors.series[0], borderRadius: [3, 3, 0, 0] },
-          },
-        ],
-      }),
-    [bins],
-  );
   if (hosts.length === 0) {
     return <NoHost />;
   }
   return (
-    <Chart
-      height={220}
+    <Histogram
       label={`Hosts by the part of their capacity that is reserved: ${bins
         .map((value, index) => `${index * 10} to ${(index + 1) * 10} %: ${value}`)
         .join('; ')}`}
-      option={draw}
+      axis="part of the capacity that is reserved, in %"
+      bars={bins.map((value, index) => ({
+        title: `${index * 10}–${(index + 1) * 10}`,
+        value,
+      }))}
     />
   );
 }
