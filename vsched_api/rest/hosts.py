@@ -22,6 +22,7 @@ from vsched_api.rest import views
 from vsched_api.schemas import fields
 from vsched_api.schemas import hosts as schemas
 from vsched_lib.contract import errors as contract_errors
+from vsched_lib.contract import messages
 
 Code = contract_errors.Code
 
@@ -29,6 +30,9 @@ BLUEPRINT = flask.Blueprint('hosts', __name__)
 
 _VIEW = views.View(schemas.HOST)
 _DETAILS = views.View(schemas.DETAILED_HOST)
+
+_PROBLEM = messages.FindingLevel.PROBLEM.value
+_NOTE = messages.FindingLevel.NOTE.value
 
 
 @BLUEPRINT.get('/v1/hosts')
@@ -151,6 +155,7 @@ def _view(host: hosts.Host, view: views.View = _VIEW) -> dict[str, ty.Any]:
         policy=None
         if info is None or info.policy is None
         else info.policy.to_dict(),
+        finding_counts=_finding_counts(info),
         findings=None
         if info is None or info.findings is None
         else [one.to_dict() for one in info.findings],
@@ -166,3 +171,10 @@ def _view(host: hosts.Host, view: views.View = _VIEW) -> dict[str, ty.Any]:
         },
         links=pagination.self_link('hosts', host.name),
     )
+
+
+def _finding_counts(info: messages.HostInfo | None) -> dict[str, int] | None:
+    if info is None or info.findings is None:
+        return None
+    problems = sum(one.level == _PROBLEM for one in info.findings)
+    return {_PROBLEM: problems, _NOTE: len(info.findings) - problems}

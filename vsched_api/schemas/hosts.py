@@ -120,6 +120,16 @@ _FINDING = shapes.closed(
     'HostFinding',
 )
 
+_FINDING_COUNTS = shapes.closed(
+    {
+        messages.FindingLevel.PROBLEM.value: shapes.integer(
+            'Findings that keep the host from guaranteeing CPU time.'
+        ),
+        messages.FindingLevel.NOTE.value: shapes.integer('Other findings.'),
+    },
+    'HostFindingCounts',
+)
+
 #: What the agent has reported of the host; null until then.
 INFO = {
     'agent_version': shapes.string('Version of the agent.'),
@@ -192,6 +202,12 @@ HOST = shapes.closed(
             POLICY,
             'How the agent uses its measurements. Schedulers and evaluations '
             'use the same values.',
+        ),
+        'finding_counts': shapes.optional(
+            _FINDING_COUNTS,
+            'How many findings the host has of each level, by those checks '
+            'of ``vsched-agent doctor`` that the agent repeats; ``null`` when '
+            'the agent does not report them.',
         ),
         'verification': shapes.optional(
             _VERIFICATION,

@@ -62,6 +62,13 @@ class Finding(ty.TypedDict):
     remedy: str
 
 
+class FindingCounts(ty.TypedDict):
+    """How many findings a host has of each level."""
+
+    problem: int
+    note: int
+
+
 class Host(ty.TypedDict, total=False):
     """A host; None for what its agent has not reported."""
 
@@ -87,6 +94,7 @@ class Host(ty.TypedDict, total=False):
     backends: list[Backend]
     placement: Placement | None
     policy: Policy | None
+    finding_counts: FindingCounts | None
     verification: Verification | None
 
 

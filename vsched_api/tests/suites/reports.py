@@ -87,22 +87,35 @@ class Reports:
         self.assertEqual(0, got.error_ppm)
 
     def test_findings_are_on_the_view_of_the_host_only(self):
-        finding = messages.HostFinding(
+        note = messages.HostFinding(
             'note', 'tick', 'a tick is 4000 us \u2603', 'CONFIG_HZ=1000'
         )
+        problem = messages.HostFinding('problem', 'cgroup', 'none are mounted')
+        newer = messages.HostFinding('hint', 'tick', 'of a newer agent')
         agent, http = self.agent(), self.client()
 
         def shown():
-            return http.get('/v1/hosts/' + base.HOST).json['host']['findings']
+            return http.get('/v1/hosts/' + base.HOST).json['host']
+
+        def listed():
+            (host,) = http.get('/v1/hosts').json['hosts']
+            self.assertNotIn('findings', host)
+            self.assertEqual(shown()['finding_counts'], host['finding_counts'])
+            return host
 
         # As by an agent of an earlier release.
         agent.first()
-        self.assertIsNone(shown())
-        for findings in ((finding,), ()):
+        self.assertIsNone(shown()['findings'])
+        self.assertIsNone(listed()['finding_counts'])
+        for findings, counts in (
+            ((note, problem, newer, note), {'problem': 1, 'note': 3}),
+            ((), {'problem': 0, 'note': 0}),
+        ):
             agent.send(host_info=base.host_info(findings=findings))
-            self.assertEqual([one.to_dict() for one in findings], shown())
-        (listed,) = http.get('/v1/hosts').json['hosts']
-        self.assertNotIn('findings', listed)
+            self.assertEqual(
+                [one.to_dict() for one in findings], shown()['findings']
+            )
+            self.assertEqual(counts, listed()['finding_counts'])
 
     def test_what_the_host_did_is_stored_as_it_was_told(self):
         (one,) = base.uuids(1)

@@ -54,6 +54,18 @@ def _contradictions(found: Mapping[str, ty.Any] | None) -> str:
     ) or 'none at %s' % tables.time(found['checked_at'])
 
 
+@tables.unless_none
+def _finding_counts(found: Mapping[str, int]) -> str:
+    return (
+        ', '.join(
+            '%d %s%s' % (count, level, '' if count == 1 else 's')
+            for level, count in found.items()
+            if count
+        )
+        or 'none'
+    )
+
+
 def _findings(found: list[Mapping[str, ty.Any]] | None) -> str:
     if found is None:
         return '-'
@@ -85,6 +97,7 @@ class ListHosts(command.List):
         Column('free_mcpu', 'Free', tables.mcpu, free_mcpu),
         Column('backends', 'Backends', value=usable_backends),
         Column('placement', 'Placement', value=_placement_state),
+        Column('finding_counts', 'Findings', _finding_counts),
         Column('last_report_at', 'Last report', tables.time),
         Column('clock_skew_s', 'Clock skew', tables.seconds, extra=True),
         Column('kernel', 'Kernel', extra=True),

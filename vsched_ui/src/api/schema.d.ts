@@ -845,6 +845,8 @@ export interface components {
             placement: components["schemas"]["HostPlacement"] | null;
             /** @description How the agent uses its measurements. Schedulers and evaluations use the same values. */
             policy: components["schemas"]["HostPolicy"] | null;
+            /** @description How many findings the host has of each level, by those checks of ``vsched-agent doctor`` that the agent repeats; ``null`` when the agent does not report them. */
+            finding_counts: components["schemas"]["HostFindingCounts"] | null;
             /** @description The last comparison of the reports with Nova and placement. ``null`` before the first one, and always without ``[nova]`` and ``[placement]``. */
             verification: components["schemas"]["HostVerification"] | null;
             /** @description What limits the host, by those checks of ``vsched-agent doctor`` that the agent repeats; ``null`` when the agent does not report it. */
@@ -1319,6 +1321,8 @@ export interface components {
             placement: components["schemas"]["HostPlacement"] | null;
             /** @description How the agent uses its measurements. Schedulers and evaluations use the same values. */
             policy: components["schemas"]["HostPolicy"] | null;
+            /** @description How many findings the host has of each level, by those checks of ``vsched-agent doctor`` that the agent repeats; ``null`` when the agent does not report them. */
+            finding_counts: components["schemas"]["HostFindingCounts"] | null;
             /** @description The last comparison of the reports with Nova and placement. ``null`` before the first one, and always without ``[nova]`` and ``[placement]``. */
             verification: components["schemas"]["HostVerification"] | null;
         };
@@ -1379,6 +1383,13 @@ export interface components {
             text: string;
             /** @description What an operator can do about it; may be empty. */
             remedy: string;
+        };
+        /** HostFindingCounts */
+        HostFindingCounts: {
+            /** @description Findings that keep the host from guaranteeing CPU time. */
+            problem: number;
+            /** @description Other findings. */
+            note: number;
         };
         /** HostPlacement */
         HostPlacement: {

@@ -15,6 +15,7 @@ const host = (name: string, changes: object = {}) =>
     problem: null,
     backends: [{ name: 'deadline', usable: true }],
     placement: { state: 'synced', detail: '' },
+    finding_counts: null,
     verification: null,
     ...changes,
   }) as Host;
@@ -47,7 +48,11 @@ const kinds = (of: Partial<Parameters<typeof troublesOf>[0]>) =>
 it('finds nothing wrong with what is well', () => {
   expect(
     kinds({
-      hosts: [host('a'), host('b', { backends: [], placement: null })],
+      hosts: [
+        host('a'),
+        host('b', { backends: [], placement: null }),
+        host('c', { finding_counts: { problem: 0, note: 3 } }),
+      ],
       reservations: [
         reservation('1', 'applied'),
         reservation('2', 'pending', { since: '2026-01-02T11:59:30Z' }),
@@ -65,6 +70,7 @@ it('finds all that is wrong with a host', () => {
       problem: 'its report cannot be read',
       backends: [{ name: 'deadline', usable: false }],
       placement: { state: 'failed', detail: 'no answer' },
+      finding_counts: { problem: 2, note: 1 },
       verification: {
         contradictions: [
           { code: 'vsched.x', detail: 'one' },
@@ -79,10 +85,12 @@ it('finds all that is wrong with a host', () => {
     'problem',
     'no backend',
     'placement',
+    'finding',
     'contradiction',
     'contradiction',
   ]);
   expect(found.map((one) => one.detail)).toContain('placement: no answer');
+  expect(found.map((one) => one.detail)).toContain('the doctor found 2 problems');
   // Each can be told from the others.
   expect(new Set(found.map((one) => one.key)).size).toBe(found.length);
 });

@@ -5,7 +5,7 @@
 import type { Host, Job, Reservation } from '../api/types';
 import { type Fleet, isDown } from './fleet';
 import type { Identity } from './identity';
-import { fixed } from './units';
+import { count, fixed } from './units';
 
 export type Kind =
   | 'down'
@@ -15,6 +15,7 @@ export type Kind =
   | 'degraded'
   | 'pending'
   | 'placement'
+  | 'finding'
   | 'contradiction'
   | 'job';
 
@@ -70,6 +71,12 @@ const KINDS: Readonly<Record<Kind, Shape>> = {
     many: 'hosts with a failure of placement',
     to: '/hosts?hosts.placement=failed',
   },
+  finding: {
+    severity: 'warning',
+    one: 'host with a problem that its doctor found',
+    many: 'hosts with a problem that their doctor found',
+    to: '/hosts?hosts.trouble=finding',
+  },
   contradiction: {
     severity: 'warning',
     one: 'contradiction',
@@ -90,6 +97,7 @@ const ORDER = Object.keys(KINDS) as readonly Kind[];
 export const HOST_KINDS: readonly Kind[] = [
   'problem',
   'no backend',
+  'finding',
   'contradiction',
 ];
 
@@ -127,6 +135,10 @@ export function hostTroubles(host: Host, down: boolean): Trouble[] {
   }
   if (host.placement?.state === 'failed') {
     add('placement', `placement: ${host.placement.detail}`);
+  }
+  const problems = host.finding_counts?.problem ?? 0;
+  if (problems > 0) {
+    add('finding', `the doctor found ${count(problems, 'problem')}`);
   }
   host.verification?.contradictions.forEach((one, index) =>
     add('contradiction', one.detail, `${one.code} ${index}`),

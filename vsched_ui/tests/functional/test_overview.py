@@ -17,8 +17,10 @@ from vsched_ui.tests import fleet
 from vsched_ui.tests import page_case
 
 #: How many hosts do not report, how many have no backend that can be used,
-#: and with how many placement has failed; they are numbered in this order.
-DOWN, UNUSABLE, UNPLACED = 20, 9, 2
+#: with how many placement has failed, and how many have findings of the
+#: doctor with a problem among them; they are numbered in this order, but for
+#: the first one that does not report: it has such findings as well.
+DOWN, UNUSABLE, UNPLACED, FOUND = 20, 9, 2, 6
 #: The host of the instances.
 HOST = 50
 REFUSED, DEGRADED, APPLIED = 30, 8, 3
@@ -45,6 +47,12 @@ CUT = (
         '/reservations?reservations.state=degraded',
         'Reservations',
         DEGRADED,
+    ),
+    (
+        'hosts with a problem that their doctor found',
+        '/hosts?hosts.trouble=finding',
+        'Hosts',
+        FOUND,
     ),
     ('failed jobs', '/jobs?jobs.state=failed', 'Jobs', FAILED_JOBS),
 )
@@ -90,6 +98,16 @@ class TestTroubles(page_case.PageCase):
                     names.PlacementState.FAILED, 'no answer'
                 ),
             )
+        first += UNPLACED
+        for number in range(first, first + FOUND - 1):
+            cls.report(
+                fleet.Host(collector, number, 0, now), findings=fleet.FINDINGS
+            )
+        # A note alone is nothing wrong.
+        cls.report(
+            fleet.Host(collector, first + FOUND - 1, 0, now),
+            findings=fleet.FINDINGS[:1],
+        )
         host = fleet.Host(
             collector, HOST, REFUSED + DEGRADED + APPLIED, now, False
         )
@@ -174,8 +192,19 @@ class TestTroubles(page_case.PageCase):
         expect(rows).to_have_count(MOST + len(CUT))
         expect(links).to_have_count(len(CUT))
         counts = [int(text.split()[1]) for text in links.all_inner_texts()]
-        every = DOWN + UNUSABLE + UNPLACED + REFUSED + DEGRADED + FAILED_JOBS
+        every = (
+            DOWN
+            + UNUSABLE
+            + UNPLACED
+            + FOUND
+            + REFUSED
+            + DEGRADED
+            + FAILED_JOBS
+        )
         self.assertEqual(every - MOST, sum(counts))
+        expect(
+            rows.filter(has_text='the doctor found 1 problem')
+        ).to_have_count(1)
         # All that there are few of.
         expect(rows.filter(has_text='placement: no answer')).to_have_count(
             UNPLACED

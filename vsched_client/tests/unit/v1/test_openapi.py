@@ -53,6 +53,7 @@ TYPES: ty.Mapping[str, ty.Any] = types.MappingProxyType(
         'HostContradiction': hosts.Contradiction,
         'HostDifference': hosts.Difference,
         'HostFinding': hosts.Finding,
+        'HostFindingCounts': hosts.FindingCounts,
         'HostPlacement': hosts.Placement,
         'HostPolicy': hosts.Policy,
         'HostUsageBucket': usage.HostSum,

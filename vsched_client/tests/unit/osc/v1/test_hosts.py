@@ -55,6 +55,27 @@ class HostTestCase(command_case.CommandTestCase):
         )
         self.assertEqual('node1\nnode2\n', found.out)
 
+    def test_how_many_findings_hosts_have(self):
+        counts = (
+            {'problem': 1, 'note': 2},
+            {'problem': 2, 'note': 0},
+            {'problem': 0, 'note': 0},
+            None,
+        )
+        # As by an API of an earlier release.
+        hosts = [
+            self.host,
+            *({**self.host, 'finding_counts': one} for one in counts),
+        ]
+        self.answer('GET', '/v1/hosts', {'hosts': hosts})
+        found = self.run_command('cpu host list')
+        for text in ('Findings', '1 problem, 2 notes', '| 2 problems ', 'none'):
+            self.assertIn(text, found.out)
+        found = self.run_command('cpu host list -f json')
+        self.assertEqual(
+            [None, *counts], [one['finding_counts'] for one in found.json]
+        )
+
     def test_filters_and_order(self):
         self.answer('GET', '/v1/hosts', {'hosts': []})
         self.run_command('cpu host list')
