@@ -79,8 +79,8 @@ UPDATE = fields.closed(
         'frozen': _FROZEN,
         'generation': fields.GENERATION,
     },
-    anyOf=[{'required': ['target_vcpus']}, {'required': ['frozen']}],
     title='BalloonUpdate',
+    **fields.at_least_one(['target_vcpus', 'frozen']),
 )
 
 DELETE_QUERY = fields.closed({'generation': fields.GENERATION})

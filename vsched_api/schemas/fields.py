@@ -2,6 +2,7 @@
 
 """Fields that several schemas share."""
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 import enum
 import typing as ty
@@ -174,6 +175,16 @@ def closed(properties: dict[str, Schema], **more: ty.Any) -> Schema:
         'additionalProperties': False,
         **more,
     }
+
+
+def at_least_one(names: Iterable[str]) -> Schema:
+    """Keywords of an object that has one or more of these properties.
+
+    Within ``allOf``: generators of types unite what stands in ``anyOf`` with
+    the properties beside it, and an alternative without a type of its own
+    would make anything acceptable.
+    """
+    return {'allOf': [{'anyOf': [{'required': [name]} for name in names]}]}
 
 
 INSTANCES = many(UUID, MAX_INSTANCES, 'Only those of this instance.')

@@ -58,8 +58,8 @@ CREATE = fields.closed(
 
 UPDATE = fields.closed(
     {**WANTED, 'generation': fields.GENERATION},
-    anyOf=[{'required': [name]} for name in WANTED],
     title='ReservationUpdate',
+    **fields.at_least_one(WANTED),
 )
 
 DELETE_QUERY = fields.closed({'generation': fields.GENERATION})

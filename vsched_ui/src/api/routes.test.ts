@@ -62,6 +62,16 @@ it('has the types of the document', () => {
     void client.call('GET', '/v1/hosts', { query: { colour: 'red' } });
     // @ts-expect-error -- there is no such state
     void client.call('GET', '/v1/hosts', { query: { state: 'sideways' } });
+    void client.call('PATCH', '/v1/balloons/{instance_uuid}', {
+      path: { instance_uuid: 'x' },
+      // @ts-expect-error -- it has no such field
+      body: { vcpus: 1 },
+    });
+    void client.call('PATCH', '/v1/reservations/{instance_uuid}', {
+      path: { instance_uuid: 'x' },
+      // @ts-expect-error -- likewise
+      body: { runtime_ms: 1 },
+    });
     const { signal } = new AbortController();
     const first = { limit: 1, marker: null, signal };
     // @ts-expect-error -- it is no list

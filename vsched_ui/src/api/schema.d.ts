@@ -742,7 +742,7 @@ export interface components {
             frozen?: boolean;
             /** @description The generation that the change is based on, 0 for none; with another one nothing is changed. The header ``If-Match`` with an ``ETag`` means the same. */
             generation?: number;
-        } | unknown | unknown;
+        } & (unknown | unknown);
         /** DetailedErrorProfile */
         DetailedErrorProfile: {
             /** @description UUID of the profile. */
@@ -1891,7 +1891,7 @@ export interface components {
             comm_aware?: boolean | null;
             /** @description The generation that the change is based on, 0 for none; with another one nothing is changed. The header ``If-Match`` with an ``ETag`` means the same. */
             generation?: number;
-        } | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown;
+        } & (unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown);
         /** Session */
         Session: {
             /** @description ``keystone`` or ``noauth``, as in ``[api] auth_strategy``. */
