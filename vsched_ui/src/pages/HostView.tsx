@@ -29,6 +29,7 @@ import {
   Problems,
   State,
 } from '../components/states';
+import { furtherFindings } from '../model/findings';
 import { identityOf } from '../model/identity';
 import { sharePpm, usedPpm } from '../model/shares';
 import { count, fixed } from '../model/units';
@@ -419,23 +420,24 @@ const FINDINGS: readonly Column<Finding>[] = [
 ];
 
 function Findings({ of }: { of: DetailedHost }) {
+  const found = useMemo(() => furtherFindings(of), [of]);
   return (
     <Section
       title="Findings"
-      note="What limits this host, and what can be done about it. The agent repeats those checks that only read; “vsched-agent doctor” on the host has all."
+      note="What else limits this host, and what can be done about it. The agent repeats those checks that only read; “vsched-agent doctor” on the host has all."
     >
-      {of.findings === null ? (
+      {found === null ? (
         <Empty title="Findings are not reported">
           The agent has not reported them yet, or is of a release that does not.
         </Empty>
-      ) : of.findings.length === 0 ? (
-        <Empty title="No findings">Nothing that was checked limits it.</Empty>
+      ) : found.length === 0 ? (
+        <Empty title="No findings">Nothing else that was checked limits it.</Empty>
       ) : (
         <DataTable
           id="findings"
           label="Findings"
           plain
-          rows={of.findings}
+          rows={found}
           columns={FINDINGS}
           rowKey={(row) => `${row.subject} ${row.text}`}
           sort={{ key: 'level', direction: 'desc' }}

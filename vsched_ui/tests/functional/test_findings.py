@@ -2,15 +2,20 @@
 
 """What the doctor of an agent found, on the view of its host."""
 
+from vsched_api.tests import base
+from vsched_lib.contract import messages
 from vsched_ui.tests import fleet
 from vsched_ui.tests import host_reports
 from vsched_ui.tests import page_case
 
 
 class TestFindings(page_case.PageCase):
-    """A host with findings, one without, and one that does not report them."""
+    """A host with findings, one without, and one that does not report them.
 
-    hosts = 3
+    A fourth one has what each test makes it report.
+    """
+
+    hosts = 4
 
     def open(self, number):
         """Open the tab of a host; return it and its section of findings."""
@@ -38,6 +43,35 @@ class TestFindings(page_case.PageCase):
         section.get_by_role('heading', name='No findings').wait_for()
         self.chromium.expect(section.locator('tbody')).to_have_count(0)
         self.check(tab)
+
+    def test_a_backend_that_cannot_be_used_is_there_once(self):
+        reason = 'the kernel has no deadline scheduler'
+        unusable = messages.HostFinding(
+            'problem', 'deadline', 'this host cannot use it: ' + reason
+        )
+        host = self.service.hosts[3]
+        for others in (fleet.FINDINGS, ()):
+            host.send(
+                host_info=base.host_info(
+                    backends=(
+                        messages.BackendInfo('deadline', False, (reason,)),
+                        messages.BackendInfo('cfs', True),
+                    ),
+                    findings=(unusable, *others),
+                )
+            )
+            tab, section = self.open(4)
+            self.see(tab, 'cannot be used.', exact=False)
+            self.chromium.expect(
+                tab.page.get_by_text(reason).filter(visible=True)
+            ).to_have_count(1)
+            if others:
+                self.chromium.expect(
+                    section.locator('tbody tr')
+                ).to_have_count(len(others))
+            else:
+                section.get_by_role('heading', name='No findings').wait_for()
+            self.check(tab)
 
     def test_an_agent_that_does_not_report_them(self):
         tab, section = self.open(3)
