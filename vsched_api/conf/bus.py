@@ -10,6 +10,10 @@ from vsched_lib.contract import bus
 from vsched_lib.contract import signing
 from vsched_lib.contract import signing_keys
 
+# How long a master key file that was replaced is used still. A collector
+# needs the keys for each of hundreds of requests a second.
+_INTERVAL_S = 1.0
+
 OPTS: list[cfg.Opt] = [
     cfg.StrOpt(
         'master_key_file',
@@ -52,4 +56,4 @@ def master_keys(conf: cfg.ConfigOpts) -> signing.KeyFile:
             '[bus] master_key_file is not set: make one with "vsched-manage '
             'master-key create FILE"'
         )
-    return signing.KeyFile(path, signing_keys.parse_masters)
+    return signing.KeyFile(path, signing_keys.parse_masters, _INTERVAL_S)

@@ -17,6 +17,7 @@ import enum
 import hashlib
 import hmac
 import json
+import math
 import os
 import re
 import secrets
@@ -347,12 +348,26 @@ class KeyFile:
 
     :param path: the file; only its owner may have access.
     :param parse: returns its content; raises ValueError.
+    :param interval_s: how long its content is used before the file is looked
+        at again, in seconds. Threads that look at it at the same time wait
+        for each other, and for the interpreter lock in addition.
+    :param clock: steady, in seconds.
     """
 
-    def __init__(self, path: str, parse: Callable[[str], ty.Any]) -> None:
+    def __init__(
+        self,
+        path: str,
+        parse: Callable[[str], ty.Any],
+        interval_s: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._path = path
         self._parse = parse
+        self._interval_s = interval_s
+        self._clock = clock
         self._lock = threading.Lock()
+        #: Until when the value is used as it is.
+        self._until_s = -math.inf
         self._seen: tuple[int, ...] = ()
         self._value: ty.Any = None
 
@@ -361,6 +376,9 @@ class KeyFile:
 
         :raises KeyFileError: when it cannot be used.
         """
+        now_s = self._clock()
+        if now_s < self._until_s:
+            return self._value
         with self._lock:
             try:
                 found = os.stat(self._path)
@@ -376,6 +394,7 @@ class KeyFile:
             except (OSError, ValueError) as problem:
                 self._seen = ()
                 raise KeyFileError('%s: %s' % (self._path, problem)) from None
+            self._until_s = now_s + self._interval_s
             return self._value
 
     def _text(self) -> str:

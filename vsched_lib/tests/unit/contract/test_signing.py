@@ -265,6 +265,24 @@ class TestKeyFile(base.BaseTestCase):
         os.unlink(os.path.join(self.folder, 'key'))
         self.assertRaises(signing.KeyFileError, file.read)
 
+    def test_a_change_is_seen_after_the_interval(self):
+        path = bus_keys.write(
+            self.folder, 'key', bus_keys.key('node1').render()
+        )
+        now_s = [100.0]
+        file = signing.KeyFile(
+            path, signing_keys.parse_host_key, 1.0, lambda: now_s[0]
+        )
+        self.assertEqual(1, file.read().serial)
+        os.unlink(path)
+        now_s[0] = 100.9
+        self.assertEqual(1, file.read().serial)
+        now_s[0] = 101.0
+        self.assertRaises(signing.KeyFileError, file.read)
+        # What cannot be used is looked at again at once.
+        bus_keys.write(self.folder, 'key', bus_keys.key('node1', 2).render())
+        self.assertEqual(2, file.read().serial)
+
     def test_something_else(self):
         good = json.loads(bus_keys.key('node1').render())
         for text in (
