@@ -69,7 +69,12 @@ class HostTestCase(command_case.CommandTestCase):
         ]
         self.answer('GET', '/v1/hosts', {'hosts': hosts})
         found = self.run_command('cpu host list')
-        for text in ('Findings', '1 problem, 2 notes', '| 2 problems ', 'none'):
+        for text in (
+            'Findings',
+            '1 problem, 2 notes',
+            '| 2 problems ',
+            'none',
+        ):
             self.assertIn(text, found.out)
         found = self.run_command('cpu host list -f json')
         self.assertEqual(
