@@ -6,6 +6,7 @@ import re
 
 import ddt
 
+from vsched_api.tests import base
 from vsched_lib.contract import messages
 from vsched_ui.tests import failing_case
 from vsched_ui.tests import fleet
@@ -431,7 +432,8 @@ class TestNothingYet(Case):
 
     @classmethod
     def populate(cls):
-        cls.add_host(1)
+        # Without findings: nothing is wrong.
+        cls.add_host(1).send(host_info=base.host_info())
         cls.add_host(
             2, messages.InstanceInfo(_INSTANCE, 'instance-00000001', 2)
         )
