@@ -50,7 +50,7 @@ class TestFindings(page_case.PageCase):
             'problem', 'deadline', 'this host cannot use it: ' + reason
         )
         host = self.service.hosts[3]
-        for others in (fleet.FINDINGS, ()):
+        for others in (host_reports.FINDINGS, ()):
             host.send(
                 host_info=base.host_info(
                     backends=(

@@ -14,6 +14,7 @@ from vsched_api.tests import base
 from vsched_lib.contract import messages
 from vsched_lib.contract import placement as names
 from vsched_ui.tests import fleet
+from vsched_ui.tests import host_reports
 from vsched_ui.tests import page_case
 
 #: How many hosts do not report, how many have no backend that can be used,
@@ -101,12 +102,13 @@ class TestTroubles(page_case.PageCase):
         first += UNPLACED
         for number in range(first, first + FOUND - 1):
             cls.report(
-                fleet.Host(collector, number, 0, now), findings=fleet.FINDINGS
+                fleet.Host(collector, number, 0, now),
+                findings=host_reports.FINDINGS,
             )
         # A note alone is nothing wrong.
         cls.report(
             fleet.Host(collector, first + FOUND - 1, 0, now),
-            findings=fleet.FINDINGS[:1],
+            findings=host_reports.FINDINGS[:1],
         )
         host = fleet.Host(
             collector, HOST, REFUSED + DEGRADED + APPLIED, now, False
