@@ -79,7 +79,8 @@ class TestAudit(page_case.PageCase):
         tab = self.open()
         held = []
         tab.page.route('**/audit', lambda route: held.append(route))
-        self.compare(tab)
+        with tab.page.expect_request('**/audit'):
+            self.compare(tab)
         # It is on its way, and cannot be requested twice.
         self.see(tab, 'Comparing …')
         self.assertTrue(self.button(tab, 'Compare now').is_disabled())
