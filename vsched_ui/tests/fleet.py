@@ -57,6 +57,8 @@ class Host(agent_rpc.AgentEndpoint):
     ) -> None:
         #: A report that is stored after its successor would count as repeated.
         self._sending = threading.Lock()
+        #: What was fetched is reported before anything newer is fetched.
+        self._applying = threading.Lock()
         self.collector = collector
         self._batches = itertools.count(int(now * 1000))
         self._number = number
@@ -99,6 +101,10 @@ class Host(agent_rpc.AgentEndpoint):
 
     def on_overrides_changed(self, generation: int) -> None:
         """Fetch the overrides, apply them, report."""
+        with self._applying:
+            self._apply_overrides()
+
+    def _apply_overrides(self) -> None:
         overrides = {
             one.instance_uuid: one
             for one in self.collector.on_overrides(self.name).overrides
@@ -128,14 +134,15 @@ class Host(agent_rpc.AgentEndpoint):
 
     def on_jobs_changed(self, generation: int) -> None:
         """Begin what is ordered; cancel what is cancelled."""
-        self.send(
-            jobs=tuple(
-                messages.JobReport(
-                    order.uuid, order.attempt, *self._answer(order)
+        with self._applying:
+            self.send(
+                jobs=tuple(
+                    messages.JobReport(
+                        order.uuid, order.attempt, *self._answer(order)
+                    )
+                    for order in self.collector.on_jobs(self.name).orders
                 )
-                for order in self.collector.on_jobs(self.name).orders
             )
-        )
 
     def _answer(self, order: messages.JobOrder) -> tuple[ty.Any, ...]:
         if order.wanted is messages.JobWanted.CANCEL:
