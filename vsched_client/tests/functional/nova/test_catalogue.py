@@ -23,6 +23,8 @@ CLAIM = 'resources_VSCHED:CUSTOM_VSCHED_MCPU'
 #: In the guide as well.
 FLAVOR = 'm1.reserved'
 GUIDE = 'install/controllers.rst'
+#: Only a hang takes longer, in seconds.
+_LIMIT_S = 800
 
 
 class TestCatalogue(base.BaseTestCase):
@@ -30,6 +32,9 @@ class TestCatalogue(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
+        # Longer than a test may take by default: keystone and Nova start, and
+        # each command asks both.
+        self.useFixture(fixtures.Timeout(_LIMIT_S, gentle=True))
         self.useFixture(fixtures.FakeLogger())
         self.keystone = self.useFixture(openstack_services.Keystone(self))
         checked = {

@@ -13,10 +13,16 @@ from vsched_client.tests import scenario
 from vsched_client.tests import shell
 from vsched_lib.tests import openstack_services
 
+#: Only a hang takes longer, in seconds.
+_LIMIT_S = 800
+
 
 class TestKeystone(base.BaseTestCase):
     def setUp(self):
         super().setUp()
+        # Longer than a test may take by default: keystone and placement
+        # start, and each command asks for a token.
+        self.useFixture(fixtures.Timeout(_LIMIT_S, gentle=True))
         # Nova's tests in the same process leave handlers that print.
         self.useFixture(fixtures.FakeLogger())
         self.keystone = self.useFixture(openstack_services.Keystone(self))
