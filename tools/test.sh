@@ -34,7 +34,7 @@ NODE_LIMIT_S=1800
 NODE_BUILD_LIMIT_S=3600
 # No test takes as long without an event, and all of them together don't
 # either.
-SILENCE_S=${VSCHED_TEST_SILENCE_S:-900}
+SILENCE_S=${VSCHED_TEST_SILENCE_S:-1800}
 LIMIT_S=${VSCHED_TEST_LIMIT_S:-5000}
 # What runs beside the tests has ended by then.
 BESIDE_LIMIT_S=1800
