@@ -96,7 +96,12 @@ class BrowserCase(base.BaseTestCase):
 
     def wait_for_data(self, tab: browser.Tab) -> None:
         """Wait until all that the view has requested is there."""
-        self.chromium.expect(tab.page.locator('.vs-loading')).to_have_count(0)
+        # Long lists show their beginning while they are read.
+        self.chromium.expect(
+            tab.page.locator('.vs-loading').or_(
+                tab.page.get_by_text('Reading the rest')
+            )
+        ).to_have_count(0)
 
     def sent(
         self, tab: browser.Tab, method: str, act: ty.Callable[[], object]
