@@ -93,7 +93,10 @@ class Browser:
             )
             driver = stack.enter_context(sync_api.sync_playwright())
             self._browser: ty.Any = driver.chromium.launch(
-                executable_path=program, headless=True, args=list(ARGUMENTS)
+                executable_path=program,
+                headless=True,
+                args=list(ARGUMENTS),
+                timeout=1000 * PATIENCE_S,
             )
             stack.callback(self._browser.close)
             self._stack = stack.pop_all()
