@@ -94,14 +94,18 @@ class TestKeyboard(page_case.PageCase):
         self.see_heading(tab, heading)
         self.see(tab, text, exact=False)
         self.wait_for_data(tab)
-        count = tab.page.evaluate(_CONTROLS)['count']
+        tab.page.evaluate(_RECORD)
+        count, found = 0, tab.page.evaluate(_CONTROLS)
+        # Once more if there are others now: what some parts of a view depend
+        # on is read without a sign of it.
+        while found['unreached'] and found['count'] != count:
+            count = found['count']
+            # All of them, and those that only scroll; then the first again.
+            for _ in range(count + 10):
+                tab.page.keyboard.press('Tab')
+            found = tab.page.evaluate(_CONTROLS)
         # The menu, and something of the view.
         self.assertGreater(count, 12)
-        tab.page.evaluate(_RECORD)
-        # All of them, and those that only scroll; then the first again.
-        for _ in range(count + 10):
-            tab.page.keyboard.press('Tab')
-        found = tab.page.evaluate(_CONTROLS)
         self.assertEqual([], found['unreached'])
         self.assertEqual([], found['invisible'])
 
