@@ -24,6 +24,9 @@ from vsched_standalone.tests import releases
 
 #: Only a hang takes longer, in seconds.
 _LIMIT_S = 800
+#: Longer than a machine that other tests use as well stands still, or tables
+#: change.
+_OPTIONS = {'database': {'lock_timeout_s': '60', 'statement_timeout_s': '120'}}
 
 # Samples and reports of one agent; it runs in both releases. Journal,
 # reporter, signatures and messages are those of the release.
@@ -56,7 +59,7 @@ overrides, jobs, resyncs = [], [], []
 reporter = collector_session.Reporter(
     task['host'], journal,
     collector_rpc.CollectorClient(
-        transport, 60, signing.Signer(
+        transport, 180, signing.Signer(
             signing.Mode.REQUIRED, task['host'], lambda: key,
             lambda: journal.outbox.epoch)),
     overrides.append, lambda: resyncs.append(1), jobs.append)
@@ -153,6 +156,7 @@ class LandedRelease:
             deployment.Deployment(
                 self.bus,
                 self.kind.make(self, migrated=False),
+                options=_OPTIONS,
                 parts=('collector', 'api'),
                 release=self.old,
             )
