@@ -83,6 +83,8 @@ class MonitoredServices(fixtures.Fixture):
         )
         conf.set_override('auth_strategy', 'keystone', 'api')
         conf.set_override('usage_fold_interval_s', 1, 'collector')
+        for name, seconds in base.TIMEOUTS_S.items():
+            conf.set_override(name, seconds, 'database')
         self.collector_port = private_services.free_port()
         conf.set_override(
             'metrics_bind_port', self.collector_port, 'collector'

@@ -16,6 +16,7 @@ from oslo_config import cfg
 from oslotest import base
 import requests
 
+from vsched_api.tests import base as api_base
 from vsched_api.tests import databases
 from vsched_lib.contract import messages
 from vsched_lib.tests import requirements
@@ -172,10 +173,18 @@ class PageCase(BrowserCase):
     def configuration(cls) -> cfg.ConfigOpts:
         """Return the options of the service."""
         owner: ty.Any = types.SimpleNamespace(addCleanup=cls.addClassCleanup)
-        conf = databases.configuration(databases.SQLite.make(owner))
+        return cls.adapted(
+            databases.configuration(databases.SQLite.make(owner))
+        )
+
+    @classmethod
+    def adapted(cls, conf: cfg.ConfigOpts) -> cfg.ConfigOpts:
+        """Set the options that the services of all these tests have."""
         conf.set_override('auth_strategy', cls.auth_strategy, 'api')
         # No host but the ones that are down is silent for as long.
         conf.set_override('host_down_after_s', 500, 'api')
+        for name, seconds in api_base.TIMEOUTS_S.items():
+            conf.set_override(name, seconds, 'database')
         return conf
 
 
@@ -195,12 +204,11 @@ class KeystoneCase(PageCase):
             '[keystone_authtoken]\n'
             'www_authenticate_uri = http://127.0.0.1:5000\n'
         )
-        conf = databases.configuration(
-            plain.database.connection, '--config-file', str(options)
+        return cls.adapted(
+            databases.configuration(
+                plain.database.connection, '--config-file', str(options)
+            )
         )
-        for name in ('auth_strategy', 'host_down_after_s'):
-            conf.set_override(name, getattr(plain.api, name), 'api')
-        return conf
 
     def setUp(self) -> None:
         super().setUp()

@@ -125,6 +125,8 @@ class Api(fixtures.Fixture):
 
         def configured(url: str) -> ty.Any:
             conf = configuration(url, *self._arguments)
+            for name, seconds in base.TIMEOUTS_S.items():
+                conf.set_override(name, seconds, 'database')
             if self._keystone:
                 conf.set_override('auth_strategy', 'keystone', 'api')
             return conf

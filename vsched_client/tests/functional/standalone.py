@@ -21,6 +21,7 @@ from vsched_agent import service as agents
 from vsched_agent.tests import agent_parts
 from vsched_agent.tests import fakes
 from vsched_agent.tests import simulated_guests
+from vsched_api.tests import base
 from vsched_lib.contract import messages
 from vsched_lib.model import reservation
 from vsched_lib.tests import error_profiles
@@ -132,6 +133,10 @@ class Standalone(fixtures.Fixture):
             ('agent', 'host', 'node1'),
             ('agent', 'interval', 0.1),
             ('agent', 'report_interval', 0.1),
+            *(
+                ('database', name, seconds)
+                for name, seconds in base.TIMEOUTS_S.items()
+            ),
         ):
             conf.set_override(name, value, group)
             # Groups are shared by all that register them.
