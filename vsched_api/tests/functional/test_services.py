@@ -478,6 +478,24 @@ class TestUwsgi(Process):
 
     def test_a_client_that_sends_all_before_it_listens_is_answered(self):
         self.serve()
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            began = time.monotonic()
+            try:
+                found = self.upload()
+                break
+            except ConnectionError:
+                # The service drops a body for two seconds, and as long as
+                # nothing pauses for half a second. Whoever was quicker must
+                # have been answered; others try again.
+                if time.monotonic() - began < 0.5:
+                    raise
+                self.assertLess(time.monotonic(), until)
+        self.assertIn(b' 413 ', found)
+        self.assertIn(errors.Code.TOO_LARGE.encode(), found)
+
+    def upload(self):
+        """Send four megabytes, and only then read the answer."""
         connection = self.connect(
             b'POST /v1/reservations HTTP/1.1\r\nHost: localhost\r\n'
             b'Content-Type: application/json\r\n'
@@ -485,9 +503,7 @@ class TestUwsgi(Process):
         )
         for _ in range(4):
             connection.sendall(b' ' * 1_000_000)
-        found = self.answer(connection)
-        self.assertIn(b' 413 ', found)
-        self.assertIn(errors.Code.TOO_LARGE.encode(), found)
+        return self.answer(connection)
 
     def test_long_headers_are_answered(self):
         self.serve()
