@@ -190,7 +190,10 @@ class TroubleTest(LibvirtCase, hypervisor_suite.Watching):
             )
         hanging, other = found
         hypervisor = self.started(call_timeout_s=4)
-        self.assertEqual(set(found), hypervisor.disk_counters(found).keys())
+        self.eventually(
+            lambda: hypervisor.disk_counters(found).keys() == set(found),
+            'the counters of both',
+        )
         pid = self.one(hypervisor, hanging).pid
         os.kill(pid, signal.SIGSTOP)
         self.addCleanup(os.kill, pid, signal.SIGCONT)
