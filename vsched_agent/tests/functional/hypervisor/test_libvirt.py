@@ -189,7 +189,7 @@ class TroubleTest(LibvirtCase, hypervisor_suite.Watching):
                 )
             )
         hanging, other = found
-        hypervisor = self.started(call_timeout_s=4)
+        hypervisor = self.started()
         self.eventually(
             lambda: hypervisor.disk_counters(found).keys() == set(found),
             'the counters of both',
