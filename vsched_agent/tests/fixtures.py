@@ -82,6 +82,22 @@ def await_nothing_left(
         time.sleep(0.1)
 
 
+def boot(start: Callable[[], None]) -> None:
+    """Start a guest, and once more if it does not come up.
+
+    :param start: of a :class:`vm.RunningDomain`.
+    :raises vm.GuestNotReady: when it has not come up each time.
+    """
+    for number in range(_BOOTS):
+        try:
+            start()
+            return
+        except vm.GuestNotReady as problem:
+            if number == _BOOTS - 1:
+                raise
+            LOG.warning('%s; it is started again', problem)
+
+
 class Guest(fixtures.Fixture):
     """A small guest that runs for the length of a test.
 
@@ -115,18 +131,11 @@ class Guest(fixtures.Fixture):
             serial_file=os.path.join(folder, 'serial.log'),
             **self._fields,
         )
-        for boot in range(_BOOTS):
-            self.running = vm.RunningDomain(
-                spec, URI, ready_timeout_s=BOOT_S if self._wait else 0
-            )
-            self.addCleanup(self.running.stop)
-            try:
-                self.running.start()
-                return
-            except vm.GuestNotReady as problem:
-                if boot == _BOOTS - 1:
-                    raise
-                LOG.warning('%s; it is started again', problem)
+        self.running = vm.RunningDomain(
+            spec, URI, ready_timeout_s=BOOT_S if self._wait else 0
+        )
+        self.addCleanup(self.running.stop)
+        boot(self.running.start)
 
     @property
     def uuid(self) -> str:

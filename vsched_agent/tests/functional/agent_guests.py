@@ -57,7 +57,7 @@ class Vm(vm.RunningDomain):
         heartbeat: bool = False,
         runs: Sequence[str] = (),
         ip: str | None = None,
-        ready_timeout_s: float = 60.0,
+        ready_timeout_s: float = fixtures.BOOT_S,
         initramfs: str = 'initramfs.cpio',
         **fields: ty.Any,
     ) -> None:
@@ -80,6 +80,10 @@ class Vm(vm.RunningDomain):
             fixtures.URI,
             ready_timeout_s=ready_timeout_s,
         )
+
+    def start(self) -> None:
+        """Start it, and wait until its guest is up."""
+        fixtures.boot(super().start)
 
     # What it is
 
@@ -236,7 +240,9 @@ class Vm(vm.RunningDomain):
         """How many times its guest has come up."""
         return self.console().count(vm.READY)
 
-    def await_readies(self, count: int, patience_s: float = 60.0) -> None:
+    def await_readies(
+        self, count: int, patience_s: float = fixtures.BOOT_S
+    ) -> None:
         """Wait until its guest has come up so many times."""
         give_up = time.monotonic() + patience_s
         while self.readies() < count:
