@@ -2,6 +2,7 @@
 
 """Guests under test, as the host's kernel sees them."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import concurrent.futures
@@ -100,10 +101,10 @@ class Vm(vm.RunningDomain):
     def vcpu_tids(self) -> list[int]:
         """The threads of its vCPUs, by their names."""
         found = {}
-        for task in pathlib.Path('/proc/%d/task' % self.pid).iterdir():
-            match = _VCPU.match((task / 'comm').read_text())
+        for tid, name in self._names():
+            match = _VCPU.match(name)
             if match:
-                found[int(match.group(1))] = int(task.name)
+                found[int(match.group(1))] = tid
         return [tid for _, tid in sorted(found.items())]
 
     @property
@@ -112,11 +113,18 @@ class Vm(vm.RunningDomain):
         return [
             self.pid,
             *sorted(
-                int(task.name)
-                for task in pathlib.Path('/proc/%d/task' % self.pid).iterdir()
-                if (task / 'comm').read_text().startswith('IO iothread')
+                tid
+                for tid, name in self._names()
+                if name.startswith('IO iothread')
             ),
         ]
+
+    def _names(self) -> Iterator[tuple[int, str]]:
+        """Yield each thread of QEMU and its name."""
+        for task in pathlib.Path('/proc/%d/task' % self.pid).iterdir():
+            # One that serves a disk's file may end meanwhile.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                yield int(task.name), (task / 'comm').read_text()
 
     # What it has
 
