@@ -207,8 +207,9 @@ class TestIoCharging(agent_case.AgentCase):
         self.agent.stop()
         self.assert_as_found()
         self.assertEqual([None], self.vm.held())
+        mark = self.collector.mark()
         self.agent.start()
-        self.await_io(self.collector.mark() - 1, threads=2)
+        self.await_io(mark, threads=2)
 
     def test_drift_is_repaired(self):
         mark = self.want('overprovision')
