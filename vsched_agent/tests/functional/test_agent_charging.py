@@ -169,7 +169,9 @@ class TestIoCharging(agent_case.AgentCase):
         self.await_none()
         self.assertEqual([(_RUNTIME_US, 20_000)], self.vm.held())
         self.assert_as_found()
-        self.want('charge')
+        mark = self.want('charge')
+        # The guest's runtime is lowered before its I/O threads get theirs.
+        self.await_io(mark, charging='charge', threads=2)
         self.await_guest(lambda runtime_us: runtime_us < _RUNTIME_US)
         self.assertEqual(2, len(self.io_held()))
 
