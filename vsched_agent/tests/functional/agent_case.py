@@ -4,6 +4,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import glob
 import os
 import threading
@@ -256,13 +257,25 @@ def taken_but(left: float) -> ty.Iterator[None]:
     :param left: CPUs that the kernel still admits meanwhile; 0.001 more at
         the most.
     """
-    free = sched.probe_free_bandwidth(_ALL_UNITS) / _ONE_CPU_UNITS
+    free = _free_cpus()
     with contextlib.ExitStack() as stack:
         while (most := free - left) > 0.001:
             cpus = min(most, 0.9)
-            stack.enter_context(_taken(cpus))
-            free -= cpus
+            try:
+                stack.enter_context(_taken(cpus))
+            except OSError as failure:
+                if failure.errno != errno.EBUSY:
+                    raise
+                # An agent has given some to I/O threads meanwhile.
+                free = _free_cpus()
+            else:
+                free -= cpus
         yield
+
+
+def _free_cpus() -> float:
+    """Return what the kernel still admits, in CPUs."""
+    return sched.probe_free_bandwidth(_ALL_UNITS) / _ONE_CPU_UNITS
 
 
 @contextlib.contextmanager
