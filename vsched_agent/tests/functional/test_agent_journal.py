@@ -226,7 +226,11 @@ class TestDisk(JournalCase):
         self.eventually(
             lambda: self.logged('journal.storage_back') == 1, 'the end of it'
         )
+        # Both as they are at one moment: a checkpoint between the two copies
+        # would be in neither.
+        process.send_signal(signal.SIGSTOP)
         self.inside(process, 'cp', self.path, self.path + '-wal', '/dev/shm/')
+        process.send_signal(signal.SIGCONT)
         name = '/dev/shm/agent.sqlite'
         self.addCleanup(
             lambda: [os.unlink(one) for one in glob.glob(name + '*')]
