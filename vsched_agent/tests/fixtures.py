@@ -34,7 +34,7 @@ BOOT_S = 120.0
 #: The cause is not known, and says nothing of what is tested.
 _BOOTS = 2
 #: How long what a killed run leaves may take to be gone.
-_GONE_S = 15.0
+_GONE_S = 60.0
 #: Where tools/guest/build.sh puts the guest.
 GUEST_DIR = pathlib.Path(
     os.environ.get('VSCHED_GUEST_DIR', '/var/cache/vsched/guest')

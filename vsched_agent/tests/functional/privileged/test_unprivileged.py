@@ -135,7 +135,7 @@ class UnprivilegedSuite:
         try:
             yield process.pid
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(_PATIENCE_S)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
