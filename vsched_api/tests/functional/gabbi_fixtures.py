@@ -7,6 +7,7 @@ every override it is told of, and says so.
 """
 
 import itertools
+import threading
 import typing as ty
 import unittest
 
@@ -51,25 +52,33 @@ class Agent(agent_rpc.AgentEndpoint):
         self._collector = collector
         self._numbers = itertools.count(100)
         self._applied: set[str] = set()
+        # Calls come on several threads. Were one to ask before another and to
+        # report after it, the older state would be the last one.
+        self._lock = threading.Lock()
 
     def on_jobs_changed(self, generation: int) -> None:
         """Do what is quick; other jobs run until they are cancelled."""
-        self._collector.on_report(
-            messages.Report(
-                base.HOST,
-                next(self._numbers),
-                base.NOW,
-                jobs=tuple(
-                    messages.JobReport(
-                        order.uuid, order.attempt, *_answer(order)
-                    )
-                    for order in self._collector.on_jobs(base.HOST).orders
-                ),
+        with self._lock:
+            self._collector.on_report(
+                messages.Report(
+                    base.HOST,
+                    next(self._numbers),
+                    base.NOW,
+                    jobs=tuple(
+                        messages.JobReport(
+                            order.uuid, order.attempt, *_answer(order)
+                        )
+                        for order in self._collector.on_jobs(base.HOST).orders
+                    ),
+                )
             )
-        )
 
     def on_overrides_changed(self, generation: int) -> None:
         """Ask for the overrides, apply them, report."""
+        with self._lock:
+            self._apply()
+
+    def _apply(self) -> None:
         wanted = {
             one.instance_uuid: one
             for one in self._collector.on_overrides(base.HOST).overrides
