@@ -10,6 +10,7 @@ import itertools
 import threading
 import typing as ty
 import unittest
+import uuid as uuids
 
 from gabbi import fixture
 
@@ -192,6 +193,13 @@ class Api(fixture.GabbiFixture):
             late = endpoint.Collector(conf, now=lambda: now - 90)
             self._test.addCleanup(late.database.dispose)
             late.on_report(messages.Report('node3', 1, base.NOW - 60))
+            # The bus in memory is the process's. What an earlier service
+            # announces late may not reach this agent. The first call makes
+            # the option known.
+            rpc.get_transport(conf, 'fake://')
+            conf.set_override(
+                'control_exchange', 'vsched-' + uuids.uuid4().hex
+            )
             transport = rpc.get_transport(conf, 'fake://')
             server = rpc.get_server(
                 transport, agent_rpc.TOPIC, base.HOST, [Agent(collector)]
