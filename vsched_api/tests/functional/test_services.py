@@ -311,12 +311,14 @@ class TestUwsgi(Process):
             400,
             self.request('PATCH', '/v1/reservations/' + one, runtime_us=-1)[0],
         )
-        self.assertEqual(
-            413,
-            self.request(
-                'PATCH', '/v1/reservations/' + one, mode='x' * 70_000
-            )[0],
+        body = json.dumps({'mode': 'x' * 70_000}).encode()
+        # Sent at once: a pause before the body ends the connection.
+        connection = self.connect(
+            b'PATCH /v1/reservations/%s HTTP/1.1\r\nHost: localhost\r\n'
+            b'Content-Type: application/json\r\n'
+            b'Content-Length: %d\r\n\r\n%s' % (one.encode(), len(body), body)
         )
+        self.assertIn(b' 413 ', connection.recv(65536))
         link = self.request('GET', '/v1/hosts?limit=1')[2]['links'][0]
         self.assertEqual(
             '127.0.0.1:%d' % self.port,
