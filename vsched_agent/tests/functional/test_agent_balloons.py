@@ -10,6 +10,7 @@ import time
 
 from vsched_agent.host import schedstat
 from vsched_agent.tests.functional import agent_case
+from vsched_agent.tests.functional import agent_fixture
 from vsched_agent.tests.functional import agent_guests
 from vsched_lib.contract import errors
 
@@ -23,7 +24,6 @@ QUICK = {
     'ballooning__trial': 2.0,
     'ballooning__calm': 2.0,
     'ballooning__cooldown': 3.0,
-    'ballooning__guest_timeout': 5.0,
 }
 #: No vCPU stays away for longer than that after a recovery, in seconds.
 RECOVERY_S = 60.0
@@ -244,7 +244,8 @@ class TestBalloons(BalloonCase):
         self.agent.start()
 
     def test_a_guest_agent_that_hangs_in_mid_balloon(self):
-        self.balloon()
+        # An agent that stops waits for ten seconds more than that.
+        self.balloon(ballooning__guest_timeout=5.0)
         self.eventually(lambda: self.online(self.reserved) == [0], 'one vCPU')
         # Hangs for some time, and the agent stops meanwhile.
         self.execute(
@@ -335,9 +336,18 @@ class TestGuestIgnores(BalloonCase):
             'echo %s >/dev/ttyS0' % _DONE,
         )
         mark = self.collector.mark()
-        self.restart_agent(**{**QUICK, 'ballooning__guest_timeout': 2.0})
-        event = self.agent.await_event(
-            Code.BALLOON_FAILED, self.reserved.uuid, mark
+        self.restart_agent(**QUICK)
+        event = self.collector.await_news(
+            lambda: next(
+                iter(
+                    self.collector.events(
+                        mark, self.reserved.uuid, Code.BALLOON_FAILED
+                    )
+                ),
+                None,
+            ),
+            'the failure',
+            2 * agent_fixture.PATIENCE_S,
         )
         self.assertIn('was told to use', event.detail)
         self.eventually(
