@@ -149,7 +149,8 @@ class Synchronizer:
             claimed_mcpu=outcome.claimed_mcpu,
         )
         over = outcome.over_mcpu > 0
-        if over and not self._over:
+        before, self._over = self._over, over
+        if over and not before:
             self._notify(
                 errors.Code.PLACEMENT_OVERCLAIMED,
                 Severity.WARNING,
@@ -157,7 +158,6 @@ class Synchronizer:
                 'than its capacity; placement offers it to no others'
                 % (outcome.claimed_mcpu, outcome.over_mcpu),
             )
-        self._over = over
 
     def _set_state(self, state: State, detail: str, **figures: ty.Any) -> None:
         before = self.info()
