@@ -49,7 +49,8 @@ class TestFilters(nova_case.NovaCase):
         self.assertEqual(
             ['node1', 'node2'], self.names(states, nova_case.request())
         )
-        self.assertEqual('', self.log.output)
+        # Threads of other tests may still write something else.
+        self.assertNotIn('vsched: ', self.log.output)
 
     def test_each_refusal_has_its_reason_in_the_log(self):
         self.set_known(
