@@ -42,8 +42,10 @@ document.addEventListener('securitypolicyviolation', (event) =>
 """
 
 
-#: Timers of a second or more do not fire: nothing is read again by itself.
+#: Timers of a second or more do not fire: nothing is read again by itself. A
+#: request that is given up would not be sent again, so none is.
 _NO_POLLS = """
+AbortSignal.timeout = () => new AbortController().signal;
 for (const name of ['setTimeout', 'setInterval']) {
   const real = window[name].bind(window);
   window[name] = (act, ms, ...more) =>
