@@ -244,15 +244,22 @@ check_coverage() {
         failure 'the unit tests cover less than fail_under of pyproject.toml'
 }
 
-# repeat_alone NAME: runs the few tests of a run that failed once more, each
-# alone. What they measure depends on the whole machine; the last lines name
-# them all the same.
+# repeat_alone NAME...: runs the few tests that failed in runs on a busy or
+# measured machine once more, each alone. The last lines name them all the
+# same: each is a defect to find.
 repeat_alone() {
-    local regex
-    regex=$("$VENV/bin/python" "$VSCHED_TOOLS/subunit_counts.py" \
-        --repeatable "$RESULTS/$1.subunit")
-    [[ -n $regex ]] || return 0
-    say "$1 tests that failed are repeated alone"
+    local name regex regexes=()
+    for name in "$@"; do
+        regex=$("$VENV/bin/python" "$VSCHED_TOOLS/subunit_counts.py" \
+            --repeatable "$RESULTS/$name.subunit")
+        [[ -z $regex ]] || regexes+=("$regex")
+    done
+    ((${#regexes[@]})) || return 0
+    say 'functional tests that failed are repeated alone'
+    regex=$(
+        IFS='|'
+        echo "${regexes[*]}"
+    )
     run isolated "$regex" --serial
 }
 
@@ -433,7 +440,7 @@ main() {
         fi
         run host '\.tests\.functional\.' --serial \
             --exclude-regex "$excluded"
-        repeat_alone host
+        repeat_alone shared host
     done
     await_beside
 }

@@ -181,6 +181,21 @@ class FunctionalRunTestCase(scratch_project.ProjectTestCase):
             lines,
         )
 
+    def test_shared_test_that_passes_alone_is_named(self):
+        self.add_tests(
+            'vsched_lib.tests.functional', scratch_project.FAIL_FIRST
+        )
+        self.add_tests('vsched_agent.tests.functional', scratch_project.PASS)
+        code, lines = self.ended(self.start('tools/test.sh', '--functional'))
+        # One of each package fails alone as well.
+        self.assertEqual((1, '6 passed, 2 failed'), (code, lines[-1]))
+        self.assertIn(
+            'shared tests: FAILED FIRST, and passed alone: '
+            'vsched_lib.tests.functional.test_some.SomeTestCase'
+            '.test_3_special',
+            lines,
+        )
+
     def test_tests_that_measure_wait_for_what_runs_beside(self):
         ended = self.project / 'ended'
         self.script('beside', 'sleep 5; touch %s; exit 3' % ended)
