@@ -35,7 +35,7 @@ NODE_BUILD_LIMIT_S=3600
 # No test takes as long without an event, and all of them together don't
 # either.
 SILENCE_S=${VSCHED_TEST_SILENCE_S:-1800}
-LIMIT_S=${VSCHED_TEST_LIMIT_S:-5000}
+LIMIT_S=${VSCHED_TEST_LIMIT_S:-5200}
 # What runs beside the tests has ended by then.
 BESIDE_LIMIT_S=1800
 # How long workers, and then stestr, may take to end when they are told to.
