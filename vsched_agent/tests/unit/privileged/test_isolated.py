@@ -56,7 +56,9 @@ class TestIsolated(base.BaseTestCase):
         told = self.child()
         self.assertFalse(os.path.exists(marker))
         self.assertEqual(('/', 1), (told['cwd'], told['isolated']))
-        self.assertLessEqual(set(told['env']), {'PATH', *isolated.KEPT})
+        self.assertLessEqual(
+            set(told['env']), {'PATH', *isolated.KEPT, *isolated.FIXED}
+        )
         self.assertEqual(isolated.PATH, told['env']['PATH'])
         self.assertEqual('C.UTF-8', told['env']['LANG'])
         self.assertNotIn('', told['path'])
