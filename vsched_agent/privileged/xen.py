@@ -7,15 +7,22 @@ below are all that is started, without a shell: the file is constant, and the
 only arguments from outside are whole numbers in bounds. CPU pools are not
 touched: to destroy one that RTDS schedules panics the hypervisor (Xen 4.17).
 
+Xen takes any sum of budgets. :func:`set_rtds` refuses one that exceeds the
+CPUs of the host, whatever its caller has checked.
+
 Access to ``/dev/xen/privcmd`` is access to the whole hypervisor, so ``xl``
 itself is not confined by its capability; these bounds confine the agent.
 """
 
 from collections.abc import Sequence
 import ctypes
+import errno
+from fractions import Fraction
+import math
 import os
 import re
 import subprocess
+import threading
 import typing as ty
 
 from oslo_privsep import capabilities
@@ -62,9 +69,14 @@ _TITLE = re.compile(r'Name +ID +VCPU +Period +Budget +Extratime\Z')
 
 _PR_SET_NO_NEW_PRIVS = 38
 
+#: No budget may be set between the check of the sum and the command.
+_setting = threading.Lock()
+
 #: Of one vCPU: its number, period and budget in microseconds, and whether it
 #: gets idle time.
 VcpuValues = tuple[int, int, int, bool]
+#: The same after the number of the domain.
+_Listed = tuple[int, int, int, int, bool]
 
 
 class ToolstackError(OSError):
@@ -78,12 +90,7 @@ def info() -> dict[str, str]:
     :returns: some of ``xl info``: :data:`INFO_KEYS`.
     :raises OSError: when the toolstack does not answer.
     """
-    matches = map(_INFO.match, _run('info').splitlines())
-    return {
-        match[1]: match[2].strip()
-        for match in matches
-        if match and match[1] in INFO_KEYS
-    }
+    return _info()
 
 
 @xen_pctxt.entrypoint
@@ -96,25 +103,8 @@ def rtds_parameters() -> dict[str, ty.Any]:
     :raises OSError: when the toolstack does not answer, or unlike known
         versions.
     """
-    pools, vcpus = 0, {}
-    for line in _run('sched-rtds', '-v', 'all').splitlines():
-        match = _VCPU.match(line.rstrip())
-        if match:
-            domid, index, period_us, budget_us = map(int, match.groups()[:4])
-            if (domid, index) in vcpus:
-                raise OSError('xl lists vCPU %d of %d twice' % (index, domid))
-            vcpus[domid, index] = (
-                domid,
-                index,
-                period_us,
-                budget_us,
-                match[5] == 'yes',
-            )
-        elif _POOL.match(line.rstrip()):
-            pools += 1
-        elif line.strip() and not _TITLE.match(line.strip()):
-            raise OSError('xl prints what is not known: %.80r' % line)
-    return {'pools': pools, 'vcpus': list(vcpus.values())}
+    pools, vcpus = _listed()
+    return {'pools': pools, 'vcpus': vcpus}
 
 
 @xen_pctxt.entrypoint
@@ -126,7 +116,9 @@ def set_rtds(domid: int, values: Sequence[VcpuValues]) -> str:
         set some of them.
     :raises PermissionError: for another domain, or values out of bounds;
         nothing is set then.
-    :raises OSError: when the toolstack does not answer.
+    :raises OSError: with EBUSY and the figures, when the budgets of all vCPUs
+        of the host would exceed its CPUs; nothing is set then. Otherwise when
+        the toolstack does not answer.
     """
     _check(domid, 1, MAX_DOMID, 'a domain')
     if not 0 < len(values) <= MAX_VCPUS:
@@ -144,13 +136,96 @@ def set_rtds(domid: int, values: Sequence[VcpuValues]) -> str:
             '-v %d -p %d -b %d -e %d'
             % (index, period_us, budget_us, extratime)
         )
-    try:
-        for begin in range(0, len(options), COMMAND_VCPUS):
-            words = ' '.join(options[begin : begin + COMMAND_VCPUS]).split()
-            _run('sched-rtds', '-d', str(domid), *words)
-    except ToolstackError as failure:
-        return str(failure)[:500]
+    with _setting:
+        _check_sum(domid, values)
+        try:
+            for begin in range(0, len(options), COMMAND_VCPUS):
+                words = ' '.join(options[begin : begin + COMMAND_VCPUS])
+                _run('sched-rtds', '-d', str(domid), *words.split())
+        except ToolstackError as failure:
+            return str(failure)[:500]
     return ''
+
+
+def _check_sum(domid: int, values: Sequence[VcpuValues]) -> None:
+    """Refuse a sum of all budgets that grows beyond the host's CPUs.
+
+    One that does not grow passes: vCPUs that were started since may already
+    have more than there is, as each gets a budget from Xen.
+
+    :raises OSError: with EBUSY and the figures; also when the toolstack does
+        not answer.
+    """
+    before = {
+        (listed, index): _share(budget_us, period_us)
+        for listed, index, period_us, budget_us, _ in _listed()[1]
+    }
+    after = before | {
+        (domid, index): _share(budget_us, period_us)
+        for index, period_us, budget_us, _ in values
+    }
+    asked = sum(after.values())
+    if asked <= sum(before.values()):
+        return
+    cpus = _info().get('nr_cpus', '')
+    if not cpus.isdecimal():
+        raise OSError('xl info does not tell the number of CPUs')
+    if asked > int(cpus):
+        own = sum(share for key, share in after.items() if key[0] == domid)
+        raise OSError(
+            errno.EBUSY,
+            'the budgets of all vCPUs would be %d mcpu of %d: %d of domain '
+            '%d, and %d of all others'
+            % (
+                math.ceil(1000 * asked),
+                1000 * int(cpus),
+                math.ceil(1000 * own),
+                domid,
+                math.ceil(1000 * (asked - own)),
+            ),
+        )
+
+
+def _share(budget_us: int, period_us: int) -> Fraction:
+    # What a domain was given as a whole is not bounded by Xen.
+    return min(Fraction(1), Fraction(budget_us, max(1, period_us)))
+
+
+def _info() -> dict[str, str]:
+    matches = map(_INFO.match, _run('info').splitlines())
+    return {
+        match[1]: match[2].strip()
+        for match in matches
+        if match and match[1] in INFO_KEYS
+    }
+
+
+def _listed() -> tuple[int, list[_Listed]]:
+    """Return the number of pools and the parameters of all vCPUs.
+
+    :raises OSError: when the toolstack does not answer, or unlike known
+        versions.
+    """
+    pools = 0
+    vcpus: dict[tuple[int, int], _Listed] = {}
+    for line in _run('sched-rtds', '-v', 'all').splitlines():
+        match = _VCPU.match(line.rstrip())
+        if match:
+            domid, index, period_us, budget_us = map(int, match.groups()[:4])
+            if (domid, index) in vcpus:
+                raise OSError('xl lists vCPU %d of %d twice' % (index, domid))
+            vcpus[domid, index] = (
+                domid,
+                index,
+                period_us,
+                budget_us,
+                match[5] == 'yes',
+            )
+        elif _POOL.match(line.rstrip()):
+            pools += 1
+        elif line.strip() and not _TITLE.match(line.strip()):
+            raise OSError('xl prints what is not known: %.80r' % line)
+    return pools, list(vcpus.values())
 
 
 def _check(value: object, least: int, most: int, what: str) -> None:

@@ -5,6 +5,7 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import errno
 import threading
 import time
 import typing as ty
@@ -124,12 +125,13 @@ class Scheduler:
         """Set the parameters of vCPUs of one domain.
 
         :returns: empty on success, else the reason; some may be set then.
+            Nothing is when the budgets of all vCPUs would exceed the CPUs.
         :raises SchedulerUnavailable: when it does not answer.
         """
         try:
             return str(
                 _ask(
-                    xen.set_rtds,
+                    _set,
                     domid,
                     [
                         (index, one.period_us, one.budget_us, one.extratime)
@@ -140,6 +142,15 @@ class Scheduler:
         finally:
             with self._lock:
                 self._found = None
+
+
+def _set(domid: int, values: Sequence[xen.VcpuValues]) -> str:
+    try:
+        return str(xen.set_rtds(domid, values))
+    except OSError as failure:
+        if failure.errno != errno.EBUSY:
+            raise
+        return str(failure.strerror)
 
 
 def _ask(function: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:

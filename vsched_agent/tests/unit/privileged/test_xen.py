@@ -2,6 +2,7 @@
 
 """What the helper of Xen hosts starts, and what it refuses."""
 
+import errno
 import os
 import pathlib
 
@@ -77,6 +78,7 @@ class TestCommands(base.BaseTestCase):
         self.assertEqual([20_000, 12_000, False], self.xl.vcpus[7, 0])
 
     def test_as_many_as_a_command_takes(self):
+        self.xl.cpus = 6
         self.xl.start(7, 9)
         self.assertEqual(
             '',
@@ -84,11 +86,43 @@ class TestCommands(base.BaseTestCase):
                 7, [(index, 20_000, 12_000, False) for index in range(9)]
             ),
         )
-        self.assertEqual(3, len(self.xl.commands))
+        self.assertEqual(
+            3, len([one for one in self.xl.commands if '-d' in one])
+        )
         self.assertEqual(
             [[20_000, 12_000, False]] * 9,
             [self.xl.vcpus[7, index] for index in range(9)],
         )
+
+    def test_the_sum_of_all_domains_is_bounded(self):
+        """Also of the first domain, and of those that no agent manages."""
+        self.xl.start(8)
+        before = {key: list(one) for key, one in self.xl.vcpus.items()}
+        refused = self.assertRaises(
+            OSError, xen.set_rtds, 7, [(0, 10_000, 8_001, False)]
+        )
+        self.assertEqual(errno.EBUSY, refused.errno)
+        self.assertEqual(
+            'the budgets of all vCPUs would be 2001 mcpu of 2000: 1201 of '
+            'domain 7, and 800 of all others',
+            refused.strerror,
+        )
+        self.assertEqual(before, self.xl.vcpus)
+        self.assertEqual('', xen.set_rtds(7, [(0, 10_000, 8_000, False)]))
+
+    def test_less_passes_where_there_is_too_much(self):
+        self.xl.start(8, 5)
+        self.assertEqual('', xen.set_rtds(7, [(0, 10_000, 3_000, False)]))
+        self.assertEqual('', xen.set_rtds(7, [(0, 20_000, 6_000, True)]))
+        refused = self.assertRaises(
+            OSError, xen.set_rtds, 7, [(0, 10_000, 3_001, False)]
+        )
+        self.assertEqual(errno.EBUSY, refused.errno)
+
+    def test_without_the_number_of_cpus_nothing_grows(self):
+        self.patch(xen, 'INFO_KEYS', frozenset())
+        self.assertRaises(OSError, xen.set_rtds, 7, [_VALUES])
+        self.assertEqual([10_000, 4_000, True], self.xl.vcpus[7, 0])
 
     def test_what_a_whole_domain_was_given_is_not_bounded(self):
         self.xl.vcpus[7, 1] = [2_000_000_000, 1, False]
@@ -161,7 +195,8 @@ class TestProgram(base.BaseTestCase):
         self.program('echo no  such; echo xencall: cannot open >&2; exit 3')
         problem = self.assertRaises(OSError, xen.info)
         self.assertEqual('xl info: xencall: cannot open', str(problem))
-        self.assertIn('cannot open', xen.set_rtds(7, [_VALUES]))
+        problem = self.assertRaises(OSError, xen.set_rtds, 7, [_VALUES])
+        self.assertIn('cannot open', str(problem))
 
     def test_no_end(self):
         self.patch(xen, 'TIMEOUT_S', 0.1)

@@ -89,6 +89,7 @@ class TestSupport(RtdsCase):
 
 class TestApply(RtdsCase):
     def test_all_vcpus_by_one_command(self):
+        self.xl.cpus = 6
         targets = self.instance(3)
         self.backend.apply(
             targets, R(6_000, 10_000, reservation.Mode.WORK_CONSERVING)
@@ -128,6 +129,7 @@ class TestApply(RtdsCase):
         self.assertEqual([None], list(self.backend.read(targets).values()))
 
     def test_a_failure_restores_what_was_set(self):
+        self.xl.cpus = 6
         targets = self.instance(3)
         self.backend.apply(targets, R(2_000, 10_000))
         self.xl.problem = 'setting vcpu sched rtds', 2
@@ -140,6 +142,22 @@ class TestApply(RtdsCase):
             [[10_000, 2_000, False]] * 3,
             [self.xl.vcpus[1, index] for index in range(3)],
         )
+
+    def test_the_helper_bounds_the_sum_itself(self):
+        """Admission happens before, and others set budgets meanwhile."""
+        targets = self.instance(2)
+        self.instance(1)
+        refusal = self.assertRaises(
+            errors.Refused, self.backend.apply, targets, R(8_001, 10_000)
+        )
+        self.assertEqual(errors.Code.KERNEL_REFUSED, refusal.code)
+        self.assertIn(
+            'the budgets of all vCPUs would be 2401 mcpu of 2000: 1601 of '
+            'domain 1, and 800 of all others',
+            refusal.detail,
+        )
+        self.assertEqual([10_000, 4_000, True], self.xl.vcpus[1, 0])
+        self.assertEqual(frozenset(), self.backend.reserved())
 
     def test_what_cannot_be_restored_is_no_refusal(self):
         targets = self.instance(2)
@@ -160,6 +178,7 @@ class TestApply(RtdsCase):
         )
 
     def test_more_vcpus_than_a_command_takes(self):
+        self.xl.cpus = 6
         targets = self.instance(9)
         prior = self.backend.prior(targets)
         self.backend.apply(targets, R(2_000, 10_000))
@@ -230,6 +249,7 @@ class TestRestore(RtdsCase):
         self.assertEqual([10_000, 4_000, True], self.xl.vcpus[1, 1])
 
     def test_a_failure_is_told_and_forgets_nothing(self):
+        self.xl.cpus = 6
         first, second = self.instance(2), self.instance(1)
         targets = [*first, *second]
         prior = self.backend.prior(targets)
