@@ -79,7 +79,7 @@ class KernelFacts:
         options = _options(root, release)
         return cls(
             release=release,
-            boot_id=_text(root, 'proc/sys/kernel/random/boot_id', ''),
+            boot_id=boot_id(root),
             tick_us=tick_us(),
             rt_period_us=_number(
                 root, 'proc/sys/kernel/sched_rt_period_us', 1_000_000
@@ -161,6 +161,14 @@ class KernelFacts:
 def tick_us() -> int:
     """Return the scheduler's tick in microseconds."""
     return round(time.clock_getres(_CLOCK_MONOTONIC_COARSE) * 1_000_000)
+
+
+def boot_id(root: str = '/') -> str:
+    """Return what differs after every boot; empty if it is not known.
+
+    :param root: root of the file system; tests use their own.
+    """
+    return _text(root, 'proc/sys/kernel/random/boot_id', '')
 
 
 def _text(root: str, path: str, default: str) -> str:

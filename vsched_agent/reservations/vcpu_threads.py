@@ -69,12 +69,8 @@ class VcpuThreads:
         for name, backend in self._backends.items():
             if not backend.only_agents_set and not damaged:
                 continue
-            known = self._journal.priors(domain.uuid, name)
-            unknown = [
-                one
-                for one in targets
-                if one.tid not in known or known[one.tid].pid != domain.pid
-            ]
+            known = self._priors(domain, name)
+            unknown = [one for one in targets if one.tid not in known]
             priors = {
                 tid: _defaults(name, domain)
                 for tid, held in (
@@ -100,12 +96,11 @@ class VcpuThreads:
         :returns: whether there was anything to adopt.
         """
         for name, backend in self._backends.items():
-            priors = self._journal.priors(domain.uuid, name)
+            priors = self._priors(domain, name)
             mine = [
                 target
                 for target in applied.targets_of(domain)
                 if target.tid in priors
-                and priors[target.tid].pid == domain.pid
             ]
             held = backend.read(mine) if mine else {}
             divided = granularity if name in reservation.GUARANTEES else 1
@@ -146,7 +141,7 @@ class VcpuThreads:
         """
         name, targets = holding.backend, holding.targets
         backend = self._backends[name]
-        priors = self._journal.priors(domain.uuid, name)
+        priors = self._priors(domain, name)
         unseen = [target for target in targets if target.tid not in priors]
         if unseen:
             self._journal.remember(
@@ -198,26 +193,38 @@ class VcpuThreads:
         for name, backend in self._backends.items():
             if name == keep:
                 continue
-            priors = self._journal.priors(domain.uuid, name)
+            if not self._journal.priors(domain.uuid, name):
+                continue
+            priors = self._priors(domain, name)
+            # Threads of vCPUs that were taken offline among them.
+            others = [
+                base.Target(0, tid)
+                for tid in sorted(
+                    priors.keys() - {target.tid for target in targets}
+                )
+            ]
             if priors:
-                # Threads of vCPUs that were taken offline among them.
-                others = [
-                    base.Target(0, tid)
-                    for tid in sorted(
-                        priors.keys() - {target.tid for target in targets}
-                    )
-                ]
                 backend.restore(
                     [*targets, *others],
-                    {
-                        tid: prior.found
-                        for tid, prior in priors.items()
-                        if prior.pid == domain.pid
-                    },
+                    {tid: prior.found for tid, prior in priors.items()},
                 )
-                self._journal.forget(domain.uuid, name)
-                left = True
+            self._journal.forget(domain.uuid, name)
+            left = True
         return left
+
+    def _priors(
+        self, domain: hypervisor.Domain, name: reservation.Backend
+    ) -> dict[int, journals.Prior]:
+        """Return the records of this boot of an instance.
+
+        Those of its earlier boots have numbers that threads, or domains of
+        Xen, of other instances may have by now.
+        """
+        return {
+            tid: prior
+            for tid, prior in self._journal.priors(domain.uuid, name).items()
+            if prior.pid == domain.pid
+        }
 
     def drop(self, uuid: str) -> None:
         """Forget an instance whose process has ended."""

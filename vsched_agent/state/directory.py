@@ -20,6 +20,7 @@ import typing as ty
 from oslo_log import log as logging
 
 from vsched_agent.enforcement import doctor
+from vsched_agent.host import kernel
 from vsched_agent.hypervisor import base
 from vsched_agent.reservations import enforcer as enforcers
 from vsched_agent.state import schema
@@ -72,6 +73,12 @@ def open_state(path: str, patience_s: float = 0.0) -> State:
     except BaseException:
         lock.close()
         raise
+    forgotten = journal.begin_boot(kernel.boot_id())
+    if forgotten:
+        LOG.info(
+            'the host has booted: the former state of %d threads is forgotten',
+            forgotten,
+        )
     return State(journal, lock)
 
 

@@ -49,6 +49,7 @@ STATE = {
     'reservation': ('instance_uuid', 'body'),
     'balloon': ('instance_uuid', 'body'),
     'granularity': ('instance_uuid', 'body'),
+    'host_boot': ('id', 'boot_id'),
     'usage_checkpoint': ('id', 'body'),
     'quarantine': ('number', 'source', 'key', 'body', 'problem', 'at'),
 }
@@ -93,6 +94,8 @@ VERSION = len(MIGRATIONS)
 _ADDED = (
     'CREATE TABLE IF NOT EXISTS granularity ('
     'instance_uuid TEXT PRIMARY KEY, body TEXT)',
+    'CREATE TABLE IF NOT EXISTS host_boot ('
+    'id INTEGER PRIMARY KEY CHECK (id = 1), boot_id TEXT)',
 )
 
 

@@ -26,7 +26,8 @@ from vsched_lib.contract import messages
 class Prior(ty.NamedTuple):
     """The state of one thread before vsched changed it.
 
-    :param pid: the thread's process.
+    :param pid: the thread's process; on Xen a number of the domain, which
+        another boot of the instance does not have.
     :param found: in the backend's own format, see ``Backend.prior``.
     """
 
@@ -75,6 +76,31 @@ class Journal:
         self._storage.accept_loss()
 
     # Prior state of threads
+
+    def begin_boot(self, boot_id: str) -> int:
+        """Forget the prior state of threads of an earlier boot of the host.
+
+        They have ended, and the numbers of threads and of Xen's domains
+        begin anew with each boot.
+
+        :param boot_id: of the running kernel; empty if it is not known, which
+            forgets nothing.
+        :returns: the number of threads that were forgotten.
+        """
+
+        def begin(db: sqlite3.Connection) -> int:
+            known = db.execute('SELECT boot_id FROM host_boot').fetchone()
+            if known == (boot_id,):
+                return 0
+            forgotten = 0
+            if known is not None:
+                forgotten = db.execute('DELETE FROM prior').rowcount
+            db.execute(
+                'INSERT OR REPLACE INTO host_boot VALUES (1, ?)', (boot_id,)
+            )
+            return forgotten
+
+        return self._storage.run(begin) if boot_id else 0
 
     def priors(self, instance_uuid: str, backend: str) -> dict[int, Prior]:
         """Return each thread's state before a backend changed it.

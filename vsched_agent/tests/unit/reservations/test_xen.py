@@ -9,6 +9,7 @@ from oslotest import base
 from vsched_agent.enforcement.xen import capacity
 from vsched_agent.enforcement.xen import rtds
 from vsched_agent.enforcement.xen import scheduler
+from vsched_agent.host import kernel
 from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent.hypervisor.xen import vcpu_ids
 from vsched_agent.reservations import enforcer
@@ -150,6 +151,60 @@ class TestXenHost(base.BaseTestCase):
         self.now += 1
         self.assertIsNone(self.enforcer.hold(after, R(6_000, 10_000)))
         self.assertEqual([10_000, 6_000, False], self.xl.vcpus[2, 0])
+
+    def restarted(self, one, domid):
+        """The same instance as another domain."""
+        self.xl.end(vcpu_ids.decode(one.pid)[0])
+        self.xl.start(domid)
+        after = hypervisor.Domain(
+            one.uuid,
+            one.name,
+            vcpu_ids.encode(domid),
+            (hypervisor.Vcpu(0, vcpu_ids.encode(domid)),),
+        )
+        self.domains.running[one.uuid] = after
+        self.now += 60
+        return after
+
+    def test_values_of_an_earlier_boot_are_not_restored(self):
+        one = self.instance(1)
+        self.xl.vcpus[1, 0] = [30_000, 9_000, True]
+        self.enforcer.hold(one, R(6_000, 10_000))
+        after = self.restarted(one, 2)
+        self.enforcer.hold(after, R(6_000, 10_000))
+        self.enforcer.release(after)
+        self.assertEqual([10_000, 4_000, True], self.xl.vcpus[2, 0])
+
+    def test_a_number_used_again_is_another_domain(self):
+        """The first agent ended before its instance did."""
+        one = self.instance(1)
+        self.enforcer.hold(one, R(6_000, 10_000))
+        after = self.restarted(one, 2)
+        self.xl.start(1)
+        self.xl.vcpus[1, 0] = [30_000, 9_000, True]
+        self.xl.vcpus[2, 0] = [20_000, 9_000, True]
+        second = self.agent()
+        self.assertFalse(second.adopt(after))
+        directory.restore_all(second, self.domains, self.state.journal)
+        self.assertEqual([30_000, 9_000, True], self.xl.vcpus[1, 0])
+        # Nothing was changed of this boot either.
+        self.assertEqual([20_000, 9_000, True], self.xl.vcpus[2, 0])
+        self.assertEqual([], self.state.journal.touched())
+
+    def test_numbers_begin_anew_with_a_boot_of_the_host(self):
+        one = self.instance(1)
+        self.xl.vcpus[1, 0] = [30_000, 9_000, True]
+        self.enforcer.hold(one, R(6_000, 10_000))
+        self.state.close()
+        self.patch(kernel, 'boot_id', lambda: 'another')
+        after = self.restarted(one, 1)
+        self.assertEqual(one.pid, after.pid)
+        self.state = directory.open_state(self.folder)
+        second = self.agent()
+        self.assertFalse(second.adopt(after))
+        self.assertIsNone(second.hold(after, R(6_000, 10_000)))
+        self.assertTrue(second.release(after))
+        self.assertEqual([10_000, 4_000, True], self.xl.vcpus[1, 0])
 
     def test_xen_does_not_answer(self):
         one = self.instance(1)

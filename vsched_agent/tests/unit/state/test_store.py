@@ -26,6 +26,23 @@ class TestJournal(journals.JournalCase):
         self.journal.remember('u', 'cfs', 20, {21: {}})
         self.assertEqual([21], list(self.journal.priors('u', 'cfs')))
 
+    def test_another_boot_of_the_host_forgets_all_threads(self):
+        self.assertEqual(0, self.journal.begin_boot('first'))
+        self.journal.remember('u', 'rtds', 10, {11: {}, 12: {}})
+        self.reopen()
+        self.assertEqual(0, self.journal.begin_boot('first'))
+        self.assertEqual(0, self.journal.begin_boot(''))
+        self.assertEqual([11, 12], list(self.journal.priors('u', 'rtds')))
+        self.reopen()
+        self.assertEqual(2, self.journal.begin_boot('second'))
+        self.assertEqual([], self.journal.touched())
+
+    def test_records_of_an_unknown_boot_are_kept(self):
+        """Those of an agent that did not record the boot."""
+        self.journal.remember('u', 'rtds', 10, {11: {}})
+        self.assertEqual(0, self.journal.begin_boot('first'))
+        self.assertEqual([('u', 'rtds')], self.journal.touched())
+
     def test_forget_one_backend(self):
         self.journal.remember('u', 'cfs', 10, {11: {}})
         self.journal.remember('u', 'deadline', 10, {11: {}})
