@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
+import functools
 import platform
 import threading
 import typing as ty
@@ -35,7 +36,9 @@ from vsched_agent.profiling import manager as profiles
 from vsched_agent.reconciliation import reconciler
 from vsched_agent.reporting import collector_session
 from vsched_agent.reporting import endpoint
+from vsched_agent.reporting import events
 from vsched_agent.reporting import findings
+from vsched_agent.reporting import unrestored
 from vsched_agent.reservations import enforcer
 from vsched_agent.reservations import io_charging
 from vsched_agent.state import directory
@@ -312,10 +315,19 @@ class Agent(service_base.ServiceBase):
 
     def restore(self) -> None:
         """Restore every thread and cgroup to its prior state."""
-        for problem in directory.restore_all(
-            self._enforcer, self._driver, self._state.journal
-        ).problems:
-            LOG.error('%s', problem)
+        waiting = events.Events()
+        try:
+            for problem in directory.restore_all(
+                self._enforcer,
+                self._driver,
+                self._state.journal,
+                functools.partial(unrestored.add, waiting),
+            ).problems:
+                LOG.error('%s', problem)
+        finally:
+            unrestored.post(
+                waiting, self._conf.agent.host, self._state.journal
+            )
 
     def _host_info(self) -> messages.HostInfo:
         current = self._capacity.current()

@@ -3,6 +3,7 @@
 """vsched-agent: run, doctor, restore."""
 
 from collections.abc import Sequence
+import functools
 import json
 import os
 import resource
@@ -32,6 +33,8 @@ from vsched_agent.enforcement import doctor as examination  # noqa: E402
 from vsched_agent.hypervisor import base as hypervisor  # noqa: E402
 from vsched_agent.hypervisor import factory  # noqa: E402
 from vsched_agent import privileged  # noqa: E402
+from vsched_agent.reporting import events  # noqa: E402
+from vsched_agent.reporting import unrestored  # noqa: E402
 from vsched_agent.reservations import admission  # noqa: E402
 from vsched_agent.reservations import enforcer  # noqa: E402
 from vsched_agent import service  # noqa: E402
@@ -110,6 +113,7 @@ def _restore(conf: cfg.ConfigOpts) -> int:
         print('vsched-agent restore: %s' % error, file=sys.stderr)
         return 1
     rungs = backends.Ladder(conf)
+    waiting = events.Events()
     try:
         with factory.once(conf) as driver:
             damaged = held.journal.loss() is storage.Loss.DAMAGED
@@ -124,7 +128,9 @@ def _restore(conf: cfg.ConfigOpts) -> int:
                 ),
                 driver,
                 held.journal,
+                functools.partial(unrestored.add, waiting),
             )
+            unrestored.post(waiting, conf.agent.host, held.journal)
             problems = list(restored.problems)
             if channel is not None:
                 problems += manager.give_back(

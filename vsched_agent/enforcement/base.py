@@ -8,9 +8,11 @@ former.
 """
 
 import abc
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+from fractions import Fraction
 import typing as ty
 
 from vsched_lib.model import reservation
@@ -101,6 +103,24 @@ Assignment = tuple[Target, reservation.Reservation]
 Prior = Mapping[str, ty.Any]
 
 
+class NotRestored(Exception):
+    """The former state of some threads does not fit on the host any more.
+
+    Each of them keeps all of what it has; the others are restored.
+
+    :param detail: one sentence with the figures.
+    :ivar tids: the threads that are not restored.
+    :ivar figures: the numbers, ready for JSON.
+    """
+
+    def __init__(
+        self, detail: str, tids: Iterable[int], figures: Mapping[str, int]
+    ) -> None:
+        super().__init__(detail)
+        self.tids = frozenset(tids)
+        self.figures = dict(figures)
+
+
 class Backend(abc.ABC):
     """A mechanism that enforces reservations. Safe from any thread."""
 
@@ -171,7 +191,19 @@ class Backend(abc.ABC):
 
         Threads that have ended are skipped; a thread without a prior state
         gets the kernel's default.
+
+        :raises NotRestored: when the former state of some does not fit.
         """
+
+    def growth(
+        self, targets: Sequence[Target], prior: Mapping[int, Prior]
+    ) -> Fraction:
+        """Return how much more of the host's CPUs :meth:`restore` needs.
+
+        :returns: in CPUs; negative when it releases some. 0 where the former
+            state always fits.
+        """
+        return Fraction(0)
 
     def clean_up(self, prior: Mapping[int, Prior]) -> None:  # noqa: B027
         """Undo what outlives the threads of an instance that has ended.

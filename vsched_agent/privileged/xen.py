@@ -169,7 +169,7 @@ def _check_sum(domid: int, values: Sequence[VcpuValues]) -> None:
         return
     cpus = _info().get('nr_cpus', '')
     if not cpus.isdecimal():
-        raise OSError('xl info does not tell the number of CPUs')
+        raise OSError('xl info lacks the number of CPUs')
     if asked > int(cpus):
         own = sum(share for key, share in after.items() if key[0] == domid)
         raise OSError(

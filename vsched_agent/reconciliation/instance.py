@@ -5,9 +5,11 @@
 from collections.abc import Callable
 import dataclasses
 
+from vsched_agent.enforcement import base as enforcement
 from vsched_agent.hypervisor import base
 from vsched_agent.reconciliation import interfaces
 from vsched_agent.reporting import report_builder
+from vsched_agent.reporting import unrestored
 from vsched_agent.reservations import desired as desires
 from vsched_agent.reservations import enforcer as enforcers
 from vsched_agent.reservations import io_charging
@@ -49,10 +51,17 @@ class InstanceReconciler:
         self._on_room = on_room
         self._communication = communication or interfaces.NoCommunication()
         self._reported_unpriced: dict[str, str] = {}
+        self._unrestored: set[str] = set()
+
+    @property
+    def unrestored(self) -> frozenset[str]:
+        """Return the instances whose former state did not fit."""
+        return frozenset(self._unrestored)
 
     def forget(self, uuid: str) -> None:
         """Forget an instance that no longer runs."""
         self._reported_unpriced.pop(uuid, None)
+        self._unrestored.discard(uuid)
 
     def reconcile(self, domain: base.Domain, desired: desires.Desired) -> bool:
         """Apply an instance's desired reservation as far as possible.
@@ -67,9 +76,9 @@ class InstanceReconciler:
         if desired.problem is not None:
             state = State.REFUSED
         elif reserved is None:
-            if self._enforcer.release(domain):
+            if self._release(domain):
                 self._on_room()
-            elif (
+            elif domain.uuid not in self._unrestored and (
                 domain.uuid
                 not in self._reports.reservations.reported_instances
             ):
@@ -90,6 +99,7 @@ class InstanceReconciler:
                     else State.REFUSED
                 )
             else:
+                self._unrestored.discard(domain.uuid)
                 if cause is not None:
                     state = State.DEGRADED
             self._report_unpriced(domain, desired)
@@ -105,6 +115,25 @@ class InstanceReconciler:
             domain.uuid, None if state is State.DEGRADED else cause
         )
         return state is not State.PENDING
+
+    def _release(self, domain: base.Domain) -> bool:
+        """Release an instance's reservation.
+
+        When what it had before does not fit any more it keeps what it has
+        without one. That is reported once, and tried again when capacity is
+        released.
+
+        :returns: whether it was released and anything was restored.
+        """
+        try:
+            released = self._enforcer.release(domain)
+        except enforcement.NotRestored as error:
+            if domain.uuid not in self._unrestored:
+                self._unrestored.add(domain.uuid)
+                unrestored.add(self._reports.events, domain, error)
+            return False
+        self._unrestored.discard(domain.uuid)
+        return released
 
     def _report_unpriced(
         self, domain: base.Domain, desired: desires.Desired

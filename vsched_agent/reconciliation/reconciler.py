@@ -376,6 +376,7 @@ class Reconciler:
     def _retry_unmet(self) -> None:
         # Capacity was released, or its size may have changed.
         self._replan |= self._reports.reservations.unmet()
+        self._replan |= self._instances.unrestored
 
     def _check_journal(self) -> None:
         """Report the journal's problems, and recover from lost records."""

@@ -323,6 +323,9 @@ class Enforcer:
         """Restore what the instance had before vsched changed it.
 
         :returns: whether there was anything to restore.
+        :raises base.NotRestored: when what some vCPUs had does not fit any
+            more. They keep what they have, without a reservation, and the
+            next call tries again.
         """
         self._granularities.forget(domain.uuid)
         io = self.release_io(domain)
@@ -330,6 +333,13 @@ class Enforcer:
             return self._vcpus.release(domain) or io
         finally:
             self._ledger.update(domain.uuid)
+
+    def restore_growth(self, domain: hypervisor.Domain) -> Fraction:
+        """Return how much more of the host's CPUs :meth:`release` needs.
+
+        :returns: in CPUs; negative when it releases some.
+        """
+        return self._vcpus.restore_growth(domain)
 
     def release_io(self, domain: hypervisor.Domain) -> bool:
         """Restore what the instance's I/O threads had.

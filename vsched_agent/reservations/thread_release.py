@@ -58,9 +58,14 @@ class ThreadRelease:
             for tid, prior in self._journal.priors(uuid, held.backend).items()
             if tid in tids
         }
-        self._backends[held.backend].restore(
-            leaving, {tid: prior.found for tid, prior in priors.items()}
-        )
+        try:
+            self._backends[held.backend].restore(
+                leaving, {tid: prior.found for tid, prior in priors.items()}
+            )
+        except base.NotRestored as error:
+            # They stay recorded: the end of the reservation tries again.
+            LOG.warning('instance %s: %s', uuid, error)
+            return {}
         self._journal.forget_threads(uuid, held.backend, tids)
         return priors
 

@@ -3,6 +3,7 @@
 """Reservations of instances' vCPU threads."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 from oslo_log import log as logging
 
@@ -176,6 +177,7 @@ class VcpuThreads:
         """Restore what an instance's vCPU threads had.
 
         :returns: whether there was anything to restore.
+        :raises base.NotRestored: see :meth:`release_other_backends`.
         """
         self._holdings.pop(domain.uuid, None)
         return self.release_other_backends(domain, None)
@@ -187,30 +189,53 @@ class VcpuThreads:
 
         :param keep: the backend that enforces the reservation now.
         :returns: whether there was anything to restore.
+        :raises base.NotRestored: when the former state of some does not fit;
+            it stays recorded.
         """
-        targets = applied.targets_of(domain)
+        unfit: base.NotRestored | None = None
         left = False
         for name, backend in self._backends.items():
             if name == keep:
                 continue
             if not self._journal.priors(domain.uuid, name):
                 continue
-            priors = self._priors(domain, name)
-            # Threads of vCPUs that were taken offline among them.
-            others = [
-                base.Target(0, tid)
-                for tid in sorted(
-                    priors.keys() - {target.tid for target in targets}
-                )
-            ]
-            if priors:
-                backend.restore(
-                    [*targets, *others],
-                    {tid: prior.found for tid, prior in priors.items()},
-                )
+            threads, found = self._recorded(domain, name)
+            if found:
+                try:
+                    backend.restore(threads, found)
+                except base.NotRestored as error:
+                    unfit = error
+                    continue
             self._journal.forget(domain.uuid, name)
             left = True
+        if unfit is not None:
+            raise unfit
         return left
+
+    def restore_growth(self, domain: hypervisor.Domain) -> Fraction:
+        """Return how much more of the host's CPUs a release needs, in CPUs.
+
+        Negative when it releases some.
+        """
+        total = Fraction(0)
+        for name, backend in self._backends.items():
+            threads, found = self._recorded(domain, name)
+            if found:
+                total += backend.growth(threads, found)
+        return total
+
+    def _recorded(
+        self, domain: hypervisor.Domain, name: reservation.Backend
+    ) -> tuple[list[base.Target], dict[int, base.Prior]]:
+        """Return what a backend has to restore, and the former states."""
+        targets = applied.targets_of(domain)
+        priors = self._priors(domain, name)
+        # Threads of vCPUs that were taken offline among them.
+        others = priors.keys() - {target.tid for target in targets}
+        return (
+            [*targets, *(base.Target(0, tid) for tid in sorted(others))],
+            {tid: prior.found for tid, prior in priors.items()},
+        )
 
     def _priors(
         self, domain: hypervisor.Domain, name: reservation.Backend

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import dataclasses
 import errno
 import fcntl
+from fractions import Fraction
 import functools
 import glob
 import os
@@ -19,6 +20,7 @@ import typing as ty
 
 from oslo_log import log as logging
 
+from vsched_agent.enforcement import base as enforcement
 from vsched_agent.enforcement import doctor
 from vsched_agent.host import kernel
 from vsched_agent.hypervisor import base
@@ -168,12 +170,17 @@ def restore_all(
     enforcer: enforcers.Enforcer,
     hypervisor: base.Hypervisor,
     journal: journals.Journal,
+    on_unfit: Callable[
+        [base.Domain, enforcement.NotRestored], None
+    ] = lambda domain, error: None,
 ) -> Restored:
     """Restore the prior state of every running instance.
 
     A failure does not affect the other instances. When the journal was
-    lost, what the kernel has in force is reset to its defaults.
+    lost, what the kernel has in force is reset to its defaults. Where not
+    everything fits any more, the smallest changes are restored.
 
+    :param on_unfit: called with each instance whose prior state does not fit.
     :raises base.HypervisorUnavailable: nothing was changed then.
     """
     running = {domain.uuid: domain for domain in hypervisor.domains()}
@@ -182,6 +189,10 @@ def restore_all(
     def attempt(uuid: str, step: Callable[[], object]) -> bool:
         try:
             step()
+        except enforcement.NotRestored as error:
+            on_unfit(running[uuid], error)
+            problems.append('instance %s is not restored: %s' % (uuid, error))
+            return False
         except Exception as error:
             LOG.exception('restoring instance %s failed', uuid)
             problems.append(
@@ -202,10 +213,23 @@ def restore_all(
         journal.accept_loss()
     touched = {uuid for uuid, _ in journal.touched()}
     restored = 0
-    for uuid in sorted(touched & running.keys()):
+    growths = {
+        uuid: _growth(enforcer, running[uuid])
+        for uuid in sorted(touched & running.keys())
+    }
+    for uuid in sorted(growths, key=growths.__getitem__):
         if attempt(uuid, functools.partial(enforcer.release, running[uuid])):
             LOG.info('instance %s is restored', uuid)
             restored += 1
     for uuid in sorted(touched - running.keys()):
         attempt(uuid, functools.partial(enforcer.drop, uuid))
     return Restored(restored, len(touched - running.keys()), tuple(problems))
+
+
+def _growth(enforcer: enforcers.Enforcer, domain: base.Domain) -> Fraction:
+    try:
+        return enforcer.restore_growth(domain)
+    except Exception as error:
+        # Restoring it reports the cause.
+        LOG.debug('instance %s: %s', domain.uuid, error)
+        return Fraction(0)

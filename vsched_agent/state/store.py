@@ -81,7 +81,7 @@ class Journal:
         """Forget the prior state of threads of an earlier boot of the host.
 
         They have ended, and the numbers of threads and of Xen's domains
-        begin anew with each boot.
+        begin again with each boot.
 
         :param boot_id: of the running kernel; empty if it is not known, which
             forgets nothing.

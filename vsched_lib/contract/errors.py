@@ -89,6 +89,7 @@ class Code(enum.StrEnum):
     OVERRIDE_REMOVED = 'vsched.reservation.override_removed'
     BALLOON_ORDERED = 'vsched.balloon.ordered'
     RESERVATION_DEGRADED = 'vsched.reservation.degraded'
+    RESTORE_INCOMPLETE = 'vsched.restore.incomplete'
     DRIFT_REPAIRED = 'vsched.drift.repaired'
     IO_HELD = 'vsched.io.held'
     IO_REFUSED = 'vsched.io.refused'

@@ -9,12 +9,16 @@ admission control: the sum over all domains, those without a reservation
 included, has to be checked before parameters are set.
 """
 
+from collections.abc import Hashable
 from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
 from fractions import Fraction
 import typing as ty
 
 from vsched_lib.model import reservation
+
+K = ty.TypeVar('K', bound=Hashable)
 
 #: What RTDS gives to each new vCPU.
 DEFAULT_PERIOD_US, DEFAULT_BUDGET_US = 10_000, 4_000
@@ -120,6 +124,37 @@ def admissible(cpus: int, others: Iterable[Parameters]) -> Fraction:
         Fraction(0),
         cpus - sum((one.utilisation for one in others), Fraction(0)),
     )
+
+
+def restorable(
+    cpus: int, present: Mapping[K, Parameters], former: Mapping[K, Parameters]
+) -> tuple[list[K], Fraction]:
+    """Return which vCPUs can have their former parameters again.
+
+    All that need no more than they have can. Of the others, those with the
+    smallest change can, as long as the sum of all budgets does not exceed the
+    CPUs.
+
+    :param cpus: of the pool.
+    :param present: parameters of all vCPUs of the host.
+    :param former: parameters of those to restore, which are all present.
+    :returns: the vCPUs, the smallest change first, and what is left of the
+        CPUs when they are restored, exact; 0 when there is nothing left.
+    """
+    changes = {
+        key: one.utilisation - present[key].utilisation
+        for key, one in former.items()
+    }
+    left = cpus - sum(
+        (one.utilisation for one in present.values()), Fraction(0)
+    )
+    fitting = []
+    for key, change in sorted(changes.items(), key=lambda item: item[1]):
+        if change > 0 and change > left:
+            break
+        left -= change
+        fitting.append(key)
+    return fitting, max(Fraction(0), left)
 
 
 def cautions(reserved: reservation.Reservation) -> list[str]:

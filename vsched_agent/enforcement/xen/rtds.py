@@ -15,11 +15,13 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
+from fractions import Fraction
 import threading
 
 from oslo_log import log as logging
 
 from vsched_agent.enforcement import base
+from vsched_agent.enforcement.xen import former
 from vsched_agent.enforcement.xen import scheduler
 from vsched_agent.hypervisor.xen import vcpu_ids
 from vsched_lib.contract import errors
@@ -30,9 +32,6 @@ LOG = logging.getLogger(__name__)
 
 #: What a hypervisor has to be built with.
 OPTIONS = 'CONFIG_EXPERT, CONFIG_UNSUPPORTED and CONFIG_SCHED_RTDS'
-
-#: Parameters by the number of the vCPU.
-_Values = dict[int, rtds.Parameters]
 
 
 class RtdsBackend(base.Backend):
@@ -180,33 +179,83 @@ class RtdsBackend(base.Backend):
     ) -> None:
         """See the base class; the default is that of new vCPUs.
 
+        vCPUs with the smallest change are restored first, and only as many as
+        the host's CPUs have budgets for. None of them is reserved any more:
+        what it keeps is counted as that of other domains is.
+
         :raises scheduler.SchedulerUnavailable: when vCPUs that still run keep
             what they have.
         """
-        found = self._of(targets, newest=True)
-        changed = {}
-        for number, values in found.items():
-            former = prior.get(number)
-            wanted = (
-                rtds.Parameters(
-                    int(former['period_us']),
-                    int(former['budget_us']),
-                    bool(former['extratime']),
+        try:
+            self._restore(targets, prior)
+        finally:
+            with self._lock:
+                self._reserved.difference_update(
+                    target.tid for target in targets
                 )
-                if former
-                else rtds.DEFAULT
+
+    def growth(
+        self, targets: Sequence[base.Target], prior: Mapping[int, base.Prior]
+    ) -> Fraction:
+        """See the base class.
+
+        :raises scheduler.SchedulerUnavailable: when it does not answer.
+        """
+        found = self._of(targets)
+        return former.total(former.of(found, prior)) - former.total(found)
+
+    def _restore(
+        self, targets: Sequence[base.Target], prior: Mapping[int, base.Prior]
+    ) -> None:
+        found = self._of(targets, newest=True)
+        changed = {
+            number: one
+            for number, one in former.of(found, prior).items()
+            if one != found[number]
+        }
+        if not changed:
+            return
+        fitting, left = rtds.restorable(
+            self.scheduler.cpus,
+            self.scheduler.parameters(),
+            {vcpu_ids.decode(number): one for number, one in changed.items()},
+        )
+        restored = {
+            number: changed[number]
+            for number in (vcpu_ids.encode(*key) for key in fitting)
+        }
+        # First those that release what the others need.
+        released = {
+            number: one
+            for number, one in restored.items()
+            if one.utilisation <= found[number].utilisation
+        }
+        problem = self._set(released)
+        problem = (
+            self._set(
+                {
+                    number: one
+                    for number, one in restored.items()
+                    if number not in released
+                }
             )
-            if wanted != values:
-                changed[number] = wanted
-        problem = self._set(changed)
-        if problem and self._of(targets, newest=True).keys() >= changed.keys():
+            or problem
+        )
+        if problem and (
+            self._of(targets, newest=True).keys() >= restored.keys()
+        ):
             raise _not_restored(problem)
-        with self._lock:
-            self._reserved.difference_update(target.tid for target in targets)
+        kept = changed.keys() - restored.keys()
+        if kept:
+            raise former.does_not_fit(
+                {number: found[number] for number in kept},
+                {number: changed[number] for number in kept},
+                left,
+            )
 
     def _of(
         self, targets: Iterable[base.Target], newest: bool = False
-    ) -> _Values:
+    ) -> former.Values:
         """Return the parameters of those that still run, by their number."""
         found = self.scheduler.parameters(newest)
         known = {}

@@ -2,10 +2,12 @@
 
 """Reservations on a Xen host: admission, drift, restore."""
 
+import dataclasses
 import tempfile
 
 from oslotest import base
 
+from vsched_agent.enforcement import base as enforcement
 from vsched_agent.enforcement.xen import capacity
 from vsched_agent.enforcement.xen import rtds
 from vsched_agent.enforcement.xen import scheduler
@@ -205,6 +207,83 @@ class TestXenHost(base.BaseTestCase):
         self.assertIsNone(second.hold(after, R(6_000, 10_000)))
         self.assertTrue(second.release(after))
         self.assertEqual([10_000, 4_000, True], self.xl.vcpus[1, 0])
+
+    def restore_all(self):
+        """Return the result, and whose former state does not fit."""
+        unfit = {}
+        restored = directory.restore_all(
+            self.enforcer,
+            self.domains,
+            self.state.journal,
+            lambda domain, error: unfit.update({domain.name: error.figures}),
+        )
+        return restored, unfit
+
+    def test_restored_as_far_as_it_fits(self):
+        one, two, three = (self.instance(domid) for domid in (1, 2, 3))
+        self.xl.vcpus[1, 0] = [10_000, 5_000, True]
+        for domain, runtime_us in ((one, 1_000), (two, 3_000), (three, 5_000)):
+            self.now += 1
+            self.enforcer.hold(domain, R(runtime_us, 10_000))
+        # 400 mcpu of the first domain and 900 reserved ones: 100 are left.
+        self.xl.start(9)
+        self.xl.vcpus[9, 0] = [10_000, 6_000, True]
+        self.now += 1
+        restored, unfit = self.restore_all()
+        self.assertEqual((2, 0), restored[:2])
+        self.assertEqual(
+            {
+                'instance-1': {
+                    'vcpus': 1,
+                    'found_mcpu': 500,
+                    'present_mcpu': 100,
+                    'left_mcpu': 100,
+                }
+            },
+            unfit,
+        )
+        (problem,) = restored.problems
+        self.assertIn(one.uuid, problem)
+        self.assertIn('100 mcpu are left', problem)
+        self.assertEqual([10_000, 1_000, False], self.xl.vcpus[1, 0])
+        self.assertEqual([10_000, 4_000, True], self.xl.vcpus[2, 0])
+        self.assertEqual([10_000, 4_000, True], self.xl.vcpus[3, 0])
+        self.xl.end(9)
+        self.now += 1
+        self.assertEqual(((1, 0, ()), {}), self.restore_all())
+        self.assertEqual([10_000, 5_000, True], self.xl.vcpus[1, 0])
+
+    def test_what_is_not_restored_takes_capacity(self):
+        one, two = self.instance(1), self.instance(2)
+        self.enforcer.hold(one, R(3_000, 10_000))
+        self.xl.start(9)
+        self.xl.vcpus[9, 0] = [10_000, 8_500, True]
+        self.now += 1
+        self.assertRaises(enforcement.NotRestored, self.enforcer.release, one)
+        self.assertIsNone(self.enforcer.holding(one.uuid))
+        self.now += 1
+        refusal = self.assertRaises(
+            errors.Refused, self.enforcer.hold, two, R(4_600, 10_000)
+        )
+        # 2000 without 400 of the first domain, 850 and 300.
+        self.assertEqual(450, refusal.figures['capacity_mcpu'])
+
+    def test_a_vcpu_that_leaves_may_keep_what_it_has(self):
+        one = self.instance(1, 2)
+        self.enforcer.hold(one, R(2_000, 10_000))
+        self.xl.start(9)
+        self.xl.vcpus[9, 0] = [10_000, 9_900, True]
+        self.xl.start(10)
+        self.xl.vcpus[10, 0] = [10_000, 1_000, True]
+        self.now += 1
+        smaller = dataclasses.replace(one, vcpus=one.vcpus[:1])
+        self.assertIsNone(self.enforcer.hold(smaller, R(1_000, 10_000)))
+        self.assertEqual([10_000, 2_000, False], self.xl.vcpus[1, 1])
+        self.xl.end(9)
+        self.now += 1
+        self.assertTrue(self.enforcer.release(smaller))
+        self.assertEqual([10_000, 4_000, True], self.xl.vcpus[1, 0])
+        self.assertEqual([10_000, 4_000, True], self.xl.vcpus[1, 1])
 
     def test_xen_does_not_answer(self):
         one = self.instance(1)

@@ -95,6 +95,60 @@ class AdmissibleTestCase(base.BaseTestCase):
         self.assertEqual(max(cpus, taken), left + taken)
 
 
+class RestorableTestCase(base.BaseTestCase):
+    def test_the_smallest_change_first(self):
+        present = {
+            'a': rtds.Parameters(10_000, 1_000, False),
+            'b': rtds.Parameters(10_000, 1_000, False),
+            'c': rtds.Parameters(10_000, 9_000, False),
+            'other': rtds.Parameters(10_000, 6_000, True),
+        }
+        former = {
+            'a': rtds.Parameters(10_000, 9_000, True),
+            'b': rtds.Parameters(10_000, 3_000, True),
+            'c': rtds.Parameters(10_000, 8_000, True),
+        }
+        self.assertEqual(
+            (['c', 'b'], Fraction(2, 10)), rtds.restorable(2, present, former)
+        )
+        self.assertEqual(
+            (['c', 'b', 'a'], Fraction(4, 10)),
+            rtds.restorable(3, present, former),
+        )
+        self.assertEqual(
+            (['c'], Fraction(0)), rtds.restorable(1, present, former)
+        )
+
+    @hypothesis.given(
+        st.integers(1, 4),
+        st.lists(
+            st.tuples(st.integers(1, 10), st.integers(1, 10)), max_size=8
+        ),
+    )
+    def test_the_sum_grows_to_the_cpus_at_most(self, cpus, pairs):
+        present, former = (
+            {
+                key: rtds.Parameters(10, pair[which], False)
+                for key, pair in enumerate(pairs)
+            }
+            for which in (0, 1)
+        )
+        fitting, left = rtds.restorable(cpus, present, former)
+        before, after = (
+            sum(one.utilisation for one in values.values())
+            for values in (
+                present,
+                present | {key: former[key] for key in fitting},
+            )
+        )
+        self.assertLessEqual(after, max(cpus, before))
+        self.assertEqual(max(0, cpus - after), left)
+        # No other one fits.
+        for key in former.keys() - set(fitting):
+            change = former[key].utilisation - present[key].utilisation
+            self.assertGreater(change, left)
+
+
 class CautionsTestCase(base.BaseTestCase):
     def test_none(self):
         for one in (

@@ -2,6 +2,7 @@
 
 """Backend rtds, with a toolstack that only pretends."""
 
+from fractions import Fraction
 import itertools
 import os
 
@@ -263,7 +264,8 @@ class TestRestore(RtdsCase):
         )
         # The other domain is as it was found all the same.
         self.assertEqual([10_000, 4_000, True], self.xl.vcpus[2, 0])
-        self.assertEqual({(1, 0), (1, 1), (2, 0)}, self.backend.reserved())
+        # It counts as what other domains have does.
+        self.assertEqual(frozenset(), self.backend.reserved())
         self.xl.problem = None
         self.backend.restore(targets, prior)
         self.assertEqual([10_000, 4_000, True], self.xl.vcpus[1, 1])
@@ -275,6 +277,70 @@ class TestRestore(RtdsCase):
         self.backend.restore(targets, {})
         self.assertEqual([10_000, 4_000, True], self.xl.vcpus[1, 0])
         self.assertEqual(frozenset(), self.backend.reserved())
+
+    def unfit(self, targets, prior):
+        return self.assertRaises(
+            enforcement.NotRestored, self.backend.restore, targets, prior
+        )
+
+    def test_the_smallest_changes_that_fit(self):
+        targets = self.instance(3)
+        self.xl.vcpus[1, 0] = [10_000, 3_000, False]
+        self.xl.vcpus[1, 1] = [10_000, 7_000, True]
+        prior = self.backend.prior(targets)
+        self.backend.apply(targets, R(2_000, 20_000))
+        self.instance(2)
+        # Of 2000 mcpu, 500 are left: 200, 600 and 300 mcpu are needed.
+        error = self.unfit(targets, prior)
+        self.assertEqual(
+            [
+                [10_000, 3_000, False],
+                # All of the reservation's.
+                [20_000, 2_000, False],
+                [10_000, 4_000, True],
+            ],
+            [self.xl.vcpus[1, index] for index in range(3)],
+        )
+        self.assertEqual({targets[1].tid}, error.tids)
+        self.assertEqual(
+            {
+                'vcpus': 1,
+                'found_mcpu': 700,
+                'present_mcpu': 100,
+                'left_mcpu': 0,
+            },
+            error.figures,
+        )
+        self.assertIn('0 mcpu are left', str(error))
+        self.xl.end(2)
+        self.backend.restore(targets, prior)
+        self.assertEqual([10_000, 7_000, True], self.xl.vcpus[1, 1])
+
+    def test_what_needs_less_makes_room_first(self):
+        targets = self.instance(2)
+        self.xl.vcpus[1, 0] = [10_000, 8_000, True]
+        self.xl.vcpus[1, 1] = [10_000, 1_000, True]
+        prior = self.backend.prior(targets)
+        self.backend.apply(targets, R(6_000, 10_000))
+        self.instance(1)
+        self.assertEqual(Fraction(-3, 10), self.backend.growth(targets, prior))
+        self.backend.restore(targets, prior)
+        self.assertEqual([10_000, 8_000, True], self.xl.vcpus[1, 0])
+        self.assertEqual([10_000, 1_000, True], self.xl.vcpus[1, 1])
+
+    def test_more_than_there_is_was_found(self):
+        """Xen takes any sum, and the helper none that grows beyond."""
+        targets = self.instance(1)
+        self.instance(4)
+        prior = self.backend.prior(targets)
+        self.xl.vcpus[1, 0] = [10_000, 1_000, False]
+        self.now += 1
+        self.assertEqual(Fraction(3, 10), self.backend.growth(targets, prior))
+        error = self.unfit(targets, prior)
+        self.assertEqual(0, error.figures['left_mcpu'])
+        self.xl.vcpus[1, 0] = [10_000, 9_000, False]
+        self.backend.restore(targets, prior)
+        self.assertEqual([10_000, 4_000, True], self.xl.vcpus[1, 0])
 
     def test_ended_domains_are_forgotten(self):
         targets = self.instance(1)
