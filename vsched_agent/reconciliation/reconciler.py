@@ -414,6 +414,10 @@ class Reconciler:
             # other is admitted into capacity that they use.
             self._plan_all = False
             self._recovery.adopt(todo)
+            # What has drifted since is not adopted. It goes before those
+            # that had no reservation.
+            held = {uuid for uuid, _ in self._journal.touched()}
+            todo.sort(key=lambda planned: planned[0].uuid not in held)
         for domain, desired in todo:
             if domain.uuid in self._awaiting_overrides:
                 continue

@@ -223,6 +223,14 @@ class TestReconciler(passes.TestCase):
         self.assertIn(201, self.deadline.held)
         self.assertNotIn(101, self.deadline.held)
 
+    def test_what_drifted_while_the_agent_was_away_goes_first(self):
+        self.run_(fakes.domain(2, cpu_runtime_us=19_000))
+        self.deadline.held.clear()
+        self.make()
+        reports = self.run_(fakes.domain(1, cpu_runtime_us=19_000))
+        self.assertIn(('1', State.REFUSED), self.states(reports))
+        self.assertEqual({201}, set(self.deadline.held))
+
     def test_instances_that_left_while_the_agent_was_away(self):
         self.run_(fakes.domain(1, cpu_runtime_us=12_000))
         self.hypervisor.running.clear()
