@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
+import dataclasses
 import io
 import os
 import tempfile
@@ -9,8 +10,12 @@ from unittest import mock
 from oslotest import base
 
 from vsched_agent.cmd import agent as command
+from vsched_agent.hypervisor import base as hypervisor
+from vsched_agent.hypervisor.xen import vcpu_ids
 from vsched_agent.state import directory
+from vsched_agent.tests import fake_xl
 from vsched_agent.tests import fakes
+from vsched_lib.contract import errors
 
 
 class TestCommand(base.BaseTestCase):
@@ -75,6 +80,38 @@ class TestCommand(base.BaseTestCase):
         code, out, _ = self._main('restore')
         self.assertEqual(0, code)
         self.assertIn('1 that vsched had touched do not run', out)
+
+    def test_restore_what_does_not_fit_any_more(self):
+        """On a Xen host; the next agent sends the event."""
+        with open(self.config_file, 'a', encoding='utf-8') as file:
+            file.write('host = here\n[hypervisor]\nuri = xen:///system\n')
+        xl = self.useFixture(fake_xl.FakeXl())
+        xl.start(1)
+        xl.start(2, 4)
+        xl.vcpus[1, 0] = [10_000, 1_000, False]
+        tid = vcpu_ids.encode(1)
+        one = dataclasses.replace(
+            fakes.domain(1), pid=tid, vcpus=(hypervisor.Vcpu(0, tid),)
+        )
+        self.hypervisor.running[one.uuid] = one
+        held = directory.open_state(self.state_path)
+        found = {'period_us': 10_000, 'budget_us': 5_000, 'extratime': True}
+        held.journal.remember(one.uuid, 'rtds', tid, {tid: found})
+        held.close()
+        code, out, err = self._main('restore')
+        self.assertEqual(1, code)
+        self.assertIn('0 instances are as they were found', out)
+        self.assertIn('0 mcpu are left, too little for the 500 mcpu', err)
+        self.assertEqual([10_000, 1_000, False], xl.vcpus[1, 0])
+        held = directory.open_state(self.state_path)
+        self.addCleanup(held.close)
+        self.assertEqual([(one.uuid, 'rtds')], held.journal.touched())
+        report = held.journal.outbox.oldest()
+        (event,) = report.events
+        self.assertEqual(
+            ('here', errors.Code.RESTORE_INCOMPLETE, one.uuid),
+            (report.host, event.code, event.instance_uuid),
+        )
 
     def test_a_command_is_needed(self):
         with self.assertRaises(SystemExit) as end:
