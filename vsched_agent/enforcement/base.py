@@ -168,6 +168,13 @@ class Backend(abc.ABC):
         :param assignments: the reservations in force.
         """
 
+    def abandon(self, targets: Sequence[Target]) -> None:  # noqa: B027
+        """Regard threads as having no reservation; change nothing.
+
+        :param targets: of an instance whose reservation is in force no more,
+            as the kernel did not take it again.
+        """
+
     def refresh(self) -> None:  # noqa: B027
         """Do periodic work; called once in each pass of the agent."""
 

@@ -307,6 +307,7 @@ class VcpuThreads:
                     refusal.detail,
                 )
                 self._holdings.pop(drift.instance_uuid)
+                self._backends[held.backend].abandon(held.targets)
                 self._capacity.invalidate()
                 stale.add(drift.instance_uuid)
         return drifts, stale

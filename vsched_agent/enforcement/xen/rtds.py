@@ -147,6 +147,11 @@ class RtdsBackend(base.Backend):
         with self._lock:
             self._reserved.update(target.tid for target, _ in assignments)
 
+    def abandon(self, targets: Sequence[base.Target]) -> None:
+        """See the base class: what they have counts like that of others."""
+        with self._lock:
+            self._reserved.difference_update(target.tid for target in targets)
+
     def refresh(self) -> None:
         """Forget vCPUs of domains that have ended."""
         found = self.scheduler.parameters()
@@ -189,10 +194,7 @@ class RtdsBackend(base.Backend):
         try:
             self._restore(targets, prior)
         finally:
-            with self._lock:
-                self._reserved.difference_update(
-                    target.tid for target in targets
-                )
+            self.abandon(targets)
 
     def growth(
         self, targets: Sequence[base.Target], prior: Mapping[int, base.Prior]

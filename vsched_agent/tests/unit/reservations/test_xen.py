@@ -268,6 +268,20 @@ class TestXenHost(base.BaseTestCase):
         # 2000 without 400 of the first domain, 850 and 300.
         self.assertEqual(450, refusal.figures['capacity_mcpu'])
 
+    def test_drift_that_cannot_be_repaired_takes_capacity(self):
+        one, two = self.instance(1), self.instance(2)
+        self.enforcer.hold(one, R(9_000, 10_000))
+        self.xl.vcpus[1, 0] = [10_000, 5_000, True]
+        self.xl.start(9)
+        self.now += 1
+        self.assertEqual({one.uuid}, self.enforcer.attest()[1])
+        self.now += 1
+        refusal = self.assertRaises(
+            errors.Refused, self.enforcer.hold, two, R(7_100, 10_000)
+        )
+        # 2000 without 400 of the first domain, 500 and 400.
+        self.assertEqual(700, refusal.figures['capacity_mcpu'])
+
     def test_a_vcpu_that_leaves_may_keep_what_it_has(self):
         one = self.instance(1, 2)
         self.enforcer.hold(one, R(2_000, 10_000))
