@@ -22,9 +22,12 @@ start_time() {
     echo "${fields[19]}"
 }
 
-# gone PID STARTED: true when that process has ended.
+# gone PID STARTED: true when that process has ended. STARTED is empty when it
+# had ended before its start time was read.
 gone() {
-    [[ $(start_time "$1") != "$2" ]]
+    local started
+    started=$(start_time "$1") || return 0
+    [[ $started != "$2" ]]
 }
 
 # wait_for SECONDS COMMAND...: until COMMAND succeeds.

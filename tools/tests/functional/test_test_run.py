@@ -42,7 +42,10 @@ answers_rabbitmq() {
 }
 
 start_rabbitmq() {
-    spawn rabbitmq root sh -c 'echo the address is in use; exit 1'
+    spawn rabbitmq root sh -c 'echo the address is in use; %(end)s'
+    while %(waits)s && [ -e "/proc/$SPAWNED" ]; do
+        sleep 0.1
+    done
     await rabbitmq "$SPAWNED" 3600
 }
 """
@@ -120,8 +123,9 @@ class UnitRunTestCase(scratch_project.ProjectTestCase):
 
     def test_hang(self):
         folder = self.folder(scratch_project.HANG)
+        # Longer than a busy machine takes to start the tests.
         process = self.start(
-            'tools/test.sh', '--unit', VSCHED_TEST_SILENCE_S='40'
+            'tools/test.sh', '--unit', VSCHED_TEST_SILENCE_S='60'
         )
         worker = self.hanging(folder, process)
         code, lines = self.ended(process)
@@ -266,13 +270,13 @@ class FunctionalRunTestCase(scratch_project.ProjectTestCase):
         )
         self.script(
             'tools/lab.sh',
-            '[ -e image ] || { sleep 25; touch image; }\n'
+            '[ -e image ] || { sleep 65; touch image; }\n'
             'while [ $# -gt 0 ] && [ "$1" != -- ]; do shift; done\n'
             '[ $# -eq 0 ] || { shift; exec "$@"; }',
         )
         code, lines = self.ended(
             # Longer than a busy machine takes to start the tests.
-            self.start('tools/test.sh', '--node', VSCHED_TEST_SILENCE_S='20')
+            self.start('tools/test.sh', '--node', VSCHED_TEST_SILENCE_S='60')
         )
         self.assertEqual((1, '3 passed, 1 failed'), (code, lines[-1]))
 
@@ -295,16 +299,26 @@ class FunctionalRunTestCase(scratch_project.ProjectTestCase):
         code, lines = self.ended(self.start('tools/test.sh', '--node'))
         self.assertEqual((1, '0 passed, 1 failed'), (code, lines[-1]))
 
-    def test_service_that_does_not_start_ends_it_with_its_log(self):
+    def _service_does_not_start(self, end, waits):
         folder = self.add_tests(
             'vsched_lib.tests.functional', scratch_project.PASS
         )
-        self.write('tools/services/rabbitmq.sh', BROKEN_SERVICE)
+        self.write(
+            'tools/services/rabbitmq.sh',
+            BROKEN_SERVICE % {'end': end, 'waits': waits},
+        )
         code, lines = self.ended(self.start('tools/test.sh'))
         self.assertEqual((1, '0 passed, 1 failed'), (code, lines[-1]))
         self.assertIn('the address is in use', lines)
         self.assertIn('rabbitmq: does not start', lines)
         self.assertFalse((folder / 'began').exists())
+
+    def test_service_that_does_not_start_ends_it_with_its_log(self):
+        # It ends while it is awaited.
+        self._service_does_not_start('sleep 3; exit 1', 'false')
+
+    def test_service_that_has_ended_before_it_is_awaited(self):
+        self._service_does_not_start('exit 1', 'true')
 
 
 class ContinuousIntegrationTestCase(scratch_project.ProjectTestCase):
