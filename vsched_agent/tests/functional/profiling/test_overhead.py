@@ -22,11 +22,11 @@ from vsched_agent.profiling.overhead import loads
 from vsched_agent.profiling.overhead import traffic
 from vsched_agent.profiling import session
 from vsched_agent.tests import fixtures as agent_fixtures
+from vsched_agent.tests.functional import agent_guests
 from vsched_lib.model import overhead
 
 #: Only a hang takes longer, in seconds.
 PATIENCE_S = 120
-LIMIT_S = 800
 SHORT = loads.Plan(
     net_rates=(400,),
     net_bursts=(1, 8),
@@ -92,9 +92,11 @@ class TestOverhead(OverheadCase):
             os.path.join(self.folder, 'profiling', 'run'), {}, False
         )
         self.addCleanup(kept.close)
+        stolen_s = agent_guests.stolen_s()
         found = self.scene.run(
             kept, threading.Event(), lambda ppm, doing: None
         ).run(1)
+        stolen_s = agent_guests.stolen_s() - stolen_s
         self.assertTrue(found.complete)
         self.assertEqual(
             set(overhead.TERMS), {price.term for price in found.prices}
@@ -108,8 +110,11 @@ class TestOverhead(OverheadCase):
             # A busy machine may slow a load down, nothing makes more of it.
             moved = getattr(point, term)
             wanted = point.rate * point.interval_us / 1e6
-            self.assertGreater(moved, 0.3 * wanted, point)
-            self.assertLess(moved, 1.7 * wanted, point)
+            # What the machine under this one takes makes windows longer, and
+            # is made up for later.
+            stolen = point.rate * stolen_s
+            self.assertGreater(moved, 0.3 * (wanted - stolen), point)
+            self.assertLess(moved, 1.7 * wanted + stolen, point)
             self.assertGreater(point.direct_us, 0)
             self.assertGreater(point.wakeups, 0)
         self.assertGreater(
@@ -125,8 +130,6 @@ class TestOverhead(OverheadCase):
 class TestCommand(OverheadCase):
     def setUp(self):
         super().setUp()
-        # Longer than a test may take by default: each boots a VM twice.
-        self.useFixture(fixtures.Timeout(LIMIT_S, gentle=True))
         self.config = os.path.join(self.folder, 'vsched.conf')
         with open(self.config, 'w', encoding='utf-8') as file:
             file.write(
