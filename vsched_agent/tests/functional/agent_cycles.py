@@ -143,7 +143,7 @@ def _release(
         )
 
 
-def _settled(expected_units: int, patience_s: float = 5.0) -> int:
+def _settled(expected_units: int, patience_s: float = 60.0) -> int:
     # Bandwidth is free again up to a period after a thread has left.
     give_up = time.monotonic() + patience_s
     while True:

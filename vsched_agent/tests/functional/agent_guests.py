@@ -39,6 +39,11 @@ _CGROUPS = cgroup.Cgroups()
 #: A reading of threads that took so long counts, in seconds, and how many are
 #: taken at most for one.
 _QUICK_S, _READINGS = 0.002, 20
+#: CPUs: a watch counts at once when no more was stolen, and how many are made
+#: at most, of which the one counts that had the least stolen.
+_LITTLE_STOLEN, _WATCHES = 0.01, 4
+#: A CPU that runs again counts what was stolen of it at its next tick.
+_TICKS_S = 0.05
 
 
 class Vm(vm.RunningDomain):
@@ -221,7 +226,7 @@ class Vm(vm.RunningDomain):
             {'cpu_shares': weight}, libvirt.VIR_DOMAIN_AFFECT_LIVE
         )
 
-    def execute(self, *command: str, patience_s: float = 60.0) -> None:
+    def execute(self, *command: str, patience_s: float = 120.0) -> None:
         """Have its guest agent start a program; it may not be up yet."""
         text = json.dumps(
             {
@@ -308,7 +313,7 @@ def require_clock_source(guests: Sequence[Vm]) -> None:
 
 @contextlib.contextmanager
 def hypervisor(
-    patience_s: float = 60.0,
+    patience_s: float = 120.0,
 ) -> ty.Iterator[driver.LibvirtHypervisor]:
     """Yield the agent's driver when it is connected."""
     found = driver.LibvirtHypervisor(fixtures.URI)
@@ -360,11 +365,28 @@ class Got:
 
 
 def measure(tids: Sequence[int], seconds: float = 3.0) -> Got:
-    """Watch what threads get."""
-    began, before = _run_ns(tids)
+    """Watch what threads get.
+
+    While the machine under this one takes CPU time, no more is seen than that
+    it does: such a watch is repeated.
+    """
+    found = _watch(tids, seconds)
+    for _ in range(_WATCHES - 1):
+        if found.stolen <= _LITTLE_STOLEN:
+            break
+        again = _watch(tids, seconds)
+        if again.stolen < found.stolen:
+            found = again
+    return found
+
+
+def _watch(tids: Sequence[int], seconds: float) -> Got:
+    # Around the readings: what is taken between two of them counts.
     before_s = stolen_s()
+    began, before = _run_ns(tids)
     pause(seconds)
     ended, after = _run_ns(tids)
+    pause(_TICKS_S)
     return Got(
         [
             (two - one) / 1e9 / (ended - began)

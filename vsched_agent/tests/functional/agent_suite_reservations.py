@@ -43,8 +43,11 @@ class ReservationSuite:
         self.assert_share(0.6, self.promised)
 
     def test_what_it_used_is_reported(self):
+        stolen_s = agent_guests.stolen_s()
         mark = self.collector.mark()
         self.agent.await_passes(4)
+        agent_guests.pause(0.1)
+        stolen_us = 1e6 * (agent_guests.stolen_s() - stolen_s)
         samples = [
             sample
             for report in self.collector.reports[mark:]
@@ -57,8 +60,8 @@ class ReservationSuite:
         promised = sum(one.promised_us for one in mine) / interval_us
         self.assertLess(abs(promised - 0.6), 0.001)
         guest_us = sum(one.guest_us for one in mine)
-        self.assertLess(0.3 * interval_us, guest_us)
-        self.assertLess(guest_us, 0.63 * interval_us)
+        self.assertLess(0.3 * interval_us - stolen_us, guest_us)
+        self.assertLess(guest_us, 0.63 * interval_us + stolen_us)
         self.assertTrue(
             any(
                 one.instance_uuid == self.plain.uuid
@@ -108,7 +111,7 @@ class ReservationSuite:
         self.assertIn('by cfs', event.detail)
         # A quota caps, and next to these neighbours it does no more.
         got = agent_guests.measure(self.promised.vcpu_tids)
-        self.assertLess(got.shares[0], 0.3 + self.TOLERANCE)
+        self.assertLess(got.shares[0], 0.3 + self.TOLERANCE + got.stolen)
         self.assertGreater(got.shares[0], 0.1 - got.stolen)
         mark = self.end_override(self.promised)
         self.agent.await_said(
@@ -129,9 +132,11 @@ class ReservationSuite:
         got = agent_guests.measure(self.promised.vcpu_tids)
         self.assertGreater(got.shares[0], 0.3 - self.TOLERANCE - got.stolen)
         # The neighbours leave no CPU idle.
-        self.assertLess(got.shares[0], 0.3 + self.TOLERANCE)
-        self.assertFalse(
-            self.promised.attrs()[0].flags & syscalls.FLAG_RECLAIM
+        self.assertLess(got.shares[0], 0.3 + self.TOLERANCE + got.stolen)
+        # An emulated guest may stand still for a moment, and leave one idle.
+        self.collector.await_news(
+            lambda: not self.promised.attrs()[0].flags & syscalls.FLAG_RECLAIM,
+            'the end of the flag',
         )
         # Whether the flag is set is not drift.
         self.agent.await_passes(3)
@@ -179,8 +184,9 @@ class ReservationSuite:
             self.plain.uuid, mark, state=State.APPLIED
         )
         self.assertEqual((backend, 2), (said.enforced_backend, said.vcpus))
-        for share in agent_guests.measure(self.plain.vcpu_tids, 2.0).shares:
-            self.assertLess(share, 0.2 + self.TOLERANCE)
+        got = agent_guests.measure(self.plain.vcpu_tids, 2.0)
+        for share in got.shares:
+            self.assertLess(share, 0.2 + self.TOLERANCE + got.stolen)
 
     def _loses(self, attrs, quotas):
         mark = self.end_override(self.plain)

@@ -26,7 +26,7 @@ QUICK = {
     'ballooning__cooldown': 3.0,
 }
 #: No vCPU stays away for longer than that after a recovery, in seconds.
-RECOVERY_S = 60.0
+RECOVERY_S = 180.0
 #: What a guest's console has once it did what a test asked for.
 _DONE = 'vsched-test-done'
 
@@ -69,7 +69,7 @@ class BalloonCase(agent_case.AgentCase):
             if two - one > 10_000_000
         ]
 
-    def eventually(self, look, what, patience_s=60.0):
+    def eventually(self, look, what, patience_s=agent_fixture.PATIENCE_S):
         give_up = time.monotonic() + patience_s
         while not look():
             if time.monotonic() > give_up:
@@ -103,13 +103,22 @@ class BalloonCase(agent_case.AgentCase):
             self.agent.await_event(Code.BALLOON_TAKEN, vm.uuid, mark)
         return mark
 
-    def await_full(self, patience_s=60.0):
+    def await_full(self, patience_s=agent_fixture.PATIENCE_S):
         for vm in self.vms.values():
             self.eventually(
                 lambda vm=vm: self.online(vm) == [0, 1, 2, 3],
                 'all vCPUs of %s' % vm.spec.name,
                 patience_s,
             )
+
+    def await_taken(self):
+        """All that was promised is held, by the vCPU that is left."""
+        self.eventually(
+            lambda: (
+                self.reserved.held() == [(16_000, 20_000), None, None, None]
+            ),
+            'the whole promise in one vCPU',
+        )
 
     def assert_promised(self):
         """All that was promised is held, by four vCPUs."""
@@ -136,21 +145,19 @@ class TestBalloons(BalloonCase):
         mark = self.balloon()
         self.eventually(lambda: self.online(self.reserved) == [0], 'one vCPU')
         # 0.8 CPUs, as before, and nothing for those that are offline.
-        self.assertEqual(
-            [(16_000, 20_000), None, None, None], self.reserved.held()
-        )
+        self.await_taken()
+        bound = []
 
-        def bound():
-            return [
+        def apart():
+            bound[:] = [
                 os.sched_getaffinity(vm.vcpu_tids[0])
                 for vm in (self.reserved, self.plain)
             ]
+            return [len(cpus) for cpus in bound] == [1, 1] and (
+                bound[0] != bound[1]
+            )
 
-        self.eventually(
-            lambda: [len(cpus) for cpus in bound()] == [1, 1], 'a CPU for each'
-        )
-        bound = bound()
-        self.assertNotEqual(bound[0], bound[1])
+        self.eventually(apart, 'a CPU for each')
         taken = self.agent.await_event(
             Code.BALLOON_TAKEN, self.reserved.uuid, mark
         )
@@ -164,8 +171,12 @@ class TestBalloons(BalloonCase):
             lambda: self.reserved.held()[0] == (8_000, 20_000),
             'the new promise',
         )
-        self.assertEqual(
-            bound[0], os.sched_getaffinity(self.reserved.vcpu_tids[0])
+        # A thread is on all CPUs for a moment when its reservation changes.
+        self.eventually(
+            lambda: (
+                os.sched_getaffinity(self.reserved.vcpu_tids[0]) == bound[0]
+            ),
+            'the same CPU',
         )
         self.end_override(self.reserved)
         self.agent.stop()
@@ -233,6 +244,7 @@ class TestBalloons(BalloonCase):
         mark = self.balloon(
             hypervisor__uri=proxy.uri, hypervisor__reconnect_max=1.0
         )
+        self.await_taken()
         proxy.cut()
         self.agent.await_event(Code.HYPERVISOR_LOST, None, mark)
         self.assertEqual((16_000, 20_000), self.reserved.held()[0])
@@ -247,10 +259,12 @@ class TestBalloons(BalloonCase):
         # An agent that stops waits for ten seconds more than that.
         self.balloon(ballooning__guest_timeout=5.0)
         self.eventually(lambda: self.online(self.reserved) == [0], 'one vCPU')
-        # Hangs for some time, and the agent stops meanwhile.
+        self.await_taken()
+        # Hangs for some time, and the agent stops meanwhile: three times as
+        # long, so that it has on a slow machine as well.
         self.execute(
             self.reserved,
-            '(sleep 1; killall -STOP qemu-ga; echo %s >/dev/ttyS0; sleep 25; '
+            '(sleep 1; killall -STOP qemu-ga; echo %s >/dev/ttyS0; sleep 45; '
             'killall -CONT qemu-ga) >/dev/null 2>&1 </dev/null &' % _DONE,
         )
         self.agent.stop()
@@ -260,7 +274,7 @@ class TestBalloons(BalloonCase):
             ballooning__mode='on', **{**QUICK, 'ballooning__wait_share': 1.0}
         )
         self.agent.start()
-        self.await_full(25 + RECOVERY_S)
+        self.await_full(45 + RECOVERY_S)
         self.assert_promised()
         self.assert_unbound()
 
@@ -295,10 +309,7 @@ class TestBalloons(BalloonCase):
                 ),
                 'the balloons',
             )
-            self.eventually(
-                lambda: self.reserved.held()[0] == (16_000, 20_000),
-                'the whole promise in one vCPU',
-            )
+            self.await_taken()
         self.assertEqual(
             [(16_000, 20_000), None, None, None], self.reserved.held()
         )
@@ -337,19 +348,17 @@ class TestGuestIgnores(BalloonCase):
         )
         mark = self.collector.mark()
         self.restart_agent(**QUICK)
-        event = self.collector.await_news(
-            lambda: next(
-                iter(
-                    self.collector.events(
-                        mark, self.reserved.uuid, Code.BALLOON_FAILED
-                    )
-                ),
-                None,
+        self.collector.await_news(
+            # One before may be of a guest that was too slow to answer.
+            lambda: any(
+                'was told to use' in event.detail
+                for event in self.collector.events(
+                    mark, self.reserved.uuid, Code.BALLOON_FAILED
+                )
             ),
             'the failure',
             2 * agent_fixture.PATIENCE_S,
         )
-        self.assertIn('was told to use', event.detail)
         self.eventually(
             lambda: self.online(self.reserved) == [0, 1, 2, 3], 'all vCPUs'
         )
@@ -360,10 +369,15 @@ def _noted(path):
     """Whether an agent has noted a balloon."""
     if not os.path.exists(path):
         return False
-    with contextlib.closing(sqlite3.connect(path)) as journal:
+    # It may be made anew at the moment.
+    with (
+        contextlib.suppress(sqlite3.OperationalError),
+        contextlib.closing(sqlite3.connect(path)) as journal,
+    ):
         return (
             journal.execute('SELECT COUNT(*) FROM balloon').fetchone()[0] > 0
         )
+    return False
 
 
 def _end_group(pid):

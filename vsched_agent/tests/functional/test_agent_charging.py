@@ -68,8 +68,12 @@ class TestIoCharging(agent_case.AgentCase):
         self.vm.set_extra_specs({})
         self.collector.await_news(
             lambda: (
-                (said := self.collector.said(self.vm.uuid)) is None
-                or said.state == State.RELEASED
+                (
+                    (said := self.collector.said(self.vm.uuid)) is None
+                    or said.state == State.RELEASED
+                )
+                and self.vm.held() == [None]
+                and not self.io_held()
             ),
             'release since %d' % mark,
         )
@@ -154,7 +158,7 @@ class TestIoCharging(agent_case.AgentCase):
         self.await_guest(lambda runtime_us: runtime_us < _RUNTIME_US)
         mark = self.collector.mark()
         self.agent.await_passes()
-        self.assertEqual([], self.collector.events(mark))
+        self.assertEqual([], self.collector.vcpu_events(mark))
         self.release_threads()
         self.assert_as_found()
 
@@ -167,7 +171,7 @@ class TestIoCharging(agent_case.AgentCase):
         self.assertEqual(2, len(self.io_held()))
         mark = self.want('none')
         self.await_none()
-        self.assertEqual([(_RUNTIME_US, 20_000)], self.vm.held())
+        self.await_guest(lambda runtime_us: runtime_us == _RUNTIME_US)
         self.assert_as_found()
         mark = self.want('charge')
         # The guest's runtime is lowered before its I/O threads get theirs.
@@ -181,7 +185,7 @@ class TestIoCharging(agent_case.AgentCase):
         # What it began with is paid back by then.
         agent_guests.pause(8.0)
         got = agent_guests.measure([*self.vm.vcpu_tids, *self.vm.io_tids], 5.0)
-        self.assertLess(sum(got.shares), 0.5 + self.TOLERANCE)
+        self.assertLess(sum(got.shares), 0.5 + self.TOLERANCE + got.stolen)
         # What the guest leaves when it waits for its I/O is not its debt.
         self.assertGreater(sum(got.shares), 0.9 * 0.5 - got.stolen)
         self.assertGreater(sum(got.shares[1:]), 0.01)
@@ -293,8 +297,8 @@ class TestIoCharging(agent_case.AgentCase):
         # Not by libvirt, which waits for a monitor that is frozen.
         self.addCleanup(self.vm.set_quota, -1, period_us, self.vm.pid)
         self.vm.set_quota(quota_us, period_us, self.vm.pid)
-        capped = agent_guests.measure([self.vm.pid], 3.0).shares[0]
-        self.assertLess(capped, 0.02)
+        got = agent_guests.measure([self.vm.pid], 3.0)
+        self.assertLess(got.shares[0], 0.02 + got.stolen)
         mark = self.want('overprovision', backend='cfs')
         said = self.await_io(mark, threads=2)
         self.assertEqual('cfs', said.enforced_backend)

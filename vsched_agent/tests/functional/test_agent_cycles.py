@@ -26,9 +26,12 @@ class TestCycles(base.BaseTestCase):
         self.assertEqual(self.CYCLES, figures.cycles)
         self.assertEqual(0, figures.leaked_units, figures)
         self.assertGreater(figures.heartbeats, self.CYCLES)
-        # What the machine under this one takes is no fault of vsched.
+        # What the machine under this one takes is no fault of vsched, nor is
+        # how long a guest takes for a heartbeat on a slow one.
         self.assertLess(
-            figures.longest_standstill_s, 1.0 + figures.stolen_s, figures
+            figures.longest_standstill_s,
+            max(1.0, 10 * figures.median_heartbeat_s) + figures.stolen_s,
+            figures,
         )
 
     def test_idle(self):

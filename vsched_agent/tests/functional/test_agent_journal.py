@@ -97,7 +97,7 @@ class TestDamaged(JournalCase):
             check=False,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
         self.assertEqual(0, found.returncode, found.stderr)
         self.assertEqual([None], self.reserved.held())
@@ -134,7 +134,7 @@ class TestDamaged(JournalCase):
                 check=False,
                 capture_output=True,
                 text=True,
-                timeout=120,
+                timeout=300,
             )
             self.assertEqual(1, found.returncode)
             self.assertIn('schema version 99', found.stderr)
@@ -189,7 +189,7 @@ class TestDisk(JournalCase):
             check=False,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
 
     def logged(self, text):
