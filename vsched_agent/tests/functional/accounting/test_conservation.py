@@ -6,6 +6,7 @@ The control groups count the CPU time of all that runs, and of each guest,
 by a way of their own.
 """
 
+import os
 import pathlib
 import threading
 import time
@@ -65,14 +66,16 @@ class ConservationTest(hypervisor_suite.Watching, test_base.BaseTestCase):
             self.hypervisor, self.irq_time, blocking=True
         )
         self.addCleanup(self.meter.close)
+        self.between_s = time.monotonic()
         self.meter.sample(self.hypervisor.domains(), {})
         self.root_us = _usage_us(_root())
-        self.since_s = time.monotonic()
+        self.between_s = time.monotonic() - self.between_s
 
     def count(self, seconds):
         """Passes, two a second."""
         for _ in range(2 * seconds):
             threading.Event().wait(0.5)
+            self.last_s = time.monotonic()
             samples = self.meter.sample(self.hypervisor.domains(), {})
             self.found.append((self.meter.host, samples))
 
@@ -100,13 +103,20 @@ class ConservationTest(hypervisor_suite.Watching, test_base.BaseTestCase):
             delta=SUM_TOLERANCE,
         )
         busy_us = whole_us - told_us['idle_us'] - told_us['steal_us']
+        root_us = _usage_us(_root()) - self.root_us
+        # What the machine under this one takes counts as used in the groups
+        # of some kernels, and what is used between two books' readings in one
+        # of them.
+        between_s = self.between_s + time.monotonic() - self.last_s
+        self.other_us = (
+            told_us['steal_us'] + 1_000_000 * os.cpu_count() * between_s
+        )
         # The groups leave out interrupts of idle CPUs.
         self.assertAlmostEqual(
-            _usage_us(_root()) - self.root_us,
+            root_us,
             busy_us,
-            delta=BOOKS_TOLERANCE * whole_us + BOOKS_US,
+            delta=BOOKS_TOLERANCE * whole_us + BOOKS_US + self.other_us,
         )
-        return told_us
 
     def used_us(self, uuid):
         return sum(
@@ -163,7 +173,7 @@ class ConservationTest(hypervisor_suite.Watching, test_base.BaseTestCase):
         self.assertAlmostEqual(
             grown_us,
             self.used_us(steady.uuid),
-            delta=BOOKS_TOLERANCE * grown_us + BOOKS_US,
+            delta=BOOKS_TOLERANCE * grown_us + BOOKS_US + self.other_us,
         )
         self.assertLess(0, self.used_us(coming.uuid))
         reads = sum(
@@ -185,5 +195,5 @@ class ConservationTest(hypervisor_suite.Watching, test_base.BaseTestCase):
         self.assertAlmostEqual(
             grown_us,
             self.used_us(steady.uuid),
-            delta=BOOKS_TOLERANCE * grown_us + BOOKS_US,
+            delta=BOOKS_TOLERANCE * grown_us + BOOKS_US + self.other_us,
         )

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import statistics
 import time
 
 from oslotest import base
@@ -18,6 +19,7 @@ PATIENCE_S = 60.0
 TURN_US = 500
 SECONDS = 2.0
 _HOGS = 4
+_WATCHES = 5
 _SWITCHES = re.compile(r'^nonvoluntary_ctxt_switches:\s*([0-9]+)', re.M)
 
 
@@ -76,12 +78,20 @@ class TurnsTest(base.BaseTestCase):
         self.preemption.prepare()
 
     def rate(self, seconds=SECONDS):
-        """Switches between them in a second of CPU time."""
-        before = [switches(pid) for pid in self.hogs]
-        before_ns = self.run_ns()
-        got = agent_guests.measure(self.hogs, seconds)
-        made = sum(switches(pid) for pid in self.hogs) - sum(before)
-        return made / ((self.run_ns() - before_ns) / 1e9), got
+        """Switches between them in a second of CPU time, and their shares.
+
+        The median of some watches: others may run in one of them.
+        """
+        rates, shares = [], []
+        for _ in range(_WATCHES):
+            before = [switches(pid) for pid in self.hogs]
+            before_ns = self.run_ns()
+            shares.append(agent_guests.measure(self.hogs, seconds).shares)
+            made = sum(switches(pid) for pid in self.hogs) - sum(before)
+            rates.append(made / ((self.run_ns() - before_ns) / 1e9))
+        return statistics.median(rates), [
+            statistics.median(one) for one in zip(*shares, strict=True)
+        ]
 
     def run_ns(self):
         """CPU time of all of them so far."""
@@ -90,25 +100,30 @@ class TurnsTest(base.BaseTestCase):
     def test_turns_are_shorter_and_shares_are_not(self):
         without, _ = self.rate()
         others = realtime_threads()
-        with self.preemption.enabled(self.hogs, 60.0):
+        with self.preemption.enabled(self.hogs, 600.0):
             own = await_thread(others)
-            before_ns, others_ns = schedstat.read(own).run_ns, self.run_ns()
-            within, got = self.rate()
+            before_ns, began_ns = (
+                schedstat.read(own).run_ns,
+                time.monotonic_ns(),
+            )
+            within, shares = self.rate()
             own_ns = schedstat.read(own).run_ns - before_ns
-            others_ns = self.run_ns() - others_ns
+            took_ns = time.monotonic_ns() - began_ns
         after, _ = self.rate()
         self.assertGreater(within, 3 * without)
         self.assertLess(after, 2 * without)
-        mean = sum(got.shares) / _HOGS
-        for share in got.shares:
+        mean = sum(shares) / _HOGS
+        for share in shares:
             self.assertLess(abs(share - mean), 0.2 * mean)
-        # Shares of the CPU depend on the machine's other load; this does not.
-        self.assertLess(own_ns, 0.25 * (own_ns + others_ns))
+        # What the four get depends on the machine's other load; this does not.
+        # A turn costs some tens of microseconds of its 500, on a slow machine
+        # three times as much; a thread that does not sleep takes all.
+        self.assertLess(own_ns, 0.35 * took_ns)
 
     def test_nothing_stays_behind(self):
         others = realtime_threads()
         attrs = [os.sched_getscheduler(pid) for pid in self.hogs]
-        with self.preemption.enabled(self.hogs, 60.0):
+        with self.preemption.enabled(self.hogs, 600.0):
             await_thread(others)
         give_up_s = time.monotonic() + PATIENCE_S
         while realtime_threads() - others:

@@ -15,7 +15,7 @@ from vsched_agent.tests import thread_farm
 
 
 #: Until bandwidth is free that is held by nobody any more, in seconds.
-_SETTLE_S = 10.0
+_SETTLE_S = 60.0
 
 
 def _units(measured):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import statistics
 import time
 
 from vsched_agent.enforcement import base as enforcement
@@ -22,9 +23,14 @@ CHECK_US = 500
 PROMISE = reservation.Reservation(1_000, 10_000)
 _ALL_UNITS = 1 << 32
 #: Only a hang takes longer, in seconds.
-PATIENCE_S = 60
+PATIENCE_S = 120
 #: Throttled a thread is off for most of a period; other breaks are shorter.
 _BREAK_NS = 3_000_000
+#: A burst that takes longer than a period was cut by the machine under this
+#: one: what it takes then counts in the clock of the switches.
+_LONGEST_NS = PROMISE.period_us * 1000
+#: How many watches there are, of which the middle one counts.
+_WATCHES = 3
 
 
 class TestBudgets(kernel_case.KernelCase):
@@ -39,7 +45,11 @@ class TestBudgets(kernel_case.KernelCase):
         self.addCleanup(hog.close)
         self.target = enforcement.Target(0, hog.pid)
 
-    def burst_ns(self, seconds=2.0):
+    def burst_ns(self):
+        """The middle one of some watches."""
+        return statistics.median(self.watch_ns() for _ in range(_WATCHES))
+
+    def watch_ns(self, seconds=2.0):
         """CPU time from the end of one long break to the next: the mean.
 
         At ticks of 4 ms every other burst is 2 ms longer, so the median is
@@ -50,7 +60,10 @@ class TestBudgets(kernel_case.KernelCase):
         try:
             bursts, since_ns, left_ns, burst_ns = [], None, None, 0
             end = time.monotonic() + seconds
-            while time.monotonic() < end:
+            give_up = time.monotonic() + PATIENCE_S
+            while time.monotonic() < end or (
+                len(bursts) <= 10 and time.monotonic() < give_up
+            ):
                 time.sleep(0.05)
                 (found,) = switches.read_switches([tid])
                 for at_ns, began in found:
@@ -60,7 +73,8 @@ class TestBudgets(kernel_case.KernelCase):
                         since_ns, left_ns = None, at_ns
                         continue
                     if left_ns is not None and at_ns - left_ns > _BREAK_NS:
-                        bursts.append(burst_ns)
+                        if burst_ns <= _LONGEST_NS:
+                            bursts.append(burst_ns)
                         burst_ns = 0
                     since_ns = at_ns
         finally:
@@ -111,6 +125,13 @@ class TestBudgets(kernel_case.KernelCase):
         self.backend.restore([self.target], prior)
         self.assertEqual(prior, self.backend.prior([self.target]))
         self.checks.close()
+        # A period after the end of the checker.
+        give_up = time.monotonic() + PATIENCE_S
+        while time.monotonic() < give_up and (
+            sched.probe_free_bandwidth(_ALL_UNITS) != free
+            or {one.tid for one in capacity.deadline_threads()} != others
+        ):
+            time.sleep(0.05)
         self.assertEqual(free, sched.probe_free_bandwidth(_ALL_UNITS))
         self.assertEqual(
             others, {one.tid for one in capacity.deadline_threads()}
@@ -159,9 +180,10 @@ class TestBudgets(kernel_case.KernelCase):
         os.kill(self.target.tid, signal.SIGSTOP)
         # It stops when it runs next; it is a child of this process.
         os.waitpid(self.target.tid, os.WUNTRACED)
-        # A check may be running.
-        time.sleep(0.1)
-        self.assertEqual(1, len(self.seen()))
+        # A check may be running, and stand still in its middle.
+        give_up = time.monotonic() + PATIENCE_S
+        while len(self.seen()) > 1:
+            self.assertLess(time.monotonic(), give_up)
         os.kill(self.target.tid, signal.SIGCONT)
         self.both()
 
@@ -173,8 +195,12 @@ class TestBudgets(kernel_case.KernelCase):
             if one.runtime_ns == PROMISE.runtime_us * 1_000
         )
         other = wanted._replace(runtime_ns=2_000_000)
+        # A check that has begun before ends after it.
+        give_up = time.monotonic() + PATIENCE_S
         syscalls.set_attr(self.target.tid, other)
-        self.assertEqual({other}, self.seen(100))
+        while (found := self.seen(100)) != {other}:
+            self.assertLess(time.monotonic(), give_up, found)
+            syscalls.set_attr(self.target.tid, other)
         # Once the parameters are as reserved again, it is checked again.
         self.backend.apply([self.target], PROMISE)
         self.both()

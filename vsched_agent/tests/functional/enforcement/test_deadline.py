@@ -83,7 +83,7 @@ class TestBusy(kernel_case.KernelCase, backend_suite.BackendSuite):
             self.backend.restore([target], prior)
 
     def await_run(self, tid):
-        """Fail when the thread stands still for a second.
+        """Fail when the thread stands still for five seconds.
 
         What the machine under this one takes is no standstill of its.
         """
@@ -92,7 +92,7 @@ class TestBusy(kernel_case.KernelCase, backend_suite.BackendSuite):
         while self.run_ns(tid) == ran_ns:
             self.assertLess(
                 time.monotonic() - began,
-                1 + agent_guests.stolen_s() - stolen_s,
+                5 + agent_guests.stolen_s() - stolen_s,
                 'it stands still',
             )
             time.sleep(0.005)
@@ -112,7 +112,7 @@ class TestEnded(kernel_case.KernelCase):
                     reservation.Reservation(500, 100_000),
                 )
                 with threads.View(hog.pid) as view:
-                    give_up = time.monotonic() + 10
+                    give_up = time.monotonic() + 60
                     while view.left_ns() >= 0:
                         self.assertLess(
                             time.monotonic(), give_up, 'never overdrawn'
@@ -139,7 +139,7 @@ class TestAlwaysRunnable(kernel_case.KernelCase):
         for _ in range(3):
             backend.apply([target], promise)
             with threads.View(target.tid) as view:
-                give_up = time.monotonic() + 10
+                give_up = time.monotonic() + 60
                 while view.left_ns() >= 0:
                     self.assertLess(
                         time.monotonic(), give_up, 'never overdrawn'
@@ -152,7 +152,7 @@ class TestAlwaysRunnable(kernel_case.KernelCase):
             ran_ns = self.run_ns(target.tid)
             # A tick is paid back within 0.8 s; without a replenishment it
             # stands still for ever.
-            give_up = time.monotonic() + 10
+            give_up = time.monotonic() + 60
             while self.run_ns(target.tid) == ran_ns:
                 self.assertLess(time.monotonic(), give_up, 'it stands still')
                 time.sleep(0.05)

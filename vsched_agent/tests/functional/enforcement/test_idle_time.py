@@ -29,7 +29,7 @@ from vsched_lib.model import reservation
 PROMISE = reservation.Reservation(
     6_000, 20_000, reservation.Mode.WORK_CONSERVING
 )
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 #: Whether a host is idle once is seen by then.
 _CHANCE_S = 20.0
 _PR_SET_CHILD_SUBREAPER = 36
@@ -90,7 +90,7 @@ class IdleTimeCase(kernel_case.KernelCase):
     def await_idle_host(self):
         """Return whether the flag was set while the host was idle.
 
-        It has to be set within three seconds in which others leave a CPU
+        It has to be set within eight seconds in which others leave a CPU
         idle. A host that is busy all the time gives no such chance.
         """
         counter = reclaiming._Runnable()
@@ -106,7 +106,7 @@ class IdleTimeCase(kernel_case.KernelCase):
             # What the machine under this one takes leaves no CPU idle.
             self.assertLess(
                 now - idle_since,
-                3 + agent_guests.stolen_s() - stolen_s,
+                8 + agent_guests.stolen_s() - stolen_s,
                 'idle, and no flag',
             )
             if now > give_up:
@@ -151,7 +151,7 @@ class TestIdleTime(IdleTimeCase):
                 got = agent_guests.measure([self.target.tid], 2.0)
                 self.assertFalse(self.reclaims())
                 # Plain RECLAIM gives it 0.95 here.
-                self.assertLess(got.shares[0], 0.32)
+                self.assertLess(got.shares[0], 0.32 + got.stolen)
                 self.assertGreater(got.shares[0], 0.28 - got.stolen)
             self.await_idle_host()
 
@@ -215,7 +215,7 @@ class TestOwnThreads(IdleTimeCase):
                 self.await_flag(False)
                 off_s = time.monotonic() - began
                 got = agent_guests.measure([self.target.tid], 2.0)
-                self.assertLess(got.shares[0], 0.32)
+                self.assertLess(got.shares[0], 0.32 + got.stolen)
             finally:
                 others, self.others = self.others, []
                 for one in others:
@@ -287,6 +287,8 @@ class TestDeaths(IdleTimeCase):
         self.await_flag(False)
 
     def test_both_are_killed(self):
+        # Each of them would clear the flag once the other one is away.
+        os.kill(self.helper, signal.SIGSTOP)
         os.kill(self.agent.pid, signal.SIGSTOP)
         os.kill(self.helper, signal.SIGKILL)
         self.agent.kill()

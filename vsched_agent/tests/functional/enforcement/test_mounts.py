@@ -68,7 +68,7 @@ class TestExtraMounts(base.BaseTestCase):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
         self.assertEqual(0, done.returncode, done.stderr)
         found = json.loads(done.stdout)
