@@ -71,7 +71,7 @@ class Watching(_TestCase):
     """What tests of a driver need; mixed into a test case."""
 
     #: Longest wait for something that happens soon where nothing else runs.
-    patience_s = 60.0
+    patience_s = 120.0
 
     def make_hypervisor(self, **options: ty.Any) -> base.Hypervisor:
         raise NotImplementedError

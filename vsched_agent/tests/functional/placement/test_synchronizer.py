@@ -18,7 +18,7 @@ from vsched_lib.tests import openstack_services
 
 State = names.PlacementState
 #: Only a hang takes longer.
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 
 class Keeping(testtools.TestCase):

@@ -14,7 +14,7 @@ from vsched_agent.profiling.overhead import peer
 from vsched_lib.tests import requirements
 
 #: Only a hang takes longer.
-PATIENCE_S = 60
+PATIENCE_S = 120
 _CARDS = pathlib.Path('/sys/class/net')
 
 

@@ -111,7 +111,7 @@ class UnprivilegedSuite:
             cwd='/',
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
 
     def await_true(self, look, what):

@@ -18,7 +18,7 @@ class SuiteTest(channel_suite.ChannelSuite, test_base.BaseTestCase):
     """The channel to real guests."""
 
     # They are emulated, on CPUs that others use as well.
-    answer_s = 15.0
+    answer_s = 30.0
 
     def setUp(self):
         super().setUp()
