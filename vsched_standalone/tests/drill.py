@@ -14,6 +14,7 @@ import requests
 
 from vsched_agent.host import schedstat
 from vsched_agent.privileged import syscalls
+from vsched_agent.tests.functional import agent_guests
 from vsched_lib.contract import errors
 from vsched_lib.model import reservation
 from vsched_standalone.tests import drill_scene
@@ -24,10 +25,10 @@ CHANGED, CONSTANT = drill_scene.CHANGED, drill_scene.CONSTANT
 #: Between two looks of the sampler at the kernel.
 SAMPLE_S = 0.02
 #: How long a part may need to come back before the drill gives up.
-RECOVER_S = 120.0
+RECOVER_S = 240.0
 _PATCH_S = 3.0
 # How long the last change may take once all parts work.
-_APPLY_S = 30.0
+_APPLY_S = 120.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class Sampler(drill_scene.Background):
     :ivar excess: looks at which the changed reservation's vCPU held neither
         of its two values.
     :ivar shares: what the constant VM got, by second, in CPUs.
+    :ivar errors: how far that was from its reservation, by second, without
+        what the machine under this one took meanwhile, in CPUs.
     :ivar longest_s: between two looks.
     """
 
@@ -64,10 +67,12 @@ class Sampler(drill_scene.Background):
         self.longest_s = 0.0
         self.excess = 0
         self.shares: list[float] = []
+        self.errors: list[float] = []
 
     def _run(self) -> None:
         last = time.monotonic()
         second = last + 1
+        stolen_s = agent_guests.stolen_s()
         run_ns = schedstat.read(self._tid).run_ns
         since_ns = time.monotonic_ns()
         while not self._stopping.wait(SAMPLE_S):
@@ -84,7 +89,20 @@ class Sampler(drill_scene.Background):
             if now >= second:
                 later_ns = schedstat.read(self._tid).run_ns
                 until_ns = time.monotonic_ns()
-                self.shares.append((later_ns - run_ns) / (until_ns - since_ns))
+                share = (later_ns - run_ns) / (until_ns - since_ns)
+                self.shares.append(share)
+                now_stolen_s = agent_guests.stolen_s()
+                stolen = (
+                    1e9 * (now_stolen_s - stolen_s) / (until_ns - since_ns)
+                )
+                self.errors.append(
+                    max(
+                        0.0,
+                        abs(share - CONSTANT.runtime_us / CONSTANT.period_us)
+                        - stolen,
+                    )
+                )
+                stolen_s = now_stolen_s
                 run_ns, since_ns, second = later_ns, until_ns, now + 1
 
 
@@ -275,6 +293,7 @@ def _found(
         'looks': sampler.looks,
         'longest_look_s': round(sampler.longest_s, 3),
         'share_median': round(statistics.median(sampler.shares), 4),
+        'share_error_median': round(statistics.median(sampler.errors), 4),
         'share_min': round(min(sampler.shares), 4),
         'samples_stored': sum(one.stored for one in samples),
         'samples_missing_us': sum(one.missing_us for one in samples),

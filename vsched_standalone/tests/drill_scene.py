@@ -135,7 +135,7 @@ class Scene(fixtures.Fixture):
         )
         # It must not end with the libvirtd that is killed.
         running = vm.RunningDomain(
-            spec, self.libvirtd.uri, ready_timeout_s=120, outlive=True
+            spec, self.libvirtd.uri, ready_timeout_s=300, outlive=True
         )
         running.start()
         self.addCleanup(running.stop)

@@ -232,6 +232,24 @@ class Postgres(Service):
             'listen_addresses=127.0.0.1',
         ], {'PATH': '/usr/bin:/bin', 'LC_ALL': 'C'}
 
+    def ready(self) -> bool:
+        """Return whether it takes connections: it listens before it does."""
+        return (
+            super().ready()
+            and subprocess.run(
+                [
+                    os.path.join(self._bin, 'pg_isready'),
+                    '--host=127.0.0.1',
+                    '--port=%d' % self.port,
+                ],
+                check=False,
+                cwd=self.folder,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            ).returncode
+            == 0
+        )
+
     @property
     def connection(self) -> str:
         """For ``[database] connection``."""

@@ -19,7 +19,7 @@ from vsched_lib.tests import rabbitmq
 from vsched_lib.tests import rpc_suite
 from vsched_standalone.tests import documentation
 
-PATIENCE_S = 60
+PATIENCE_S = 120
 HOST = 'node-1'
 
 

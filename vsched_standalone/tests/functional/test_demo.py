@@ -86,8 +86,13 @@ class TestDemo(base.BaseTestCase):
 
         enforced = self.await_(applied)
         self.assertEqual(1_000, enforced['runtime_us'])
-        self.assertLess(
-            10, len(self.get(url + '/v1/usage?instance_uuid=' + uuid)['usage'])
+        self.await_(
+            lambda: (
+                10
+                < len(
+                    self.get(url + '/v1/usage?instance_uuid=' + uuid)['usage']
+                )
+            )
         )
         process.send_signal(signal.SIGTERM)
         self.assertEqual(0, process.wait(PATIENCE_S))

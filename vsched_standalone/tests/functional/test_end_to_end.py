@@ -173,7 +173,7 @@ class TestEndToEnd(base.BaseTestCase):
         self.region.until(refused)
         self.assertIn(
             'VschedAllocationErrorFilter refused 2 of 2 hosts',
-            self.region.scheduler.said(),
+            self.region.scheduler.all_said(),
         )
         self.agree({})
 

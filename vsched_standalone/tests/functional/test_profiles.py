@@ -28,7 +28,7 @@ PATH = '/v1/hosts/node-1/profiles/error'
 OVERHEAD = '/v1/hosts/node-1/profiles/overhead'
 PATIENCE_S = 180
 #: A quick run with a calibration VM takes a minute, on an idle machine.
-OVERHEAD_S = 240
+OVERHEAD_S = 600
 
 
 class Case(base.BaseTestCase):
@@ -177,7 +177,7 @@ class TestProfiles(Case):
                 'vsched:max_alloc_error_pct': '2',
             },
         )
-        stack.enter_context(vm.RunningDomain(spec, ready_timeout_s=120))
+        stack.enter_context(vm.RunningDomain(spec, ready_timeout_s=300))
         return spec
 
     def test_from_the_order_to_the_decision(self):
@@ -197,7 +197,8 @@ class TestProfiles(Case):
         uuid = self.order(
             PATH,
             shares_pct=[20, 40],
-            seconds=4,
+            # Longer than it takes to cancel it on a slow machine.
+            seconds=8,
             contend=2,
             backends=['deadline'],
             periods_us=[20000],
@@ -228,7 +229,7 @@ class TestProfiles(Case):
         table = self.services.request('GET', PATH + '?format=csv')
         self.assertIn('text/csv', table.headers['Content-Type'])
 
-        # Four samples a point show nothing; the refusal says so.
+        # Eight samples a point show nothing; the refusal says so.
         seen = self.until(
             lambda: (
                 'takes 161 samples'

@@ -20,7 +20,7 @@ from vsched_standalone.tests import monitored_services
 from vsched_standalone.tests import private_services
 from vsched_standalone.tests import tls_services
 
-PATIENCE_S = 120
+PATIENCE_S = 240
 
 
 class _MutualNginx(tls_services.Nginx):
@@ -185,9 +185,9 @@ class TestPrometheus(base.BaseTestCase):
                 )['result']
             ],
         )
-        self.assertEqual(
+        self.until_equal(
             [],
-            prometheus.ask(
+            lambda: prometheus.ask(
                 'query', query=monitoring.alerts()['VschedHostDown']['expr']
             )['result'],
         )
@@ -244,10 +244,10 @@ class TestPrometheus(base.BaseTestCase):
                 'prometheus.yaml': 'scrape_configs:\n'
                 + ''.join(
                     '  - job_name: %s\n'
-                    '    scrape_interval: 1s\n'
+                    '    scrape_interval: %ds\n'
                     '    static_configs:\n'
                     '      - targets: [localhost:%d]\n'
-                    % (name, port)
+                    % (name, monitored_services.SCRAPE_S, port)
                     + ''.join(
                         '    %s\n' % line for line in options.splitlines()
                     )

@@ -31,7 +31,7 @@ from vsched_lib.tests import bus_keys
 from vsched_lib.tests import rabbitmq
 from vsched_standalone.tests import releases
 
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 #: What an agent of the earlier release does: journal, reporter and client
 #: are its own.

@@ -107,9 +107,13 @@ class Daemon(fixtures.Fixture):
 
     def said(self) -> str:
         """What it has written, the end of it."""
+        return self.all_said()[-4000:]
+
+    def all_said(self) -> str:
+        """What it has written."""
         with open(
             os.path.join(self.folder, 'log'),
             encoding='utf-8',
             errors='replace',
         ) as file:
-            return file.read()[-4000:]
+            return file.read()

@@ -26,7 +26,7 @@ from vsched_standalone.tests.region import nova
 
 _BIN = os.path.dirname(sys.executable)
 _LIBVIRTD = '/usr/sbin/libvirtd'
-_START_S = 60
+_START_S = 240
 #: What the guest's first process says on its console.
 READY = 'vsched-guest ready'
 

@@ -30,7 +30,7 @@ from vsched_standalone.tests.region import nova
 from vsched_standalone.tests.region import vsched
 
 #: Only a hang takes longer.
-PATIENCE_S = 180
+PATIENCE_S = 300
 
 #: Between two looks: what answers has better things to do.
 LOOK_S = 0.3

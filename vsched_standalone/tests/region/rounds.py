@@ -3,6 +3,7 @@
 """Boots at the same moment, more of them than there is room for."""
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import time
 
@@ -93,7 +94,20 @@ class Rounds:
             )
 
         self._region.until(spoken_of)
-        seen = {host: agreement.look(self._region, host) for host in HOSTS}
+        seen: dict[str, agreement.Seen] = {}
+
+        def gone() -> bool:
+            """Threads of servers that came to nothing may be ending."""
+            seen.update(
+                (host, agreement.look(self._region, host)) for host in HOSTS
+            )
+            return all(
+                one.held_mcpu == one.admitted_mcpu for one in seen.values()
+            )
+
+        # Whether they are is for the caller to judge.
+        with contextlib.suppress(RuntimeError):
+            self._region.until(gone)
         return Round(
             len(active),
             sum(sum(one.claimed.values()) for one in seen.values()),

@@ -54,7 +54,7 @@ class TestClaims(Claiming):
             {server['id']: 2}, self.claims.claims(root.uuid, 'VCPU')
         )
         self._delete_server(server)
-        self.assertEqual({}, self.claimed(own))
+        self.settles(own, {})
 
     def offered(self, own):
         inventory = self.claims.inventories(own)[1][names.RESOURCE_CLASS]
@@ -171,9 +171,10 @@ class TestClaims(Claiming):
         self.assertEqual({server['id']: 300}, self.claimed(own))
 
     def test_with_the_compute_service_goes_our_provider(self):
-        self.host('node1', 1900)
+        own = self.host('node1', 1900)
         server = self.active(self.promising(6_000))
         self._delete_server(server)
+        self.settles(own, {})
         self.computes['node1'].stop()
         service = self.api.get_services(host='node1', binary='nova-compute')[0]
         self.api.put_service(service['id'], {'forced_down': True})

@@ -72,6 +72,8 @@ class TestRoom(test_claims.Claiming):
         self.tell(1000)
         self.assertEqual('ERROR', self.status(flavor))
         self._delete_server(first)
+        # Nova says that it's done before it has told placement.
+        self.settles(self.own, {second['id']: 500})
         third = self.active(flavor)
         self.assertEqual(
             {second['id']: 500, third['id']: 500}, self.claimed(self.own)
