@@ -9,7 +9,6 @@ short and assert; the benchmark of the same name runs them long and records.
 import contextlib
 import dataclasses
 import datetime
-import itertools
 import os
 import time
 import typing as ty
@@ -169,9 +168,15 @@ def samples(services: deployment.Deployment, uuid: str) -> Samples:
     ]
     # Wall clock and the agent's steady clock are read one after the other;
     # what differs is that moment, not a lost sample. Where a machine stands
-    # still between the two, the next sample differs by as much the other way.
-    for index, (gap_us, next_us) in enumerate(itertools.pairwise(gaps_us)):
-        if gap_us * next_us < 0 and abs(gap_us + next_us) <= _CLOCKS_US:
+    # still between the two, the next sample differs by as much the other way,
+    # and ends later all the same: one that is stored twice does not.
+    for index in range(len(gaps_us) - 1):
+        gap_us, next_us = gaps_us[index : index + 2]
+        if (
+            gap_us * next_us < 0
+            and abs(gap_us + next_us) <= _CLOCKS_US
+            and 1e6 * (ends[index + 2] - ends[index + 1]) > _CLOCKS_US
+        ):
             gaps_us[index : index + 2] = 0, gap_us + next_us
     for gap_us in gaps_us:
         if gap_us > _CLOCKS_US:
