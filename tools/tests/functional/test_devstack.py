@@ -17,7 +17,7 @@ from tools.tests.functional import commands
 
 VARIABLE = 'VSCHED_DEVSTACK'
 #: Only a hang takes as long.
-PATIENCE_S = 600
+PATIENCE_S = 1200
 
 
 class TestDevstack(base.BaseTestCase):
