@@ -194,7 +194,7 @@ run_node() {
     LIMIT_S=$((SECONDS + ${VSCHED_TEST_LIMIT_S:-$NODE_LIMIT_S}))
     record node "${lab[@]}" "$NODE_KIND" -- env VSCHED_REQUIRE=libvirt \
         VSCHED_TEST_PATIENCE_S=240 \
-        OS_TEST_TIMEOUT=600 OS_STDOUT_CAPTURE=1 OS_STDERR_CAPTURE=1 \
+        OS_TEST_TIMEOUT=900 OS_STDOUT_CAPTURE=1 OS_STDERR_CAPTURE=1 \
         PYTHONDONTWRITEBYTECODE=1 PYTHONFAULTHANDLER=1 PYTHONWARNINGS=ignore \
         python -m stestr.subunit_runner.run discover -t . \
         "${NODE_TESTS[$NODE_KIND]}"

@@ -7,6 +7,7 @@ import io
 import json
 import os
 
+import fixtures
 from oslo_config import cfg
 from oslotest import base
 
@@ -20,6 +21,8 @@ from vsched_standalone.tests import private_services
 _CHECK = 'What filters ask'
 #: A service that answers at all does so sooner, in seconds.
 _PATIENCE_S = 60
+#: Only a hang takes longer, in seconds.
+_LIMIT_S = 1500
 
 
 class _Api(openstack_services.Service):
@@ -62,6 +65,9 @@ class TestEndpoint(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
+        # Longer than a test may take by default: keystone starts, and a dozen
+        # checks ask for tokens.
+        self.useFixture(fixtures.Timeout(_LIMIT_S, gentle=True))
         self.keystone = self.useFixture(openstack_services.Keystone(self))
         self.api = self.useFixture(_Api(self, self.keystone))
         self.user = self.make_user('nova', 'service')

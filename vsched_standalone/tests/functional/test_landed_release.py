@@ -13,6 +13,7 @@ import os
 import time
 import uuid
 
+import fixtures
 from oslotest import base
 
 from vsched_api.tests import databases
@@ -21,6 +22,8 @@ from vsched_standalone.tests import deployment
 from vsched_standalone.tests import outages
 from vsched_standalone.tests import releases
 
+#: Only a hang takes longer, in seconds.
+_LIMIT_S = 1500
 #: Longer than a machine that other tests use as well stands still, or tables
 #: change.
 _OPTIONS = {'database': {'lock_timeout_s': '60', 'statement_timeout_s': '120'}}
@@ -143,6 +146,9 @@ class LandedRelease:
 
     def setUp(self):
         super().setUp()
+        # Longer than a test may take by default: each starts a dozen
+        # processes, one after the other.
+        self.useFixture(fixtures.Timeout(_LIMIT_S, gentle=True))
         self.bus = rabbitmq.make_vhost(self)
         self.old = self.useFixture(releases.Release(releases.LANDED))
         self.new = releases.Present()
