@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 
+import fixtures as base_fixtures
 from oslotest import base as test_base
 
 from vsched_agent.ballooning import base
@@ -43,6 +44,7 @@ ANSWERS = (
 _HOSTILE = b'vsched-test-hostile'
 #: Only a hang takes longer, in seconds.
 _PATIENCE_S = 120.0
+_LIMIT_S = 1500
 
 _SCRIPT = """
 number=0
@@ -71,6 +73,8 @@ done
 class HostileGuestTest(test_base.BaseTestCase):
     def setUp(self):
         super().setUp()
+        # Longer than a test may take by default: it boots three guests.
+        self.useFixture(base_fixtures.Timeout(_LIMIT_S, gentle=True))
         fixtures.require_libvirt(self)
         # The journal tells of them in this order.
         self.uuids = [
@@ -165,6 +169,7 @@ class HostileGuestTest(test_base.BaseTestCase):
         self.turn_hostile(hostile)
         seen = []
         for number in range(len(ANSWERS)):
+            began = time.monotonic()
             failure = self.assertRaises(
                 vcpu_channel.ChannelFailed,
                 self.channel.get_vcpus,
@@ -172,6 +177,7 @@ class HostileGuestTest(test_base.BaseTestCase):
                 3.0,
             )
             seen.append('%s: %s' % (type(failure).__name__, failure))
+            self.assertLess(time.monotonic() - began, 240.0)
             if number == 4:
                 # Another guest is asked as ever in between.
                 self.assertEqual(

@@ -27,6 +27,7 @@ from vsched_lib.model import overhead
 
 #: Only a hang takes longer, in seconds.
 PATIENCE_S = 120
+LIMIT_S = 1500
 SHORT = loads.Plan(
     net_rates=(400,),
     net_bursts=(1, 8),
@@ -130,6 +131,8 @@ class TestOverhead(OverheadCase):
 class TestCommand(OverheadCase):
     def setUp(self):
         super().setUp()
+        # Longer than a test may take by default: each boots a VM twice.
+        self.useFixture(fixtures.Timeout(LIMIT_S, gentle=True))
         self.config = os.path.join(self.folder, 'vsched.conf')
         with open(self.config, 'w', encoding='utf-8') as file:
             file.write(
