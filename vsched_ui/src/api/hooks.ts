@@ -464,7 +464,7 @@ async function refresh(
         uuid,
         AbortSignal.timeout(10_000),
       );
-      patchReservation(cache, uuid, found, askedAt);
+      await patchReservation(cache, uuid, found, askedAt);
     } catch {
       // The list is read again before long.
     }

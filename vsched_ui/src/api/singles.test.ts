@@ -36,19 +36,19 @@ function filled(): QueryClient {
   return cache;
 }
 
-it('puts a reservation into each list that has it', () => {
+it('puts a reservation into each list that has it', async () => {
   const cache = filled();
-  patchReservation(cache, 'b', row('b', 20));
+  await patchReservation(cache, 'b', row('b', 20));
   expect(runtimes(cache, ALL)).toEqual([1, 20, 3]);
   expect(cache.getQueryData(['reservation', 'b'])).toEqual(row('b', 20));
 });
 
-it('has lists by state read again, and others only for what is new', () => {
+it('has lists by state read again, and others only for what is new', async () => {
   const cache = filled();
   const stale = (key: unknown[]) => cache.getQueryState(key)?.isInvalidated;
-  patchReservation(cache, 'b', row('b', 20));
+  await patchReservation(cache, 'b', row('b', 20));
   expect([stale(ALL), stale(REFUSED)]).toEqual([false, true]);
-  patchReservation(cache, 'new', row('new', 1));
+  await patchReservation(cache, 'new', row('new', 1));
   expect(stale(ALL)).toBe(true);
 });
 
@@ -63,7 +63,7 @@ it('leaves a list that could not be read again as it is known', async () => {
     })
     .catch(() => undefined);
   const before = cache.getQueryState(ALL)?.dataUpdatedAt;
-  patchReservation(cache, 'b', row('b', 20));
+  await patchReservation(cache, 'b', row('b', 20));
   expect(runtimes(cache, ALL)).toEqual([1, 20, 3]);
   expect(cache.getQueryState(ALL)).toMatchObject({
     error: problem,
@@ -71,9 +71,9 @@ it('leaves a list that could not be read again as it is known', async () => {
   });
 });
 
-it('is not replaced by a page that was asked for before', () => {
+it('is not replaced by a page that was asked for before', async () => {
   const cache = filled();
-  patchReservation(cache, 'b', row('b', 20), 1000);
+  await patchReservation(cache, 'b', row('b', 20), 1000);
   const read = (askedAt: number) =>
     (
       withNewer(cache, page(row('a', 1), row('b', 2)), askedAt)
@@ -81,4 +81,7 @@ it('is not replaced by a page that was asked for before', () => {
     ).map((found) => found.runtime_us);
   expect(read(999)).toEqual([1, 20]);
   expect(read(1001)).toEqual([1, 2]);
+  await patchReservation(cache, 'b', null, 2000);
+  expect(read(1999)).toEqual([1]);
+  expect(read(2001)).toEqual([1, 2]);
 });

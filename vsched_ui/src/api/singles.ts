@@ -4,14 +4,18 @@
 
 import type { QueryClient } from '@tanstack/react-query';
 
+import { dropPolls } from './mutations';
 import { type Pages, readAgain } from './pages';
 import type { ListAnswer, QueryOf } from './routes';
 import type { Reservation } from './types';
 
-/** Single reservations that were read lately, and when they were asked for. */
+/**
+ * Single reservations that were read lately, and when they were asked for; null
+ * for instances that had none.
+ */
 const singles = new WeakMap<
   QueryClient,
-  Map<string, { found: Reservation; askedAt: number }>
+  Map<string, { found: Reservation | null; askedAt: number }>
 >();
 const SINGLES_MS = 60_000;
 
@@ -27,10 +31,10 @@ export function withNewer(
   }
   return {
     ...answer,
-    reservations: rowsOf(answer).map((row) => {
+    reservations: rowsOf(answer).flatMap((row) => {
       const single = known.get(row.instance_uuid);
       return single !== undefined && single.askedAt > askedAt
-        ? single.found
+        ? (single.found ?? [])
         : row;
     }),
   };
@@ -45,52 +49,32 @@ function has(page: ListAnswer, uuid: string): boolean {
 }
 
 /**
- * Put a reservation into every list that has it.
+ * Put a reservation into every list that has it, and on the view of its
+ * instance.
  *
- * @param askedAt - when it was asked for: pages that were asked for before
- *   and are still on their way do not replace it.
+ * @param found - null for an instance that has none.
+ * @param askedAt - when it was asked for: what was asked for before and is
+ *   still on its way does not replace it, and it replaces nothing that was
+ *   asked for later.
  */
-export function patchReservation(
+export async function patchReservation(
   cache: QueryClient,
   uuid: string,
   found: Reservation | null,
   askedAt: number = Date.now(),
-): void {
-  cache.setQueryData(['reservation', uuid], found);
+): Promise<void> {
   const known = singles.get(cache) ?? new Map();
   singles.set(cache, known);
+  if (known.get(uuid)?.askedAt > askedAt) {
+    return;
+  }
+  known.set(uuid, { found, askedAt });
   for (const [one, single] of known) {
     if (single.askedAt < askedAt - SINGLES_MS) {
       known.delete(one);
     }
   }
-  let listed = false;
-  if (found === null) {
-    known.delete(uuid);
-  } else {
-    known.set(uuid, { found, askedAt });
-    const patched = (page: ListAnswer): ListAnswer =>
-      has(page, uuid)
-        ? {
-            ...page,
-            reservations: rowsOf(page).map((row) =>
-              row.instance_uuid === uuid ? found : row,
-            ),
-          }
-        : page;
-    for (const query of cache
-      .getQueryCache()
-      .findAll({ queryKey: ['reservations'] })) {
-      const pages = (query.state.data as Pages | undefined)?.pages;
-      if (pages?.some((page) => has(page, uuid))) {
-        listed = true;
-        // When the list was read, and whether it could be, stays as it is.
-        query.setState({
-          data: { ...(query.state.data as Pages), pages: pages.map(patched) },
-        });
-      }
-    }
-  }
+  const listed = patchLists(cache, uuid, found);
   // It may be new, or be in another state than a list is of.
   void readAgain(cache, {
     queryKey: ['reservations'],
@@ -101,4 +85,44 @@ export function patchReservation(
       return !listed || filter?.state !== undefined;
     },
   });
+  const key = ['reservation', uuid];
+  await dropPolls(cache, [key]);
+  // Another one may have been put there meanwhile.
+  if (known.get(uuid)?.found === found) {
+    cache.setQueryData(key, found);
+  }
+}
+
+/** Put a reservation into lists; returns whether any has it. */
+function patchLists(
+  cache: QueryClient,
+  uuid: string,
+  found: Reservation | null,
+): boolean {
+  if (found === null) {
+    return false;
+  }
+  const patched = (page: ListAnswer): ListAnswer =>
+    has(page, uuid)
+      ? {
+          ...page,
+          reservations: rowsOf(page).map((row) =>
+            row.instance_uuid === uuid ? found : row,
+          ),
+        }
+      : page;
+  let listed = false;
+  for (const query of cache
+    .getQueryCache()
+    .findAll({ queryKey: ['reservations'] })) {
+    const pages = (query.state.data as Pages | undefined)?.pages;
+    if (pages?.some((page) => has(page, uuid))) {
+      listed = true;
+      // When the list was read, and whether it could be, stays as it is.
+      query.setState({
+        data: { ...(query.state.data as Pages), pages: pages.map(patched) },
+      });
+    }
+  }
+  return listed;
 }

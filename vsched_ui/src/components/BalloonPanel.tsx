@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { Button, FormSelect, FormSelectOption } from '@patternfly/react-core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { EVERY, useGrowing } from '../api/hooks';
+import { useChange } from '../api/mutations';
 import type { QueryOf } from '../api/routes';
 import type { Balloon, BalloonChange, BalloonCreate } from '../api/types';
 import { BALLOON_RULES, RULES, useApi } from '../app/api';
@@ -25,12 +25,11 @@ type Wanted = Partial<Pick<BalloonCreate, 'target_vcpus' | 'frozen'>>;
 /** Order how many vCPUs an instance uses, freeze that, or leave it be. */
 export function BalloonActions({ balloon }: { balloon: Balloon }) {
   const { client, may } = useApi();
-  const cache = useQueryClient();
   const [target, setTarget] = useState('');
   const { instance_uuid } = balloon;
   const generation = balloon.order?.generation ?? 0;
-  const act = useMutation({
-    mutationFn: async (wanted: Wanted | null): Promise<unknown> => {
+  const act = useChange({
+    send: async (wanted: Wanted | null): Promise<unknown> => {
       if (wanted === null) {
         return client.call('DELETE', '/v1/balloons/{instance_uuid}', {
           path: { instance_uuid },
@@ -48,11 +47,7 @@ export function BalloonActions({ balloon }: { balloon: Balloon }) {
           });
     },
     // Until it is read again, another click would send an old generation.
-    onSettled: () =>
-      Promise.all([
-        cache.invalidateQueries({ queryKey: ['balloon'] }),
-        cache.invalidateQueries({ queryKey: ['balloons'] }),
-      ]),
+    keys: [['balloon', instance_uuid], ['balloons']],
   });
   const order = balloon.order;
   // One that was withdrawn orders nothing, until the agent has got that.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { Button, Progress, ProgressSize } from '@patternfly/react-core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 
 import { EVERY, useGrowing } from '../api/hooks';
+import { useChange } from '../api/mutations';
 import type { QueryOf } from '../api/routes';
 import type { Job } from '../api/types';
 import { RULES, useApi } from '../app/api';
@@ -80,14 +80,13 @@ export function TimeLeft({ job }: { job: Job }) {
 /** Cancel a job that goes on, or resume one that came to an early end. */
 export function JobAction({ job }: { job: Job }) {
   const { client, may } = useApi();
-  const cache = useQueryClient();
-  const change = useMutation({
-    mutationFn: (wanted: Job['wanted']) =>
+  const change = useChange({
+    send: (wanted: Job['wanted']) =>
       client.call('PATCH', '/v1/jobs/{job_uuid}', {
         path: { job_uuid: job.uuid },
         body: { wanted },
       }),
-    onSuccess: () => cache.invalidateQueries({ queryKey: ['jobs'] }),
+    keys: [['jobs']],
   });
   if (!may(RULES.cancelJob)) {
     return null;

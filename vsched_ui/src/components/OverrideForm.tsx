@@ -8,9 +8,10 @@ import {
   ModalFooter,
   ModalHeader,
 } from '@patternfly/react-core';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 
+import { useChange } from '../api/mutations';
 import { patchReservation } from '../api/singles';
 import type { Instance, Reservation, Wanted } from '../api/types';
 import { useApi } from '../app/api';
@@ -52,7 +53,6 @@ export function OverrideForm({
   close: () => void;
 }) {
   const { client } = useApi();
-  const cache = useQueryClient();
   // As it was when the form was opened, or read again.
   const [base, setBase] = useState(now);
   const [draft, setDraft] = useState(() => draftOf(now));
@@ -86,8 +86,8 @@ export function OverrideForm({
   const verdict = evaluation.data?.hosts[0];
   const current = valid && asked === override;
 
-  const send = useMutation({
-    mutationFn: async () =>
+  const send = useChange({
+    send: async () =>
       (
         await (base === null
           ? client.call('POST', '/v1/reservations', {
@@ -101,10 +101,10 @@ export function OverrideForm({
               body: { ...changes, generation: base.generation },
             }))
       ).reservation,
-    onSuccess: (found) => {
-      patchReservation(cache, instance.instance_uuid, found);
-      close();
-    },
+    keys: [['reservation', instance.instance_uuid]],
+    show: (cache, found) =>
+      patchReservation(cache, instance.instance_uuid, found),
+    done: close,
   });
   const conflict = isConflict(send.error);
 

@@ -6,10 +6,10 @@ import {
   FormSelect,
   FormSelectOption,
 } from '@patternfly/react-core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useMemo, useState } from 'react';
 
 import { EVERY, type Result, useList, usePolled } from '../api/hooks';
+import { useChange } from '../api/mutations';
 import type {
   ErrorPoint,
   ErrorProfile,
@@ -45,7 +45,6 @@ const RULE: Record<Kind, string> = {
 /** Start a measurement of a host, and show how far it has got. */
 export function Measure({ host, kind }: { host: string; kind: Kind }) {
   const { client, may } = useApi();
-  const cache = useQueryClient();
   const jobs = useList(
     '/v1/jobs',
     { host, kind: [`profile-${kind}`] },
@@ -53,13 +52,13 @@ export function Measure({ host, kind }: { host: string; kind: Kind }) {
   );
   const current = jobs.data?.find(unfinished);
   const last = jobs.data?.[0];
-  const start = useMutation({
-    mutationFn: (quick: boolean) =>
+  const start = useChange({
+    send: (quick: boolean) =>
       client.call('POST', `/v1/hosts/{name}/profiles/${kind}`, {
         path: { name: host },
         body: quick ? { quick } : {},
       }),
-    onSuccess: () => cache.invalidateQueries({ queryKey: ['jobs'] }),
+    keys: [['jobs']],
   });
   // Of a list that cannot be read it is not known whether a job runs.
   const busy =

@@ -7,8 +7,8 @@ import {
   ModalFooter,
   ModalHeader,
 } from '@patternfly/react-core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 
+import { useChange } from '../api/mutations';
 import { patchReservation } from '../api/singles';
 import type { Reservation } from '../api/types';
 import { useApi } from '../app/api';
@@ -30,21 +30,17 @@ export function RemoveOverride({
   close: () => void;
 }) {
   const { client } = useApi();
-  const cache = useQueryClient();
   const uuid = reservation.instance_uuid;
-  const remove = useMutation({
-    mutationFn: () =>
+  const remove = useChange({
+    send: () =>
       client.call('DELETE', '/v1/reservations/{instance_uuid}', {
         path: { instance_uuid: uuid },
         query: { generation: reservation.generation },
       }),
-    onSuccess: (answer) => {
-      patchReservation(cache, uuid, answer?.reservation ?? null);
-      close();
-    },
-    // It is not as it was shown: what it is now says what the error means.
-    onError: () =>
-      cache.invalidateQueries({ queryKey: ['reservation', uuid] }),
+    keys: [['reservation', uuid]],
+    show: (cache, answer) =>
+      patchReservation(cache, uuid, answer?.reservation ?? null),
+    done: close,
   });
   const nothingLeft = wasWithdrawn(remove.error, reservation.generation === 0);
   return (
