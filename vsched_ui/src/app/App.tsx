@@ -5,7 +5,6 @@ import {
   QueryCache,
   QueryClient,
   QueryClientProvider,
-  queryOptions,
   useQuery,
   useQueryClient,
 } from '@tanstack/react-query';
@@ -22,12 +21,14 @@ import {
 } from 'react';
 import { BrowserRouter, Navigate, Route, Routes } from 'react-router';
 
-import { ApiError, Client, NotPermitted, pollDelay } from '../api/client';
+import { ApiError, Client, NotPermitted } from '../api/client';
 import { Head } from '../components/Section';
 import { Failure, Loading, NotAllowed } from '../components/states';
 import { rightsOf } from '../model/rights';
 import { VIEWS, type View, menuOf, missing, viewAt } from '../model/views';
-import { type Api, ApiProvider, useApi } from './api';
+import { type Api, ApiProvider, useApi, useConnection } from './api';
+import { Away } from './Away';
+import { sessionOf } from './session';
 import { Shell } from './Shell';
 import { SignIn } from './SignIn';
 
@@ -52,7 +53,6 @@ const COMPONENTS = Object.fromEntries(
 const VIEW_NAMES = Object.keys(VIEWS) as View[];
 
 const TOKEN = 'vsched.token';
-const SESSION_MS = 60_000;
 
 /** The page below its <base>, and the root of the API above it. */
 const BASE = new URL(document.baseURI);
@@ -123,14 +123,6 @@ function made(token: string | null): { client: Client; cache: QueryClient } {
   return { client, cache };
 }
 
-function sessionOf(client: Client) {
-  return queryOptions({
-    queryKey: ['session'],
-    queryFn: async ({ signal }) =>
-      (await client.call('GET', '/ui/session', { signal })).session,
-  });
-}
-
 function Identified({
   client,
   token,
@@ -140,10 +132,8 @@ function Identified({
   token: string | null;
   accept: (token: string | null) => void;
 }) {
-  const session = useQuery({
-    ...sessionOf(client),
-    refetchInterval: () => pollDelay(SESSION_MS, client.connection.failures),
-  });
+  const session = useQuery(sessionOf(client));
+  const { failures } = useConnection(client);
   const found = session.data;
   const api = useMemo<Api | null>(() => {
     if (found === undefined) {
@@ -170,7 +160,9 @@ function Identified({
   if (api === null) {
     return (
       <main className="vs-signin">
-        {session.error === null ? (
+        <Away client={client} shown={false} />
+        {/* The banner says it if there is no answer. */}
+        {session.error === null || failures > 0 ? (
           <Spinner aria-label="Loading" />
         ) : (
           <Failure error={session.error} retry={session.refetch} />

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import {
-  Alert,
   Button,
   Masthead,
   MastheadBrand,
@@ -24,13 +23,13 @@ import { BarsIcon } from '@patternfly/react-icons/dist/esm/icons/bars-icon';
 import { DesktopIcon } from '@patternfly/react-icons/dist/esm/icons/desktop-icon';
 import { MoonIcon } from '@patternfly/react-icons/dist/esm/icons/moon-icon';
 import { SunIcon } from '@patternfly/react-icons/dist/esm/icons/sun-icon';
-import { type ReactNode, useEffect, useMemo, useState } from 'react';
+import { type ReactNode, useEffect, useMemo } from 'react';
 import { Link, useLocation } from 'react-router';
 
 import { useFeed } from '../api/hooks';
-import { duration } from '../model/units';
 import { VIEWS, menuOf, viewAt } from '../model/views';
-import { useApi, useConnection } from './api';
+import { useApi } from './api';
+import { Away } from './Away';
 import icon from './icon.svg';
 import { type Choice, useTheme } from './theme';
 
@@ -45,7 +44,7 @@ const MAIN = 'main';
 /** What is around every view. */
 export function Shell({ children }: { children: ReactNode }) {
   const { pathname } = useLocation();
-  const { rights } = useApi();
+  const { client, rights } = useApi();
   const menu = useMemo(() => menuOf(rights), [rights]);
   const shown = viewAt(pathname);
   const active = shown === null ? null : VIEWS[shown].within;
@@ -94,7 +93,7 @@ export function Shell({ children }: { children: ReactNode }) {
         </PageSidebar>
       }
     >
-      <Away />
+      <Away client={client} />
       <PageSection className="vs-main" hasBodyWrapper={false}>
         {children}
       </PageSection>
@@ -148,36 +147,5 @@ function Top() {
         </div>
       </MastheadContent>
     </Masthead>
-  );
-}
-
-/** Says that nothing new is shown, until the API answers again. */
-function Away() {
-  const { client } = useApi();
-  const { failures, since, reason } = useConnection(client);
-  const [now, setNow] = useState(Date.now);
-  const away = failures > 0;
-  useEffect(() => {
-    if (!away) {
-      return;
-    }
-    setNow(Date.now());
-    const timer = window.setInterval(() => setNow(Date.now()), 1000);
-    return () => window.clearInterval(timer);
-  }, [away]);
-  return (
-    <div aria-live="assertive">
-      {away && (
-        <Alert
-          isInline
-          variant="danger"
-          className="vs-away"
-          title={`The API does not answer. What is shown is ${duration((now - (since ?? now)) / 1000)} old or older.`}
-        >
-          {reason === 'The API does not answer.' ? '' : `${reason} `}
-          Reservations stay in force meanwhile. The page tries again by itself.
-        </Alert>
-      )}
-    </div>
   );
 }

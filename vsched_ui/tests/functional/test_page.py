@@ -388,3 +388,21 @@ class TestChanges(page_case.PageCase):
         self.service.patch(CHANGED, runtime_us=1_460)
         self.go(tab, '/instances/' + CHANGED)
         self.see(tab, '7.30 %', exact=False)
+
+    def test_without_the_api_at_first(self):
+        tab = self.tab('/events')
+        session = re.compile('/ui/session$')
+        tab.page.route(session, lambda route: route.abort())
+        self.go(tab, '/hosts')
+        self.banner(tab).wait_for()
+        self.assertEqual([], tab.axe())
+        # It has been asked for again, and the banner has stayed.
+        with tab.page.expect_event(
+            'requestfailed', lambda request: session.search(request.url)
+        ):
+            pass
+        self.chromium.expect(self.banner(tab)).to_have_count(1)
+        self.chromium.expect(self.button(tab, 'Try again')).to_have_count(0)
+        tab.page.unroute(session)
+        self.see(tab, FIRST)
+        self.chromium.expect(self.banner(tab)).to_have_count(0)
