@@ -19,10 +19,14 @@ import {
   type Draft,
   changesOf,
   draftOf,
+  differing,
   evaluatedOverride,
   type Faults,
   faultsOf,
+  fieldTitle,
   isConflict,
+  isOutdated,
+  rebased,
 } from '../model/changes';
 import { identityOf, titleOf } from '../model/identity';
 import { number } from '../model/numbers';
@@ -41,7 +45,9 @@ const PAUSE_MS = 300;
  *
  * The service evaluates the draft before it can be sent. What is sent names
  * the generation that it is based on: a change by another user is not
- * overwritten.
+ * overwritten. What the user has typed stays until the form is closed.
+ *
+ * @param now - what is desired, as it was read last.
  */
 export function OverrideForm({
   instance,
@@ -107,6 +113,8 @@ export function OverrideForm({
     done: close,
   });
   const conflict = isConflict(send.error);
+  // Its own change is read before the form is closed.
+  const outdated = !send.isPending && !send.isSuccess && isOutdated(base, now);
 
   const set = (field: keyof Draft) => (value: string) =>
     setDraft((before) => ({ ...before, [field]: value }));
@@ -165,14 +173,18 @@ export function OverrideForm({
           )}
         </section>
         <Problems error={conflict ? null : send.error} />
-        {conflict && (
+        {(conflict || outdated) && (
           <div className="vs-problems" role="alert">
-            Another user has changed it meanwhile. Nothing was sent.{' '}
+            {conflict
+              ? 'Another user has changed it meanwhile. Nothing was sent.'
+              : 'It has changed since the form was opened.'}
+            {outdated && ` ${changedText(base, now)}`} What you typed stays.{' '}
             <Button
               variant="link"
               isInline
               onClick={() => {
                 send.reset();
+                setDraft(rebased(draft, base, now));
                 setBase(now);
               }}
             >
@@ -224,6 +236,17 @@ function OverrideField({
       hint={`${shape.help} Empty: the flavor’s.`}
     />
   );
+}
+
+/** What another user has changed. */
+function changedText(
+  base: Reservation | null,
+  now: Reservation | null,
+): string {
+  const names = differing(base, now);
+  return names.length === 0
+    ? 'All fields are as they were.'
+    : `Changed: ${names.map(fieldTitle).join(', ')}.`;
 }
 
 /** What the draft adds up to. */

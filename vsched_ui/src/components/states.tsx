@@ -19,6 +19,7 @@ import { ApiError, NotPermitted } from '../api/client';
 import { outdated } from '../api/failures';
 import type { Result } from '../api/hooks';
 import { useApi } from '../app/api';
+import { isConflict } from '../model/changes';
 import { Moment } from './figures';
 
 type Status = NonNullable<LabelProps['status']>;
@@ -251,6 +252,14 @@ export function NoHost() {
 export function Problems({ error }: { error: Error | null }) {
   if (error === null) {
     return null;
+  }
+  if (isConflict(error)) {
+    return (
+      <div className="vs-problems" role="alert">
+        Another user has changed it meanwhile. Nothing was done; what is shown
+        is read again.
+      </div>
+    );
   }
   const faults =
     error instanceof ApiError

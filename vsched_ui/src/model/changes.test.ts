@@ -6,9 +6,13 @@ import { ApiError } from '../api/client';
 import type { Reservation } from '../api/types';
 import {
   changesOf,
+  differing,
   draftOf,
   evaluatedOverride,
   faultsOf,
+  isConflict,
+  isOutdated,
+  rebased,
   shareFaults,
   wasWithdrawn,
 } from './changes';
@@ -201,4 +205,55 @@ it('knows what was withdrawn before', () => {
   expect(wasWithdrawn(unknown, true)).toBe(false);
   expect(wasWithdrawn(new Error('no answer'), true)).toBe(false);
   expect(wasWithdrawn(null, true)).toBe(false);
+});
+
+it('keeps what was typed, and nothing else, over what is newer', () => {
+  const typed = { ...draftOf(held), share: '12', weight: '' };
+  const newer = { ...held, runtime_us: 3_000, period_us: 10_000, weight: 7 };
+  const draft = rebased(typed, held, newer);
+  expect(draft).toEqual({ ...typed, period: '10' });
+  // Fields that nobody typed into are not sent as they were before.
+  expect(changesOf(draft, newer)).toEqual({ runtime_us: 1_200, weight: null });
+  expect(rebased(draftOf(held), held, full)).toEqual(draftOf(full));
+  expect(rebased(typed, held, held)).toEqual(typed);
+});
+
+it('keeps what was typed when the reservation came or went', () => {
+  const typed = { ...draftOf(null), share: '12' };
+  expect(rebased(typed, null, held)).toEqual({ ...draftOf(held), share: '12' });
+  expect(rebased({ ...draftOf(held), share: '12' }, held, null)).toEqual(typed);
+});
+
+it('names the fields that were changed', () => {
+  expect(differing(held, held)).toEqual([]);
+  expect(differing(held, { ...held, weight: 3, runtime_us: 1_000 })).toEqual([
+    'share',
+    'weight',
+  ]);
+  expect(differing(null, { ...held, weight: null })).toEqual(['share']);
+});
+
+it('is outdated by a change of what is desired only', () => {
+  const first = { ...held, generation: 1 };
+  expect(isOutdated(first, { ...first, state: 'applied' })).toBe(false);
+  expect(isOutdated(first, { ...first, generation: 2 })).toBe(true);
+  // A flavor has no generation.
+  expect(isOutdated(first, { ...first, runtime_us: 1 })).toBe(true);
+  expect(isOutdated(null, first)).toBe(true);
+  expect(isOutdated(first, null)).toBe(true);
+  expect(isOutdated(null, null)).toBe(false);
+});
+
+it('takes what another user was faster with for a conflict', () => {
+  const refused = (status: number, code: string) =>
+    new ApiError(status, [{ detail: '', code }], null, null);
+  expect(
+    [
+      refused(409, 'vsched.request.generation_conflict'),
+      refused(412, 'vsched.request.generation_conflict'),
+      refused(409, 'vsched.reservation.exists'),
+      refused(409, 'vsched.instance.absent'),
+      null,
+    ].map(isConflict),
+  ).toEqual([true, true, true, false, false]);
 });

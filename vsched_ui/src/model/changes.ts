@@ -6,6 +6,7 @@ import { ApiError } from '../api/client';
 import type { Reservation, ReservationCreate, Wanted } from '../api/types';
 import { number } from './numbers';
 import {
+  FIELDS,
   FIELD_NAMES,
   type FieldDraft,
   fieldFault,
@@ -50,6 +51,56 @@ export function draftOf(one: Reservation | null): Draft {
     ) as FieldDraft),
     mode: one?.mode ?? 'capped',
   };
+}
+
+const DRAFT_NAMES: readonly (keyof Draft)[] = [
+  'share',
+  'period',
+  ...FIELD_NAMES,
+];
+
+/** What a field is called in the form. */
+export function fieldTitle(name: keyof Draft): string {
+  return name === 'share' || name === 'period'
+    ? { share: 'Share', period: 'Period' }[name]
+    : FIELDS[name].title;
+}
+
+/** The fields of the form in which what is desired differs, in its order. */
+export function differing(
+  before: Reservation | null,
+  after: Reservation | null,
+): (keyof Draft)[] {
+  const [one, other] = [draftOf(before), draftOf(after)];
+  return DRAFT_NAMES.filter((name) => one[name] !== other[name]);
+}
+
+/** Whether a change that is based on what was desired would be refused. */
+export function isOutdated(
+  base: Reservation | null,
+  now: Reservation | null,
+): boolean {
+  return (
+    base?.generation !== now?.generation || differing(base, now).length > 0
+  );
+}
+
+/**
+ * Base a draft on what is desired now: fields that its user has changed stay
+ * as they are, the others are as they are desired now.
+ */
+export function rebased(
+  draft: Draft,
+  base: Reservation | null,
+  now: Reservation | null,
+): Draft {
+  const [before, after] = [draftOf(base), draftOf(now)];
+  return Object.fromEntries(
+    DRAFT_NAMES.map((name) => [
+      name,
+      draft[name] === before[name] ? after[name] : draft[name],
+    ]),
+  ) as unknown as Draft;
 }
 
 /** What is wrong with a draft, by field. */
@@ -125,12 +176,15 @@ export function evaluatedOverride(draft: Draft): Wanted {
     : { balloon: 'auto', ...wanted };
 }
 
+/** Codes of answers to changes that another one came before. */
+const CONFLICTS: readonly string[] = [
+  'vsched.request.generation_conflict',
+  'vsched.reservation.exists',
+];
+
 /** Whether a change was refused since another one came before it. */
 export function isConflict(error: Error | null): boolean {
-  return (
-    error instanceof ApiError &&
-    error.code === 'vsched.request.generation_conflict'
-  );
+  return error instanceof ApiError && CONFLICTS.includes(error.code);
 }
 
 /** Codes of answers to a withdrawal that found nothing to withdraw. */

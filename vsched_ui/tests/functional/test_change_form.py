@@ -14,6 +14,7 @@ REMOVED = fleet.instance_uuid(1, 1)
 FULL = fleet.instance_uuid(1, 3)
 FORMED = fleet.instance_uuid(1, 4)
 CONTESTED = fleet.instance_uuid(1, 5)
+TYPED = fleet.instance_uuid(1, 2)
 
 #: Labels of all fields with choices, each with the value that is chosen.
 CHOICES = {
@@ -327,4 +328,29 @@ class TestForm(page_case.PageCase):
         self.button(tab, 'Base this on the newest').click()
         send.click()
         tab.page.get_by_role('dialog').wait_for(state='hidden')
+        self.see(tab, '12.0 %', exact=False)
+
+    def test_what_was_typed_stays_when_others_change_something(self):
+        tab = self.tab('/instances/' + TYPED)
+        self.button(tab, 'Change reservation').click()
+        dialog = tab.page.get_by_role('dialog')
+        share = dialog.get_by_label('Share of a CPU for each vCPU (%)')
+        weight = dialog.get_by_label('Weight')
+        share.fill('12')
+        self.service.patch(TYPED, weight=7)
+        # A poll shows it; nothing was sent.
+        note = dialog.get_by_role('alert').filter(has_text='Changed: Weight.')
+        note.wait_for()
+        self.assertEqual('12', share.input_value())
+        self.assertNotEqual('7', weight.input_value())
+        self.check(tab)
+        self.button(tab, 'Base this on the newest').click()
+        self.chromium.expect(note).to_have_count(0)
+        self.assertEqual('12', share.input_value())
+        self.assertEqual('7', weight.input_value())
+        send = tab.page.get_by_role('button', name='Change', exact=True)
+        _, body = self.sent(tab, 'PATCH', send.click)
+        # What others have changed is not sent as it was before.
+        self.assertEqual({'runtime_us', 'generation'}, set(body))
+        dialog.wait_for(state='hidden')
         self.see(tab, '12.0 %', exact=False)
