@@ -13,7 +13,7 @@ import type { DetailedHost, Difference, Finding, Host, Instance, Reservation } f
 import { RULES, useApi } from '../app/api';
 import { useCharts } from '../components/Chart';
 import { CpuStack } from '../components/CpuStack';
-import { type Column, DataTable } from '../components/DataTable';
+import { type Column, DataTable, type Facet } from '../components/DataTable';
 import { EventList } from '../components/EventList';
 import { Ago, Cpus, Figure, Micros, Moment, Percent, Unknown } from '../components/figures';
 import { JobList } from '../components/JobList';
@@ -31,6 +31,13 @@ import {
 } from '../components/states';
 import { furtherFindings } from '../model/findings';
 import { identityOf } from '../model/identity';
+import {
+  ENFORCERS,
+  NO_STATES,
+  STATES,
+  enforcerOf,
+  stateOf,
+} from '../model/reservations';
 import { sharePpm, usedPpm } from '../model/shares';
 import { count, fixed } from '../model/units';
 
@@ -157,6 +164,21 @@ interface Row {
   reservation: Reservation | null | undefined;
 }
 
+const FACETS: readonly Facet<Row>[] = [
+  {
+    key: 'state',
+    title: 'Reservation',
+    value: (row) => stateOf(row.reservation),
+    options: [...STATES, ...NO_STATES],
+  },
+  {
+    key: 'backend',
+    title: 'Enforced by',
+    value: (row) => enforcerOf(row.reservation),
+    options: ENFORCERS,
+  },
+];
+
 const INSTANCES: readonly Column<Row>[] = [
   ...identityColumns<Row>((row) => identityOf(row.instance)),
   {
@@ -168,7 +190,8 @@ const INSTANCES: readonly Column<Row>[] = [
   {
     key: 'state',
     title: 'Reservation',
-    value: (row) => (row.reservation === null ? 'none' : row.reservation?.state),
+    value: (row) =>
+      row.reservation === undefined ? null : stateOf(row.reservation),
     render: (row) =>
       row.reservation === undefined ? (
         <Unknown />
@@ -267,6 +290,7 @@ function Cpu({ host }: { host: Host }) {
           retry={instances.refetch}
           incomplete={!instances.complete}
           columns={INSTANCES}
+          facets={FACETS}
           rowKey={(row) => row.instance.instance_uuid}
           empty={<Empty title="No instances run here" />}
         />
@@ -391,6 +415,15 @@ function Doctor({ host }: { host: DetailedHost }) {
 
 const RANK: Record<string, number> = { note: 0, problem: 1 };
 
+const LEVELS: readonly Facet<Finding>[] = [
+  {
+    key: 'level',
+    title: 'Level',
+    value: (row) => row.level,
+    options: ['problem', 'note'],
+  },
+];
+
 const FINDINGS: readonly Column<Finding>[] = [
   {
     key: 'level',
@@ -436,9 +469,9 @@ function Findings({ of }: { of: DetailedHost }) {
         <DataTable
           id="findings"
           label="Findings"
-          plain
           rows={found}
           columns={FINDINGS}
+          facets={LEVELS}
           rowKey={(row) => `${row.subject} ${row.text}`}
           sort={{ key: 'level', direction: 'desc' }}
         />
@@ -446,6 +479,25 @@ function Findings({ of }: { of: DetailedHost }) {
     </Section>
   );
 }
+
+const DIFFERENCE_FACETS: readonly Facet<Difference>[] = [
+  {
+    key: 'kind',
+    title: 'Kind',
+    value: (row) => row.kind,
+    options: [
+      'claim_differs',
+      'elsewhere',
+      'foreign',
+      'leftover',
+      'no_provider',
+      'not_enforced',
+      'not_held',
+      'not_reporting',
+      'unlisted',
+    ] satisfies Difference['kind'][],
+  },
+];
 
 const DIFFERENCES: readonly Column<Difference>[] = [
   { key: 'kind', title: 'Kind', value: (row) => row.kind },
@@ -540,9 +592,9 @@ function AuditSection({ host }: { host: string }) {
         <DataTable
           id="audit"
           label="Differences"
-          plain
           rows={found.differences}
           columns={DIFFERENCES}
+          facets={DIFFERENCE_FACETS}
           rowKey={(row) => `${row.kind} ${row.consumer} ${row.detail}`}
         />
       )}

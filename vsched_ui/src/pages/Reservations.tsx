@@ -8,6 +8,7 @@ import { identityColumns } from '../components/identity';
 import { HostLink } from '../components/links';
 import { Head } from '../components/Section';
 import { Empty, State } from '../components/states';
+import { ENFORCERS, STATES, enforcerOf } from '../model/reservations';
 import { sharePpm } from '../model/shares';
 
 const FACETS: readonly Facet<Reservation>[] = [
@@ -15,7 +16,7 @@ const FACETS: readonly Facet<Reservation>[] = [
     key: 'state',
     title: 'State',
     value: (row) => row.state,
-    options: ['applied', 'pending', 'degraded', 'refused', 'released'],
+    options: STATES,
   },
   {
     key: 'source',
@@ -26,8 +27,8 @@ const FACETS: readonly Facet<Reservation>[] = [
   {
     key: 'backend',
     title: 'Enforced by',
-    value: (row) => row.enforced?.backend ?? 'nothing',
-    options: ['deadline', 'cfs', 'rtds', 'credit2', 'credit', 'nothing'],
+    value: enforcerOf,
+    options: ENFORCERS,
   },
 ];
 

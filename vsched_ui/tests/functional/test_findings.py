@@ -37,6 +37,11 @@ class TestFindings(page_case.PageCase):
             for text in (finding.level, finding.subject, finding.remedy):
                 self.chromium.expect(row).to_contain_text(text)
         self.check(tab)
+        tab.page.get_by_label('Level of Findings').select_option('note')
+        self.chromium.expect(rows).to_have_count(
+            sum(one.level == 'note' for one in host_reports.FINDINGS)
+        )
+        self.chromium.expect(rows.filter(has_text='problem')).to_have_count(0)
 
     def test_no_findings(self):
         tab, section = self.open(2)

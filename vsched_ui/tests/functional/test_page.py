@@ -16,6 +16,8 @@ from vsched_ui.tests import views
 FIRST = fleet.host_name(1)
 HOSTILE = fleet.instance_uuid(1, 2)
 CHANGED = fleet.instance_uuid(2, 3)
+#: A host with an instance whose reservation is refused.
+REFUSING = 22
 PUBLISHED = (
     pathlib.Path(__file__).resolve().parents[2] / 'src' / 'published.json'
 )
@@ -195,6 +197,23 @@ class TestTables(page_case.PageCase):
         self.check(tab)
         self.go(tab, '/instances/' + uuid)
         self.see(tab, 'project ' + project, exact=False)
+        self.check(tab)
+
+    def test_instances_of_a_host_by_state(self):
+        host = fleet.host_name(REFUSING)
+        label = 'Instances of ' + host
+        tab = self.tab('/hosts/' + host)
+        rows = tab.page.get_by_role('grid', name=label).locator('tbody tr')
+        self.chromium.expect(rows).to_have_count(5)
+        state = tab.page.get_by_label('Reservation of ' + label)
+        state.select_option('refused')
+        self.chromium.expect(rows).to_have_count(1)
+        self.chromium.expect(rows).to_contain_text('refused')
+        enforced = tab.page.get_by_label('Enforced by of ' + label)
+        enforced.select_option('deadline')
+        self.see(tab, 'Nothing matches the filters')
+        enforced.select_option('nothing')
+        self.chromium.expect(rows).to_have_count(1)
         self.check(tab)
 
     def test_skip_to_the_content(self):
