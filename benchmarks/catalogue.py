@@ -39,6 +39,7 @@ NAMES = (
     'snapshot',
     'streaming',
     'two_tier',
+    'usage_top',
     'work_conserving',
 )
 

@@ -30,6 +30,9 @@ PERIOD_US = 20_000
 #: Of the UUIDs of all that the fleet has.
 NAMESPACE = uuid.UUID('5b7a1c1e-1a3d-4c9b-8a52-5b0c1f6f9d10')
 #: Of the first host; the second has none, and the others do not report them.
+#: So many instances fit on a host, whatever their shares.
+_MOST_OF_ANY_SHARE = 10
+
 FINDINGS = (
     messages.HostFinding(
         'note',
@@ -73,8 +76,10 @@ class HostReports:
         self._now = now
         self._hostile = hostile
         self._random = random.Random(number)
+        # So many that its CPUs do not suffice for larger shares have less.
+        parts = max(1, len(instances) // _MOST_OF_ANY_SHARE)
         self._shares_pct = {
-            one: self._random.choice(SHARES_PCT) for one in instances
+            one: self._random.choice(SHARES_PCT) // parts for one in instances
         }
 
     def first(self) -> dict[str, ty.Any]:
