@@ -123,10 +123,10 @@ def run(quick: bool) -> frame.Run:
             for vms in sizes:
                 name = '%s-%d' % (kind, vms)
                 with frame.alone():
-                    found[name] = _agent(url, kind, vms, seconds)
+                    found[name] = agent(url, kind, vms, seconds)
                 yield frame.Variant(name, found[name])
         with frame.alone():
-            found['profile'] = _agent(
+            found['profile'] = agent(
                 url, 'observed', OBSERVED_VMS[3], seconds, profile=True
             )
         yield frame.Variant('profile', found['profile'])
@@ -199,9 +199,20 @@ def _accounting(quick: bool) -> ty.Iterator[frame.Variant]:
         )
 
 
-def _agent(
-    url: str, kind: str, vms: int, seconds: float, profile: bool = False
+def agent(
+    url: str,
+    kind: str,
+    vms: int,
+    seconds: float,
+    profile: bool = False,
+    metrics_port: int = 0,
 ) -> dict[str, ty.Any]:
+    """Run an agent in a process of its own; return what it cost.
+
+    See :class:`benchmarks.agent_process.Task`.
+
+    :raises frame.Unavailable: when it fails.
+    """
     return _process(
         'benchmarks.agent_process',
         {
@@ -211,6 +222,7 @@ def _agent(
             'seconds': seconds,
             'transport_url': url,
             'profile': profile,
+            'metrics_port': metrics_port,
         },
     )
 
@@ -282,7 +294,7 @@ def _libvirt(
                 )
             running = vms
             yield frame.Variant(
-                'libvirt-%d' % vms, _agent(url, 'libvirt', vms, seconds)
+                'libvirt-%d' % vms, agent(url, 'libvirt', vms, seconds)
             )
 
 

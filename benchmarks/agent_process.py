@@ -50,6 +50,9 @@ from vsched_lib.tests import bus_keys  # noqa: E402
 #: The measurement is given up.
 OVER = threading.Event()
 
+#: Of a host that can promise anything, and has no more than a report may say.
+_CPUS = 1_000
+
 PHASES = ('observe', 'plan', 'attest', 'account', 'report')
 
 
@@ -66,6 +69,7 @@ class Task:
     :param seconds: to measure.
     :param transport_url: the bus.
     :param profile: say which functions took the time; slows it down.
+    :param metrics_port: where its metrics are served; 0 for nowhere.
     """
 
     kind: str
@@ -75,37 +79,52 @@ class Task:
     transport_url: str
     uri: str = 'qemu:///system'
     profile: bool = False
+    metrics_port: int = 0
 
 
 class Observed(deadline.DeadlineBackend):
-    """Asks the kernel for every thread and believes what it was told."""
+    """Asks the kernel about every thread, and changes nothing there.
+
+    What was applied counts as in force.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._told: dict[int, base.Enforced] = {}
 
     def supports(self) -> base.Support:
+        """Return that it works on any host."""
         return base.Support(True)
 
-    def apply(
-        self,
-        targets: ty.Sequence[base.Target],
-        promise: reservation.Reservation,
-    ) -> None:
-        for target in targets:
-            self._told[target.tid] = base.Enforced.of(promise)
+    def apply_each(self, assignments: ty.Sequence[base.Assignment]) -> None:
+        """Remember what is to be in force, of vCPUs and of I/O threads."""
+        for target, reserved in assignments:
+            self._told[target.tid] = base.Enforced.of(reserved)
+
+    def resume(self, assignments: ty.Sequence[base.Assignment]) -> None:
+        """Do nothing: no thread runs under a budget."""
 
     def read(
         self, targets: ty.Sequence[base.Target]
     ) -> dict[int, base.Enforced | None]:
+        """Ask the kernel about each thread; return what was applied."""
         return {tid: self._told.get(tid) for tid in super().read(targets)}
+
+    def restore(
+        self,
+        targets: ty.Sequence[base.Target],
+        prior: ty.Mapping[int, base.Prior],
+    ) -> None:
+        """Forget what was applied."""
+        for target in targets:
+            self._told.pop(target.tid, None)
 
 
 class Boundless(capacity.KernelCapacity):
     """A host that can promise anything."""
 
     def current(self) -> host.Capacity:
-        return host.Capacity(100_000, Fraction(100_000))
+        return host.Capacity(_CPUS, Fraction(_CPUS))
 
 
 class Clocked(reconciler.Reconciler):
@@ -173,6 +192,7 @@ def _agent(
     conf.set_override('state_path', folder, group='agent')
     conf.set_override('host', 'bench', group='agent')
     conf.set_override('uri', task.uri, group='hypervisor')
+    conf.set_override('metrics_bind_port', task.metrics_port, group='agent')
     if task.kind == 'libvirt':
         conf.set_override('restore_on_stop', True, group='agent')
     # For the life of this process: the service makes its own parts.
