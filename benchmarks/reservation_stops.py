@@ -21,8 +21,7 @@ STOPS = (
     'vsched_lib.contract.agent_rpc:AgentClient.overrides_changed',
     'vsched_lib.contract.agent_rpc:AgentEndpoint.overrides_changed',
     # The agent fetches it.
-    'vsched_agent.reporting.endpoint:Endpoint.on_overrides_changed',
-    'vsched_agent.reporting.collector_session:Reporter.fetch_overrides',
+    'vsched_agent.reporting.collector_session:Reporter.on_overrides_changed',
     'vsched_lib.contract.collector_rpc:CollectorClient.overrides',
     'vsched_lib.contract.collector_rpc:CollectorEndpoint.overrides',
     'vsched_api.collector.endpoint:Collector.on_overrides',

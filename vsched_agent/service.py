@@ -35,7 +35,6 @@ from vsched_agent.profiling import jobs
 from vsched_agent.profiling import manager as profiles
 from vsched_agent.reconciliation import reconciler
 from vsched_agent.reporting import collector_session
-from vsched_agent.reporting import endpoint
 from vsched_agent.reporting import events
 from vsched_agent.reporting import findings
 from vsched_agent.reporting import unrestored
@@ -188,14 +187,7 @@ class Agent(service_base.ServiceBase):
             self._jobs.take,
         )
         self._server = rpc.get_server(
-            transport,
-            agent_rpc.TOPIC,
-            conf.host,
-            [
-                endpoint.Endpoint(
-                    self._reporter.fetch_overrides, self._reporter.fetch_jobs
-                )
-            ],
+            transport, agent_rpc.TOPIC, conf.host, [self._reporter]
         )
         self._findings = findings.Findings(
             findings.checks_of(self._conf, self._kernel)

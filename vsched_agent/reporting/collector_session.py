@@ -14,6 +14,7 @@ import typing as ty
 from oslo_log import log as logging
 
 from vsched_agent.state import store as journals
+from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -50,8 +51,10 @@ class Collector(ty.Protocol):
         """Ask for the unfinished jobs of a host."""
 
 
-class Reporter:
+class Reporter(agent_rpc.AgentEndpoint):
     """Sends the journal's batches in order, each until it is confirmed.
+
+    Fetches what the API announces; announcements do not contain it.
 
     :param host: this host's name.
     :param journal: where the batches wait.
@@ -124,6 +127,16 @@ class Reporter:
 
     def fetch_jobs(self) -> None:
         """Request a pull of the host's jobs."""
+        self._request(self._fetch_jobs)
+
+    def on_overrides_changed(self, generation: int) -> None:
+        """Request a pull of the overrides that the API announces."""
+        LOG.info('Overrides of generation %d are announced', generation)
+        self._request(self._fetch)
+
+    def on_jobs_changed(self, generation: int) -> None:
+        """Request a pull of the jobs that the API announces."""
+        LOG.info('Jobs of generation %d are announced', generation)
         self._request(self._fetch_jobs)
 
     def _request(self, pull: threading.Event) -> None:

@@ -77,6 +77,22 @@ class TestReporter(journals.JournalCase):
         self.reporter.deliver()
         self.assertEqual([self.collector.overridden], self.overrides)
 
+    def test_announced_overrides_are_fetched(self):
+        self.post()
+        self.reporter.deliver()
+        self.reporter.overrides_changed({}, generation=3)
+        self.reporter.deliver()
+        self.assertEqual([self.collector.overridden], self.overrides)
+        self.assertEqual([], self.jobs)
+
+    def test_announced_jobs_are_fetched(self):
+        self.post()
+        self.reporter.deliver()
+        self.reporter.jobs_changed({}, generation=3)
+        self.reporter.deliver()
+        self.assertEqual([self.collector.ordered], self.jobs)
+        self.assertEqual([], self.overrides)
+
     def test_fetches_without_a_batch(self):
         self.reporter.fetch_overrides()
         self.reporter.deliver()
