@@ -45,7 +45,6 @@ STOPS = (
     'vsched_agent.reporting.reservation_reports:ReservationReports.add',
     'vsched_agent.reporting.report_builder:ReportBuilder.post',
     'vsched_agent.state.outbox:Outbox.post',
-    'vsched_agent.reporting.collector_session:Reporter.wake',
     'vsched_agent.reporting.collector_session:Reporter.deliver',
     'vsched_lib.contract.collector_rpc:CollectorClient.report',
     'vsched_lib.contract.collector_rpc:CollectorEndpoint.report',

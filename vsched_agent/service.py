@@ -155,7 +155,6 @@ class Agent(service_base.ServiceBase):
             self._state.journal,
             self._meter,
             self._host_info,
-            lambda: self._reporter.wake(),
             self._profiles,
             self._charging,
             self._profiles.costs,

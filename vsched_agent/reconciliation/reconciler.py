@@ -56,7 +56,6 @@ class Reconciler:
     :param journal: the agent's persistent state.
     :param meter: reads the instances' CPU time.
     :param host_info: returns the host's present properties and capacity.
-    :param on_batch: called when a batch waits in the journal.
     :param profiles: source of new profiles; None without any.
     :param charging: charges instances for I/O; None without charging.
     :param costs: knows the prices of I/O; None without prices.
@@ -74,7 +73,6 @@ class Reconciler:
         journal: journals.Journal,
         meter: interfaces.Meter,
         host_info: ty.Callable[[], messages.HostInfo],
-        on_batch: ty.Callable[[], None],
         profiles: interfaces.Profiles | None = None,
         charging: io_charging.Charging | None = None,
         costs: interfaces.Costs | None = None,
@@ -88,7 +86,6 @@ class Reconciler:
         self._journal = journal
         self._meter = meter
         self._host_info = host_info
-        self._on_batch = on_batch
         self._profiles = profiles
         self._costs = costs
         self._charging = charging or io_charging.Charging(
@@ -474,4 +471,3 @@ class Reconciler:
             None if self._plan_all else self._observer.domains.values(),
             self._meter.checkpoint() if self._metering else None,
         )
-        self._on_batch()

@@ -97,7 +97,8 @@ class Reporter(agent_rpc.AgentEndpoint):
         # Jobs are not kept over a restart: the collector's list has those
         # that go on.
         self._jobs_generation = 0
-        self._woken = threading.Event()
+        # Set by the outbox for a batch, by this class for all else.
+        self._woken = self._outbox.posted
         self._problems = problem_log.ProblemLog(LOG)
         self._stopping = threading.Event()
         self._fetch = threading.Event()
@@ -116,10 +117,6 @@ class Reporter(agent_rpc.AgentEndpoint):
         self._woken.set()
         if self._thread.is_alive():
             self._thread.join()
-
-    def wake(self) -> None:
-        """Wake the thread, as a batch is waiting."""
-        self._woken.set()
 
     def fetch_overrides(self) -> None:
         """Request a pull of the host's overrides."""

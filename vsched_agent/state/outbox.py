@@ -8,6 +8,7 @@ import dataclasses
 import json
 import secrets
 import sqlite3
+import threading
 import typing as ty
 
 from vsched_agent.state import records as journal_records
@@ -30,6 +31,7 @@ class Outbox:
     :ivar epoch: identifies this run of the agent, in each batch that it
         numbers. A copy of the file gets another one when it is opened, so
         the collector can distinguish their batches.
+    :ivar posted: set when a batch is added; who waits for batches clears it.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Outbox:
         self._storage = storage
         self._records = records
         self.epoch = secrets.token_hex(16)
+        self.posted = threading.Event()
 
     def post(
         self,
@@ -74,7 +77,9 @@ class Outbox:
                 journal_records.set_number(db, _MEASURED, measured)
             return batch
 
-        return self._storage.run(put)
+        number = self._storage.run(put)
+        self.posted.set()
+        return number
 
     def measured(self) -> int | None:
         """Return the version of the newest error profile with an event.

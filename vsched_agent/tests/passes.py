@@ -72,7 +72,6 @@ class TestCase(enforcing_host.EnforcerCase):
         self.profiles = Profiles()
         self.measurements = fakes.FakeMeasurements()
         self.meter = fakes.FakeMeter()
-        self.pokes = []
         #: How often the collector was to be asked for overrides.
         self.asked = []
         self.reconciler = reconciler.Reconciler(
@@ -84,7 +83,6 @@ class TestCase(enforcing_host.EnforcerCase):
             self.journal,
             self.meter,
             self.host_info,
-            lambda: self.pokes.append(1),
             self.profiles,
             costs=costs,
             on_lost_overrides=lambda: self.asked.append(1),

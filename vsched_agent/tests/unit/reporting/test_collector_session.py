@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import time
 
 from vsched_agent.reporting import collector_session
 from vsched_agent.tests import fakes
@@ -194,7 +195,12 @@ class TestReporter(journals.JournalCase):
 
     def test_the_thread_delivers_and_stops(self):
         self.reporter.start()
-        self.post()
-        self.reporter.wake()
+        self.addCleanup(self.reporter.stop)
+        number = self.post()
+        latest = time.monotonic() + 30
+        while self.journal.outbox.waiting() and time.monotonic() < latest:
+            time.sleep(0.01)
         self.reporter.stop()
-        self.assertGreaterEqual(1, self.journal.outbox.waiting())
+        self.assertEqual(
+            [number], [one.batch for one in self.collector.reports]
+        )

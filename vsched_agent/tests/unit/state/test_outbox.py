@@ -23,6 +23,12 @@ def _batch(number, samples=0):
 
 
 class TestOutbox(journals.JournalCase):
+    def test_who_waits_for_batches_is_woken(self):
+        posted = self.journal.outbox.posted
+        self.assertFalse(posted.is_set())
+        self.journal.outbox.post(_batch)
+        self.assertTrue(posted.is_set())
+
     def test_batches_leave_in_order_once_confirmed(self):
         first = self.journal.outbox.post(_batch)
         second = self.journal.outbox.post(_batch)
