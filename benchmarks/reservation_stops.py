@@ -13,7 +13,6 @@ change, such as authorization and signatures.
 STOPS = (
     # The request is stored, and its agent notified.
     'vsched_api.rest.reservations:update',
-    'vsched_api.rest.overrides:Noun.update',
     'vsched_api.operations.reservations:change',
     'vsched_api.operations.overrides:store',
     'vsched_api.db.queries.overrides:put',

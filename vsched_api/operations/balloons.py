@@ -180,16 +180,11 @@ def history(
 def order(
     database: db.Database,
     announcer: announcements.Announcer,
-    instance_uuid: str,
+    change: overrides.Change,
     fields: Mapping[str, ty.Any],
-    now: float,
-    author: authors.Author = authors.NOBODY,
-    expected: int | None = None,
 ) -> Balloon:
     """Have an instance use so many vCPUs, or leave it as it is.
 
-    :param expected: the generation of the order that this one is based on;
-        None to replace whatever is there.
     :raises errors.Outdated: when there is another generation.
     :param fields: ``target_vcpus``, ``frozen``; what is not given stays as
         it was ordered.
@@ -207,43 +202,34 @@ def order(
         }
         _check(row, wanted)
         if wanted == {'target_vcpus': None, 'frozen': False}:
-            queries.delete_order(session, instance_uuid)
+            queries.delete_order(session, change.instance_uuid)
         else:
             queries.put_order(
                 session,
-                instance_uuid,
+                change.instance_uuid,
                 {
                     'generation': generation,
                     **wanted,
-                    **authors.columns(author),
+                    **authors.columns(change.author),
                 },
-                now,
+                change.now,
             )
         return (
             Code.BALLOON_ORDERED,
             'instance %s: target %s, frozen %s, is ordered'
-            % (instance_uuid, wanted['target_vcpus'], wanted['frozen']),
+            % (change.instance_uuid, wanted['target_vcpus'], wanted['frozen']),
         )
 
-    return _store(
-        database,
-        announcer,
-        overrides.Change(instance_uuid, now, author, expected),
-        make,
-    )
+    return _store(database, announcer, change, make)
 
 
 def withdraw(
     database: db.Database,
     announcer: announcements.Announcer,
-    instance_uuid: str,
-    now: float,
-    author: authors.Author = authors.NOBODY,
-    expected: int | None = None,
+    change: overrides.Change,
 ) -> Balloon:
     """Leave an instance to its agent again.
 
-    :param expected: as for :func:`order`.
     :raises errors.Outdated: when there is another generation.
     :raises errors.NotFound: when nothing is ordered, or no instance known.
     """
@@ -251,23 +237,18 @@ def withdraw(
     def make(
         session: ty.Any, row: queries.Row, generation: int
     ) -> tuple[Code, str]:
-        if not queries.delete_order(session, instance_uuid):
+        if not queries.delete_order(session, change.instance_uuid):
             raise errors.NotFound(
                 'nothing is ordered of the vCPUs of instance %s'
-                % instance_uuid,
+                % change.instance_uuid,
                 Code.BALLOON_ORDER_NOT_FOUND,
             )
         return (
             Code.BALLOON_ORDERED,
-            'instance %s: the order is withdrawn' % instance_uuid,
+            'instance %s: the order is withdrawn' % change.instance_uuid,
         )
 
-    return _store(
-        database,
-        announcer,
-        overrides.Change(instance_uuid, now, author, expected),
-        make,
-    )
+    return _store(database, announcer, change, make)
 
 
 def _store(

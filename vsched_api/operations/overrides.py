@@ -98,7 +98,7 @@ class Change:
 
     instance_uuid: str
     now: float
-    author: authors.Author
+    author: authors.Author = authors.NOBODY
     expected: int | None = None
 
 

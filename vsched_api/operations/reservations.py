@@ -174,10 +174,8 @@ def get(database: db.Database, instance_uuid: str) -> Reservation:
 def create(
     database: db.Database,
     announcer: announcements.Announcer,
-    instance_uuid: str,
+    change: overrides.Change,
     fields: Mapping[str, ty.Any],
-    now: float,
-    author: authors.Author = authors.NOBODY,
 ) -> Reservation:
     """Give a reservation to an instance that carries none.
 
@@ -191,34 +189,24 @@ def create(
         if _wanted(row) is not None or _withdrawn(row):
             raise errors.Conflict(
                 'instance %s carries a reservation; change that one'
-                % instance_uuid,
+                % change.instance_uuid,
                 Code.RESERVATION_EXISTS,
             )
         return {**override_fields.DEFAULTS, **fields}
 
-    return _set(
-        database,
-        announcer,
-        overrides.Change(instance_uuid, now, author),
-        wanted,
-    )
+    return _set(database, announcer, change, wanted)
 
 
 def change(
     database: db.Database,
     announcer: announcements.Announcer,
-    instance_uuid: str,
+    change: overrides.Change,
     fields: Mapping[str, ty.Any],
-    now: float,
-    author: authors.Author = authors.NOBODY,
-    expected: int | None = None,
 ) -> Reservation:
     """Change what an instance is promised, while it runs.
 
     :param fields: what changes; the rest stays as it is wanted now. None for
         one of ``extra_specs.OVERRIDABLE`` leaves it to the flavor again.
-    :param expected: the generation that the change is based on; None to
-        change whatever is there.
     :raises errors.Outdated: when there is another generation.
     :raises errors.NotFound: when it carries none, or is not known.
     :raises errors.Conflict: when its host can not, or when what is wanted
@@ -231,36 +219,26 @@ def change(
         if base is not None:
             return {**base, **fields}
         if not _withdrawn(row):
-            raise _none(instance_uuid)
+            raise _none(change.instance_uuid)
         if {'runtime_us', 'period_us', 'mode'} <= set(fields):
             return {**override_fields.DEFAULTS, **fields}
         raise errors.Conflict(
             'the override of instance %s was just removed and its agent '
             'has not said yet what the flavor wants: give runtime_us, '
-            'period_us and mode, or try again' % instance_uuid,
+            'period_us and mode, or try again' % change.instance_uuid,
             Code.RESERVATION_CHANGING,
         )
 
-    return _set(
-        database,
-        announcer,
-        overrides.Change(instance_uuid, now, author, expected),
-        wanted,
-    )
+    return _set(database, announcer, change, wanted)
 
 
 def withdraw(
     database: db.Database,
     announcer: announcements.Announcer,
-    instance_uuid: str,
-    now: float,
-    author: authors.Author = authors.NOBODY,
-    expected: int | None = None,
+    change: overrides.Change,
 ) -> Reservation | None:
     """Remove an override: what the flavor says holds again, or nothing.
 
-    :param expected: the generation of the override that is meant; None for
-        whichever there is.
     :raises errors.Outdated: when there is another generation.
     :returns: the reservation as it stands, None when nothing is left.
     :raises errors.NotFound: when there is no override, or no instance.
@@ -269,26 +247,22 @@ def withdraw(
     def make(
         session: ty.Any, row: queries.Row, generation: int
     ) -> tuple[Code, str]:
-        if not override_queries.delete(session, instance_uuid):
+        if not override_queries.delete(session, change.instance_uuid):
             raise errors.NotFound(
-                'instance %s has no override' % instance_uuid,
+                'instance %s has no override' % change.instance_uuid,
                 Code.OVERRIDE_NOT_FOUND,
             )
         return (
             Code.OVERRIDE_REMOVED,
-            'instance %s: the override is removed' % instance_uuid,
+            'instance %s: the override is removed' % change.instance_uuid,
         )
 
     row, generation = overrides.store(
-        database,
-        announcer,
-        _OVERRIDE,
-        overrides.Change(instance_uuid, now, author, expected),
-        make,
+        database, announcer, _OVERRIDE, change, make
     )
     LOG.info(
         'Instance %s: the override is removed, generation %d',
-        instance_uuid,
+        change.instance_uuid,
         generation,
     )
     return None if row.report is None else _view(row)

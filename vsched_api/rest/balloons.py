@@ -125,7 +125,11 @@ def create() -> ty.Any:
     What was ordered before is replaced.
     """
     authorization.enforce(policies.CREATE)
-    return _NOUN.create(schemas.CREATE, balloons.order)
+    change, fields = overrides.creation(schemas.CREATE)
+    own = services.current()
+    return _NOUN.created(
+        balloons.order(own.database, own.announcer, change, fields)
+    )
 
 
 @BLUEPRINT.patch('/v1/balloons/<instance_uuid>')
@@ -148,7 +152,11 @@ def update(instance_uuid: str) -> ty.Any:
     What the body does not name stays as it was ordered.
     """
     authorization.enforce(policies.UPDATE)
-    return _NOUN.update(instance_uuid, schemas.UPDATE, balloons.order)
+    change, fields = overrides.change(instance_uuid, schemas.UPDATE)
+    own = services.current()
+    return _NOUN.changed(
+        balloons.order(own.database, own.announcer, change, fields)
+    )
 
 
 @BLUEPRINT.delete('/v1/balloons/<instance_uuid>')
@@ -168,7 +176,11 @@ def update(instance_uuid: str) -> ty.Any:
 def delete(instance_uuid: str) -> ty.Any:
     """Leave the vCPUs of an instance to its agent again."""
     authorization.enforce(policies.DELETE)
-    return _NOUN.delete(instance_uuid, schemas.DELETE_QUERY, balloons.withdraw)
+    removal = overrides.removal(instance_uuid, schemas.DELETE_QUERY)
+    own = services.current()
+    return _NOUN.changed(
+        balloons.withdraw(own.database, own.announcer, removal)
+    )
 
 
 _VIEW = views.View(schemas.BALLOON)

@@ -7,7 +7,6 @@ once it is stored: 202, and it is pending until its agent has answered.
 """
 
 from collections.abc import Callable
-from collections.abc import Mapping
 import dataclasses
 import re
 import typing as ty
@@ -15,6 +14,7 @@ import typing as ty
 import flask
 
 from vsched_api.operations import authors
+from vsched_api.operations import overrides
 from vsched_api.rest import authorization
 from vsched_api.rest import clock
 from vsched_api.rest import errors
@@ -71,66 +71,14 @@ class Noun(ty.Generic[T]):
         authorization.enforce_instance(rule, uuid)
         return self._answer(operation(services.current().database, uuid), 200)
 
-    def create(
-        self,
-        schema: fields.Schema,
-        operation: Callable[..., T],
-        conditional: bool = True,
-    ) -> flask.typing.ResponseReturnValue:
-        """Override what an instance has.
+    def created(self, one: T) -> flask.typing.ResponseReturnValue:
+        """Answer with a resource that is new, and with where it is."""
+        links = pagination.self_link(self.plural, one.instance_uuid)
+        return self._answer(one, 202, Location=links[0]['href'])
 
-        :param schema: of the body.
-        :param operation: called with database, announcer, instance, the
-            body's other fields, ``now``, ``author`` and, if ``conditional``,
-            ``expected``.
-        :param conditional: whether the request may name a generation.
-        """
-        validation.query(fields.NOTHING)
-        wanted = validation.body(schema)
-        more = {'expected': _expected(wanted)} if conditional else {}
-        made = _call(operation, wanted.pop('instance_uuid'), wanted, **more)
-        links = pagination.self_link(self.plural, made.instance_uuid)
-        return self._answer(made, 202, Location=links[0]['href'])
-
-    def update(
-        self,
-        instance_uuid: str,
-        schema: fields.Schema,
-        operation: Callable[..., T],
-    ) -> flask.typing.ResponseReturnValue:
-        """Change an override.
-
-        :param schema: of the body.
-        :param operation: called with database, announcer, instance, the
-            body's fields, ``now``, ``author`` and ``expected``.
-        """
-        validation.query(fields.NOTHING)
-        uuid = validation.instance_uuid(instance_uuid)
-        changes = validation.body(schema)
-        expected = _expected(changes)
-        return self._answer(
-            _call(operation, uuid, changes, expected=expected), 202
-        )
-
-    def delete(
-        self,
-        instance_uuid: str,
-        schema: fields.Schema,
-        operation: Callable[..., T | None],
-    ) -> flask.typing.ResponseReturnValue:
-        """Remove an override; answer 204 when nothing is left.
-
-        :param schema: of the query.
-        :param operation: called with database, announcer, instance, ``now``,
-            ``author`` and ``expected``.
-        """
-        expected = _expected(validation.query(schema))
-        left = _call(
-            operation,
-            validation.instance_uuid(instance_uuid),
-            expected=expected,
-        )
-        return ('', 204) if left is None else self._answer(left, 202)
+    def changed(self, one: T | None) -> flask.typing.ResponseReturnValue:
+        """Answer with a changed resource; 204 when nothing is left of it."""
+        return ('', 204) if one is None else self._answer(one, 202)
 
     def _answer(
         self, one: T, status: int, **headers: str
@@ -140,6 +88,44 @@ class Noun(ty.Generic[T]):
             status,
             {'ETag': '"%d"' % one.generation, **headers},
         )
+
+
+def creation(
+    schema: fields.Schema, conditional: bool = True
+) -> tuple[overrides.Change, dict[str, ty.Any]]:
+    """Return the change that a request without an instance in its path asks.
+
+    :param schema: of the body.
+    :param conditional: whether the request may name a generation.
+    :returns: with the other fields of the body.
+    """
+    validation.query(fields.NOTHING)
+    wanted = validation.body(schema)
+    expected = _expected(wanted) if conditional else None
+    return _change(wanted.pop('instance_uuid'), expected), wanted
+
+
+def change(
+    instance_uuid: str, schema: fields.Schema
+) -> tuple[overrides.Change, dict[str, ty.Any]]:
+    """Return the change of one instance that the request asks for.
+
+    :param schema: of the body.
+    :returns: with the other fields of the body.
+    """
+    validation.query(fields.NOTHING)
+    uuid = validation.instance_uuid(instance_uuid)
+    wanted = validation.body(schema)
+    return _change(uuid, _expected(wanted)), wanted
+
+
+def removal(instance_uuid: str, schema: fields.Schema) -> overrides.Change:
+    """Return the removal of one instance's override that is asked for.
+
+    :param schema: of the query.
+    """
+    expected = _expected(validation.query(schema))
+    return _change(validation.instance_uuid(instance_uuid), expected)
 
 
 def author_view(one: ty.Any, rule: str) -> dict[str, ty.Any] | None:
@@ -158,24 +144,9 @@ def author_view(one: ty.Any, rule: str) -> dict[str, ty.Any] | None:
     }
 
 
-V = ty.TypeVar('V')
-
-
-def _call(
-    operation: Callable[..., V],
-    instance_uuid: str,
-    *arguments: Mapping[str, ty.Any],
-    **more: ty.Any,
-) -> V:
-    own = services.current()
-    return operation(
-        own.database,
-        own.announcer,
-        instance_uuid,
-        *arguments,
-        now=own.now(),
-        author=_author(),
-        **more,
+def _change(instance_uuid: str, expected: int | None) -> overrides.Change:
+    return overrides.Change(
+        instance_uuid, services.current().now(), _author(), expected
     )
 
 

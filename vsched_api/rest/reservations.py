@@ -94,7 +94,11 @@ def create() -> ty.Any:
     answered.
     """
     authorization.enforce(policies.CREATE)
-    return _NOUN.create(schemas.CREATE, reservations.create, conditional=False)
+    change, fields = overrides.creation(schemas.CREATE, conditional=False)
+    own = services.current()
+    return _NOUN.created(
+        reservations.create(own.database, own.announcer, change, fields)
+    )
 
 
 @BLUEPRINT.patch('/v1/reservations/<instance_uuid>')
@@ -124,7 +128,11 @@ def update(instance_uuid: str) -> ty.Any:
     reservation this makes an override.
     """
     authorization.enforce(policies.UPDATE)
-    return _NOUN.update(instance_uuid, schemas.UPDATE, reservations.change)
+    change, fields = overrides.change(instance_uuid, schemas.UPDATE)
+    own = services.current()
+    return _NOUN.changed(
+        reservations.change(own.database, own.announcer, change, fields)
+    )
 
 
 @BLUEPRINT.delete('/v1/reservations/<instance_uuid>')
@@ -148,8 +156,10 @@ def delete(instance_uuid: str) -> ty.Any:
     204 when nothing is left of the reservation: no agent had answered yet.
     """
     authorization.enforce(policies.DELETE)
-    return _NOUN.delete(
-        instance_uuid, schemas.DELETE_QUERY, reservations.withdraw
+    removal = overrides.removal(instance_uuid, schemas.DELETE_QUERY)
+    own = services.current()
+    return _NOUN.changed(
+        reservations.withdraw(own.database, own.announcer, removal)
     )
 
 

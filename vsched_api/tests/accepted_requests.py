@@ -19,6 +19,7 @@ from vsched_api.operations import announcements
 from vsched_api.operations import balloons
 from vsched_api.operations import errors
 from vsched_api.operations import jobs
+from vsched_api.operations import overrides
 from vsched_api.operations import reservations
 from vsched_api.tests import base
 from vsched_api.tests import generated_requests
@@ -103,9 +104,8 @@ class Preparations:
         made = balloons.order(
             self._database,
             _NOBODY,
-            populated.PLAIN,
+            overrides.Change(populated.PLAIN, self._now),
             {'target_vcpus': 1},
-            self._now,
         )
         return Accepted(
             _path(populated.PLAIN), {'generation': made.generation, **_ANY}
@@ -116,7 +116,9 @@ class Preparations:
     def _unreserved(self) -> Accepted:
         try:
             reservations.withdraw(
-                self._database, _NOBODY, populated.PLAIN, self._now
+                self._database,
+                _NOBODY,
+                overrides.Change(populated.PLAIN, self._now),
             )
         except errors.NotFound:
             # The last request was refused.
@@ -129,9 +131,8 @@ class Preparations:
         made = reservations.change(
             self._database,
             _NOBODY,
-            populated.PROMISED,
+            overrides.Change(populated.PROMISED, self._now),
             dict(_RESERVATION),
-            self._now,
         )
         return Accepted(
             _path(populated.PROMISED),
@@ -146,9 +147,8 @@ class Preparations:
         made = reservations.create(
             self._database,
             _NOBODY,
-            populated.PLAIN,
+            overrides.Change(populated.PLAIN, self._now),
             dict(_RESERVATION),
-            self._now,
         )
         return Accepted(
             _path(populated.PLAIN), {'generation': made.generation, **_ANY}

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from vsched_api.db import models
 from vsched_api.operations import balloons
 from vsched_api.operations import errors
+from vsched_api.operations import overrides
 from vsched_api.operations import retention
 from vsched_api.tests import base
 from vsched_api.tests.suites import reservations
@@ -43,12 +44,17 @@ class Balloons:
 
     def order(self, uuid=None, **fields):
         return balloons.order(
-            self.database, self.announcer, uuid or self.one, fields, self.now
+            self.database,
+            self.announcer,
+            overrides.Change(uuid or self.one, self.now),
+            fields,
         )
 
     def withdraw(self, uuid=None):
         return balloons.withdraw(
-            self.database, self.announcer, uuid or self.one, self.now
+            self.database,
+            self.announcer,
+            overrides.Change(uuid or self.one, self.now),
         )
 
     def stored(self, uuid=None):

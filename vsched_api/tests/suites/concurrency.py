@@ -6,6 +6,7 @@ import threading
 
 from vsched_api.db import errors as db_errors
 from vsched_api.operations import errors
+from vsched_api.operations import overrides
 from vsched_api.operations import reservations as reservation_operations
 from vsched_api.tests import base
 from vsched_api.tests.suites import reservations
@@ -91,10 +92,8 @@ class Concurrency(reservations.Changes):
                         reservation_operations.change(
                             self.database,
                             self.announcer,
-                            one,
+                            overrides.Change(one, self.now, expected=known),
                             {'runtime_us': 7_000 + number},
-                            self.now,
-                            expected=known,
                         ).runtime_us
                     )
                 except errors.Outdated:

@@ -6,6 +6,7 @@ from vsched_api.operations import announcements
 from vsched_api.operations import errors
 from vsched_api.operations import hosts
 from vsched_api.operations import instances
+from vsched_api.operations import overrides
 from vsched_api.operations import reservations
 from vsched_api.tests import base
 from vsched_lib.contract import messages
@@ -271,9 +272,8 @@ class Lists:
         reservations.change(
             self.database,
             announcements.Announcer(None),
-            self.uuids[0],
+            overrides.Change(self.uuids[0], self.now),
             {'runtime_us': 5000},
-            self.now,
         )
         self.assertEqual([self.uuids[0]], self.instances(states=['pending']))
         self.assertNotIn(self.uuids[0], self.instances(states=['applied']))

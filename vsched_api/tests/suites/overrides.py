@@ -6,6 +6,7 @@ from vsched_api.db import models
 from vsched_api.operations import authors
 from vsched_api.operations import errors
 from vsched_api.operations import events
+from vsched_api.operations import overrides
 from vsched_api.operations import reservations
 from vsched_api.operations import retention
 from vsched_api.tests import base
@@ -225,10 +226,8 @@ class Overrides(suite.Changes):
         return reservations.change(
             self.database,
             self.announcer,
-            uuid,
+            overrides.Change(uuid, self.now, expected=expected),
             fields,
-            self.now,
-            expected=expected,
         )
 
     def test_who_set_it(self):
@@ -240,10 +239,8 @@ class Overrides(suite.Changes):
         reservations.change(
             self.database,
             self.announcer,
-            one,
+            overrides.Change(one, self.now, ann),
             {'runtime_us': 6_000},
-            self.now,
-            ann,
         )
         found = reservations.get(self.database, one)
         self.assertEqual((ann, self.now), (found.author, found.updated_at))

@@ -18,6 +18,7 @@ from vsched_api.operations import events
 from vsched_api.operations import gathering
 from vsched_api.operations import hosts
 from vsched_api.operations import inspection
+from vsched_api.operations import overrides
 from vsched_api.operations import report_groups
 from vsched_api.operations import reports
 from vsched_api.operations import reservations
@@ -132,7 +133,10 @@ class Groups:
         self.agent('old').first(one, two)
         announcer = suite.Announcer()
         changed = reservations.change(
-            self.database, announcer, two, {'runtime_us': 6_000}, self.now
+            self.database,
+            announcer,
+            overrides.Change(two, self.now),
+            {'runtime_us': 6_000},
         )
         event = base.event()
         replies, _ = self.store(

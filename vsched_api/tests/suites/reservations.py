@@ -4,6 +4,7 @@
 
 from vsched_api.operations import announcements
 from vsched_api.operations import errors
+from vsched_api.operations import overrides
 from vsched_api.operations import reservations
 from vsched_api.tests import base
 from vsched_lib.contract import collector_replies
@@ -33,17 +34,25 @@ class Changes:
 
     def change(self, uuid, **fields):
         return reservations.change(
-            self.database, self.announcer, uuid, fields, self.now
+            self.database,
+            self.announcer,
+            overrides.Change(uuid, self.now),
+            fields,
         )
 
     def create(self, uuid, **fields):
         return reservations.create(
-            self.database, self.announcer, uuid, fields, self.now
+            self.database,
+            self.announcer,
+            overrides.Change(uuid, self.now),
+            fields,
         )
 
     def withdraw(self, uuid, **more):
         return reservations.withdraw(
-            self.database, self.announcer, uuid, self.now, **more
+            self.database,
+            self.announcer,
+            overrides.Change(uuid, self.now, **more),
         )
 
     def refused(self, kind, code, act, *args, **fields):

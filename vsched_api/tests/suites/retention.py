@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from vsched_api.db import models
 from vsched_api.db.queries import usage_folds
+from vsched_api.operations import overrides
 from vsched_api.operations import reservations
 from vsched_api.operations import retention
 from vsched_api.operations import rollups
@@ -143,9 +144,8 @@ class Retention:
             reservations.change(
                 self.database,
                 reservations_suite.Announcer(),
-                one,
+                overrides.Change(one, self.now),
                 {'runtime_us': 6_000},
-                self.now,
             )
         agent.at = self.now
         agent.send(stays)
