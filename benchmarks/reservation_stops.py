@@ -52,5 +52,5 @@ STOPS = (
     'vsched_api.operations.inspection:rows',
     'vsched_api.operations.gathering:Gathering.store',
     'vsched_api.operations.reported_instances:put_reservations',
-    'vsched_api.db.queries.reservations:put',
+    'vsched_api.db.queries.latest:put',
 )

@@ -7,7 +7,7 @@ import typing as ty
 
 from vsched_api.db import models
 from vsched_api.db.queries import balloon_changes
-from vsched_api.db.queries import balloons
+from vsched_api.db.queries import latest
 from vsched_api.db.queries import reservations
 from vsched_api.operations import inspection
 from vsched_lib.contract import balloons as contract
@@ -57,7 +57,7 @@ def update_list(
             rows[instance_uuid] = row
         else:
             # The reservation of its last stay does not apply to this one.
-            reservations.delete(session, [row.id])
+            latest.delete(session, models.Reservation, [row.id])
         _tell(row, values)
         row.present, row.arrived_at, row.left_at = True, at, None
     for instance_uuid, row in rows.items():
@@ -67,7 +67,7 @@ def update_list(
     session.flush()
     if left:
         reservations.release(session, [row.id for row in left], at)
-        balloons.delete(session, [row.id for row in left])
+        latest.delete(session, models.Balloon, [row.id for row in left])
     return {*came, *(row.uuid for row in left)}
 
 
@@ -104,8 +104,9 @@ def put_reservations(
             )
             session.add(rows[instance_uuid])
     session.flush()
-    reservations.put(
+    latest.put(
         session,
+        models.Reservation,
         {
             rows[instance_uuid].id: values
             for instance_uuid, values in reports.items()
@@ -130,11 +131,13 @@ def put_balloons(
         if instance_uuid in rows and rows[instance_uuid].present
     }
     if batch.all_balloons:
-        balloons.delete(
-            session, [row.id for row in rows.values() if row.id not in told]
+        latest.delete(
+            session,
+            models.Balloon,
+            [row.id for row in rows.values() if row.id not in told],
         )
     if told:
-        balloons.put(session, told)
+        latest.put(session, models.Balloon, told)
     full = {
         instance_uuid
         for instance_uuid, values in batch.balloons.items()

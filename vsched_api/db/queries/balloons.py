@@ -3,7 +3,6 @@
 """Rows of how instances stand with ballooning, and of what was ordered."""
 
 from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import typing as ty
@@ -13,7 +12,6 @@ from sqlalchemy import orm
 
 from vsched_api.db import models
 from vsched_api.db.queries import instances
-from vsched_api.db.queries import latest
 
 _report = models.Balloon
 _order = models.BalloonOrder
@@ -97,25 +95,6 @@ def page(
     if flavor_name is not None:
         query = query.where(_instance.flavor_name == flavor_name)
     return [Row(*row) for row in session.execute(query)]
-
-
-# Reports
-
-
-def put(
-    session: orm.Session, reports: Mapping[int, Mapping[str, ty.Any]]
-) -> None:
-    """Store reports, by the id of their instance's row, over older ones."""
-    latest.put(session, _report, reports)
-
-
-def delete(session: orm.Session, instance_ids: Iterable[int]) -> None:
-    """Forget how these instances stand."""
-    session.execute(
-        sa.delete(_report)
-        .where(_report.instance_id.in_(list(instance_ids)))
-        .execution_options(synchronize_session=False)
-    )
 
 
 # Orders

@@ -2,6 +2,7 @@
 
 """Reports of which an instance has one, the latest."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 import typing as ty
 
@@ -37,3 +38,18 @@ def put(
     if added:
         session.execute(sa.insert(table), added)
     session.flush()
+
+
+def delete(
+    session: orm.Session, table: ty.Any, instance_ids: Iterable[int]
+) -> None:
+    """Delete the reports on instances.
+
+    :param table: a model whose key is ``instance_id``.
+    :param instance_ids: of the instances' rows.
+    """
+    session.execute(
+        sa.delete(table)
+        .where(table.instance_id.in_(list(instance_ids)))
+        .execution_options(synchronize_session=False)
+    )

@@ -5,7 +5,6 @@
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import typing as ty
@@ -15,7 +14,6 @@ from sqlalchemy import orm
 
 from vsched_api.db import models
 from vsched_api.db.queries import instances
-from vsched_api.db.queries import latest
 from vsched_api.db.queries import sorting
 from vsched_lib.contract import messages
 
@@ -305,13 +303,6 @@ def count_by_host_and_state(
     ]
 
 
-def put(
-    session: orm.Session, reports: Mapping[int, Mapping[str, ty.Any]]
-) -> None:
-    """Store reports, by the id of their instance's row, over older ones."""
-    latest.put(session, _report, reports)
-
-
 def release(
     session: orm.Session, instance_ids: Iterable[int], at: float
 ) -> None:
@@ -333,14 +324,5 @@ def release(
             io=None,
             communication=None,
         )
-        .execution_options(synchronize_session=False)
-    )
-
-
-def delete(session: orm.Session, instance_ids: Iterable[int]) -> None:
-    """Forget the reports on these instances."""
-    session.execute(
-        sa.delete(_report)
-        .where(_report.instance_id.in_(list(instance_ids)))
         .execution_options(synchronize_session=False)
     )
