@@ -80,7 +80,7 @@ def _guests(seconds: float) -> dict[str, float]:
         backend = deadline.DeadlineBackend()
         targets = [base.Target(0, tid)]
         prior = backend.prior(targets)
-        backend.apply(targets, PROMISED)
+        backend.apply_each([(target, PROMISED) for target in targets])
         try:
             return {
                 **_share(guests[0], tid, seconds),
@@ -194,7 +194,7 @@ def _small_share_p99_pct(seconds: float) -> float:
     with contextlib.ExitStack() as stack:
         probe, *_ = [stack.enter_context(hogs.Hog()) for _ in range(3)]
         targets = [base.Target(0, probe.pid)]
-        backend.apply(targets, SMALL)
+        backend.apply_each([(target, SMALL) for target in targets])
         time.sleep(1.0)
         until_s = time.monotonic() + seconds
         while time.monotonic() < until_s:

@@ -36,7 +36,6 @@ STOPS = (
     'vsched_agent.reservations.admission:AdmissionChecker.check',
     'vsched_agent.reservations.admission:AdmissionChecker.admit',
     'vsched_agent.reservations.vcpu_threads:VcpuThreads.apply',
-    'vsched_agent.enforcement.base:Backend.apply',
     'vsched_agent.enforcement.deadline:DeadlineBackend.apply_each',
     'vsched_agent.privileged.sched:set_deadline',
     'vsched_agent.privileged.entering:enter',

@@ -130,15 +130,20 @@ class _Rig:
 
     def hold(self, mode: str) -> None:
         """Put the first guest under a mode."""
-        self.backend.apply(
-            self.threads,
-            reservation.Reservation(
-                RUNTIME_US,
-                PERIOD_US,
-                reservation.Mode.WORK_CONSERVING
-                if mode == WORK_CONSERVING
-                else reservation.Mode.CAPPED,
-            ),
+        self.backend.apply_each(
+            [
+                (
+                    target,
+                    reservation.Reservation(
+                        RUNTIME_US,
+                        PERIOD_US,
+                        reservation.Mode.WORK_CONSERVING
+                        if mode == WORK_CONSERVING
+                        else reservation.Mode.CAPPED,
+                    ),
+                )
+                for target in self.threads
+            ]
         )
         if mode == RECLAIM:
             for target in self.threads:

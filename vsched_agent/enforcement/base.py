@@ -140,15 +140,6 @@ class Backend(abc.ABC):
         Threads that have ended are left out.
         """
 
-    def apply(
-        self, targets: Sequence[Target], reserved: reservation.Reservation
-    ) -> None:
-        """Apply one reservation to all threads, or to none.
-
-        See :meth:`apply_each`.
-        """
-        self.apply_each([(target, reserved) for target in targets])
-
     @abc.abstractmethod
     def apply_each(self, assignments: Sequence[Assignment]) -> None:
         """Apply a reservation to each thread, or to none.

@@ -119,8 +119,8 @@ class ErrorMeasurement:
                 raise errors.Refused(
                     '; '.join(problems), errors.Code.RESERVATION_INVALID
                 )
-            self._rungs.backends[task.backend].apply(
-                [enforcement.Target(0, tid)], promise
+            self._rungs.backends[task.backend].apply_each(
+                [(enforcement.Target(0, tid), promise)]
             )
 
         return runner.Runner(

@@ -44,6 +44,12 @@ class Holding:
         return dataclasses.replace(now, granularity=self.granularity)
 
     @property
+    def assignments(self) -> list[base.Assignment]:
+        """Return what each vCPU's thread has at present, with the thread."""
+        now = self.now
+        return [(target, now) for target in self.targets]
+
+    @property
     def guaranteed(self) -> bool:
         """Return whether it uses the host's real-time capacity."""
         return self.backend in reservation.GUARANTEES

@@ -65,7 +65,7 @@ class DividedPeriods:
         self._granularities.record(
             uuid, granularities.Division(parts, dict(io_parts))
         )
-        assignments = [(target, after.now) for target in held.targets]
+        assignments = after.assignments
         if io is not None:
             io = self._granularities.divide_io(uuid, io, parts)
             assignments += io.reservations

@@ -86,7 +86,7 @@ class ThreadRelease:
             {tid: prior.found for tid, prior in priors.items()},
         )
         try:
-            self._backends[held.backend].apply(held.targets, held.now)
+            self._backends[held.backend].apply_each(held.assignments)
         except errors.Refused as refusal:
             LOG.error(
                 'instance %s: reapplying its reservation failed: %s',

@@ -120,9 +120,7 @@ class VcpuThreads:
                 tuple(target for target in mine if held.get(target.tid)),
                 granularity=divided,
             )
-            backend.resume(
-                [(target, holding.now) for target in holding.targets]
-            )
+            backend.resume(holding.assignments)
             return True
         return False
 
@@ -140,10 +138,12 @@ class VcpuThreads:
 
         :raises errors.Refused: every thread then keeps what it had.
         """
-        name, targets = holding.backend, holding.targets
+        name = holding.backend
         backend = self._backends[name]
         priors = self._priors(domain, name)
-        unseen = [target for target in targets if target.tid not in priors]
+        unseen = [
+            target for target in holding.targets if target.tid not in priors
+        ]
         if unseen:
             self._journal.remember(
                 domain.uuid, name, domain.pid, backend.prior(unseen)
@@ -151,7 +151,7 @@ class VcpuThreads:
         held = self._holdings.get(domain.uuid)
         left = self._thread_release.release_threads(domain.uuid, held, holding)
         try:
-            backend.apply(targets, holding.now)
+            backend.apply_each(holding.assignments)
         except errors.Refused as refusal:
             if refusal.code == errors.Code.KERNEL_REFUSED:
                 self._capacity.invalidate()
@@ -170,7 +170,7 @@ class VcpuThreads:
         """
         held = self._holdings[uuid]
         if after.now != held.now:
-            self._backends[held.backend].apply(held.targets, after.now)
+            self._backends[held.backend].apply_each(after.assignments)
         self._holdings[uuid] = after
 
     def release(self, domain: hypervisor.Domain) -> bool:
@@ -299,7 +299,7 @@ class VcpuThreads:
         for drift in drifts:
             held = self._holdings[drift.instance_uuid]
             try:
-                self._backends[held.backend].apply(held.targets, held.now)
+                self._backends[held.backend].apply_each(held.assignments)
             except errors.Refused as refusal:
                 LOG.warning(
                     'instance %s: repairing drift failed: %s',

@@ -6,6 +6,7 @@ import abc
 from collections.abc import Sequence
 
 from vsched_agent.enforcement import base
+from vsched_agent.tests import assignments
 from vsched_lib.contract import errors
 from vsched_lib.model import reservation
 
@@ -39,9 +40,13 @@ class BackendSuite(abc.ABC):
         self.assertEqual([None, None], self.held(targets))
         prior = self.backend.prior(targets)
         self.assertEqual({one.tid for one in targets}, set(prior))
-        self.backend.apply(targets, reservation.Reservation(4_000, 20_000))
+        self.backend.apply_each(
+            assignments.alike(targets, reservation.Reservation(4_000, 20_000))
+        )
         self.assertEqual([(4_000, 20_000, CAPPED)] * 2, self.held(targets))
-        self.backend.apply(targets, reservation.Reservation(6_000, 30_000))
+        self.backend.apply_each(
+            assignments.alike(targets, reservation.Reservation(6_000, 30_000))
+        )
         self.assertEqual([(6_000, 30_000, CAPPED)] * 2, self.held(targets))
         self.backend.restore(targets, prior)
         self.assertEqual([None, None], self.held(targets))
@@ -68,14 +73,17 @@ class BackendSuite(abc.ABC):
     def test_nothing_is_half_applied(self):
         targets = self.targets(3)
         prior = self.backend.prior(targets)
-        self.backend.apply(targets[:2], reservation.Reservation(4_000, 20_000))
+        self.backend.apply_each(
+            assignments.alike(
+                targets[:2], reservation.Reservation(4_000, 20_000)
+            )
+        )
         before = self.held(targets[:2])
         self.end(targets[2])
         refusal = self.assertRaises(
             errors.Refused,
-            self.backend.apply,
-            targets,
-            reservation.Reservation(6_000, 20_000),
+            self.backend.apply_each,
+            assignments.alike(targets, reservation.Reservation(6_000, 20_000)),
         )
         self.assertEqual(errors.Code.THREADS_GONE, refusal.code)
         self.assertEqual(before, self.held(targets[:2]))
@@ -84,7 +92,9 @@ class BackendSuite(abc.ABC):
     def test_threads_that_are_gone_are_left_out(self):
         targets = self.targets(2)
         prior = self.backend.prior(targets)
-        self.backend.apply(targets, reservation.Reservation(4_000, 20_000))
+        self.backend.apply_each(
+            assignments.alike(targets, reservation.Reservation(4_000, 20_000))
+        )
         self.end(targets[0])
         self.assertEqual([targets[1].tid], list(self.backend.read(targets)))
         self.assertEqual([targets[1].tid], list(self.backend.prior(targets)))
@@ -95,8 +105,8 @@ class BackendSuite(abc.ABC):
         targets = self.targets(1)
         prior = self.backend.prior(targets)
         promise = reservation.Reservation(4_000, 20_000)
-        self.backend.apply(targets, promise)
-        self.backend.apply(targets, promise)
+        self.backend.apply_each(assignments.alike(targets, promise))
+        self.backend.apply_each(assignments.alike(targets, promise))
         self.assertEqual([(4_000, 20_000, CAPPED)], self.held(targets))
         self.backend.restore(targets, prior)
         self.backend.restore(targets, prior)

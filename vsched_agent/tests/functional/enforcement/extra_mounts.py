@@ -54,8 +54,8 @@ def main() -> None:
         groups = cgroup.Cgroups()
         cpu = groups.place(tid, 'cpu')
         target = base.Target(0, tid, frozenset((0,)))
-        cfs.CfsBackend(groups).apply(
-            [target], reservation.Reservation(6_000, 20_000)
+        cfs.CfsBackend(groups).apply_each(
+            [(target, reservation.Reservation(6_000, 20_000))]
         )
         # Wide and narrow again, by the control file of its own group.
         with affinity.Affinity(groups).widened([target]):

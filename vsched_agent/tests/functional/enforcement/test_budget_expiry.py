@@ -93,7 +93,7 @@ class TestBudgets(kernel_case.KernelCase):
         # too late for the checks.
         for _ in range(2 * os.cpu_count()):
             self.addCleanup(hogs.Hog().close)
-        deadline.DeadlineBackend().apply([self.target], PROMISE)
+        deadline.DeadlineBackend().apply_each([(self.target, PROMISE)])
         without_ns = self.burst_ns()
         self.backend.resume([(self.target, PROMISE)])
         time.sleep(0.2)
@@ -101,7 +101,7 @@ class TestBudgets(kernel_case.KernelCase):
         self.assertLess(with_ns, without_ns * 3 // 5)
 
     def test_the_share_is_what_was_promised(self):
-        self.backend.apply([self.target], PROMISE)
+        self.backend.apply_each([(self.target, PROMISE)])
         time.sleep(0.2)
         got = agent_guests.measure([self.target.tid], 3.0)
         self.assertLess(abs(got.shares[0] - 0.1), 0.01 + got.stolen)
@@ -110,7 +110,7 @@ class TestBudgets(kernel_case.KernelCase):
         free = sched.probe_free_bandwidth(_ALL_UNITS)
         others = {one.tid for one in capacity.deadline_threads()}
         prior = self.backend.prior([self.target])
-        self.backend.apply([self.target], PROMISE)
+        self.backend.apply_each([(self.target, PROMISE)])
         part = (checking.reserve_mcpu() << reservation.KERNEL_BW_SHIFT) // (
             reservation.MCPU_PER_CPU
         )
@@ -140,7 +140,7 @@ class TestBudgets(kernel_case.KernelCase):
     def test_an_idle_helper_holds_nothing(self):
         others = {one.tid for one in capacity.deadline_threads()}
         prior = self.backend.prior([self.target])
-        self.backend.apply([self.target], PROMISE)
+        self.backend.apply_each([(self.target, PROMISE)])
         self.backend.restore([self.target], prior)
         give_up = time.monotonic() + PATIENCE_S
         while {one.tid for one in capacity.deadline_threads()} != others:
@@ -165,7 +165,7 @@ class TestBudgets(kernel_case.KernelCase):
         return found
 
     def test_reading_ignores_the_checks(self):
-        self.backend.apply([self.target], PROMISE)
+        self.backend.apply_each([(self.target, PROMISE)])
         self.both()
         for _ in range(200):
             held = self.backend.read([self.target])[self.target.tid]
@@ -175,7 +175,7 @@ class TestBudgets(kernel_case.KernelCase):
             )
 
     def test_sleeping_threads_are_not_checked(self):
-        self.backend.apply([self.target], PROMISE)
+        self.backend.apply_each([(self.target, PROMISE)])
         self.both()
         os.kill(self.target.tid, signal.SIGSTOP)
         # It stops when it runs next; it is a child of this process.
@@ -188,7 +188,7 @@ class TestBudgets(kernel_case.KernelCase):
         self.both()
 
     def test_changes_of_others_are_left_alone(self):
-        self.backend.apply([self.target], PROMISE)
+        self.backend.apply_each([(self.target, PROMISE)])
         (wanted,) = (
             one
             for one in self.both()
@@ -202,14 +202,14 @@ class TestBudgets(kernel_case.KernelCase):
             self.assertLess(time.monotonic(), give_up, found)
             syscalls.set_attr(self.target.tid, other)
         # Once the parameters are as reserved again, it is checked again.
-        self.backend.apply([self.target], PROMISE)
+        self.backend.apply_each([(self.target, PROMISE)])
         self.both()
 
     def test_changed_and_checked_again(self):
-        self.backend.apply([self.target], PROMISE)
+        self.backend.apply_each([(self.target, PROMISE)])
         for runtime_us in (2_000, 1_500, 1_000) * 5:
             promise = reservation.Reservation(runtime_us, 10_000)
-            self.backend.apply([self.target], promise)
+            self.backend.apply_each([(self.target, promise)])
             self.assertEqual(
                 {runtime_us},
                 {round(one.runtime_ns / 1_000) for one in self.seen(20)},

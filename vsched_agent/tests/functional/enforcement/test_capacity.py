@@ -3,6 +3,7 @@
 import time
 
 from vsched_agent.enforcement import deadline
+from vsched_agent.tests import assignments
 from vsched_agent.tests.functional.enforcement import kernel_case
 from vsched_lib.model import reservation
 
@@ -18,7 +19,11 @@ class TestEndedThreads(kernel_case.KernelCase):
             targets = self.targets(1)
             # 5242 of the kernel's units; an overrun by a tick of 4 ms is paid
             # back for 0.8 s.
-            backend.apply(targets, reservation.Reservation(500, 100_000))
+            backend.apply_each(
+                assignments.alike(
+                    targets, reservation.Reservation(500, 100_000)
+                )
+            )
             time.sleep(0.3)
             self.end(targets[0])
             self.books.invalidate()

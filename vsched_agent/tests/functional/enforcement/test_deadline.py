@@ -8,6 +8,7 @@ from vsched_agent.enforcement import deadline
 from vsched_agent.privileged import syscalls
 from vsched_agent.privileged import threads
 from vsched_agent.profiling.error import hogs
+from vsched_agent.tests import assignments
 from vsched_agent.tests import backend_suite
 from vsched_agent.tests.functional import agent_guests
 from vsched_agent.tests.functional.enforcement import kernel_case
@@ -29,7 +30,9 @@ class TestSleepers(kernel_case.KernelCase, backend_suite.BackendSuite):
             targets[1].tid, os.SCHED_BATCH, os.sched_param(0)
         )
         prior = self.backend.prior(targets)
-        self.backend.apply(targets, reservation.Reservation(4_000, 20_000))
+        self.backend.apply_each(
+            assignments.alike(targets, reservation.Reservation(4_000, 20_000))
+        )
         self.backend.restore(targets, prior)
         self.assertEqual(5, self.nice(targets[0].tid))
         self.assertEqual(os.SCHED_BATCH, os.sched_getscheduler(targets[1].tid))
@@ -38,8 +41,10 @@ class TestSleepers(kernel_case.KernelCase, backend_suite.BackendSuite):
         targets = self.targets(1)
         prior = self.backend.prior(targets)
         mode = reservation.Mode.WORK_CONSERVING
-        self.backend.apply(
-            targets, reservation.Reservation(4_000, 20_000, mode)
+        self.backend.apply_each(
+            assignments.alike(
+                targets, reservation.Reservation(4_000, 20_000, mode)
+            )
         )
         self.assertEqual([(4_000, 20_000, mode)], self.held(targets))
         self.backend.restore(targets, prior)
@@ -47,12 +52,17 @@ class TestSleepers(kernel_case.KernelCase, backend_suite.BackendSuite):
     def test_the_kernels_refusal_has_figures(self):
         targets = self.targets(3)
         prior = self.backend.prior(targets)
-        self.backend.apply(targets[:1], reservation.Reservation(2_000, 20_000))
+        self.backend.apply_each(
+            assignments.alike(
+                targets[:1], reservation.Reservation(2_000, 20_000)
+            )
+        )
         refusal = self.assertRaises(
             errors.Refused,
-            self.backend.apply,
-            targets,
-            reservation.Reservation(19_000, 20_000),
+            self.backend.apply_each,
+            assignments.alike(
+                targets, reservation.Reservation(19_000, 20_000)
+            ),
         )
         self.assertEqual(errors.Code.KERNEL_REFUSED, refusal.code)
         self.assertEqual(2850, refusal.figures['needed_mcpu'])
@@ -76,8 +86,8 @@ class TestBusy(kernel_case.KernelCase, backend_suite.BackendSuite):
         (target,) = self.targets(1)
         prior = self.backend.prior([target])
         for runtime_us in (4_000, 2_000) * 25:
-            self.backend.apply(
-                [target], reservation.Reservation(runtime_us, 20_000)
+            self.backend.apply_each(
+                [(target, reservation.Reservation(runtime_us, 20_000))]
             )
             self.await_run(target.tid)
             self.backend.restore([target], prior)
@@ -107,9 +117,13 @@ class TestEnded(kernel_case.KernelCase):
         for _ in range(3):
             with hogs.Hog() as hog:
                 # 5242 units of the kernel's.
-                backend.apply(
-                    [enforcement.Target(0, hog.pid)],
-                    reservation.Reservation(500, 100_000),
+                backend.apply_each(
+                    [
+                        (
+                            enforcement.Target(0, hog.pid),
+                            reservation.Reservation(500, 100_000),
+                        )
+                    ]
                 )
                 with threads.View(hog.pid) as view:
                     give_up = time.monotonic() + 60
@@ -137,7 +151,7 @@ class TestAlwaysRunnable(kernel_case.KernelCase):
         (target,) = self.targets(1)
         prior = backend.prior([target])
         for _ in range(3):
-            backend.apply([target], promise)
+            backend.apply_each([(target, promise)])
             with threads.View(target.tid) as view:
                 give_up = time.monotonic() + 60
                 while view.left_ns() >= 0:
@@ -148,7 +162,7 @@ class TestAlwaysRunnable(kernel_case.KernelCase):
             syscalls.set_attr(target.tid, syscalls.Attr(syscalls.SCHED_OTHER))
             # Until that timer has come.
             time.sleep(0.2)
-            backend.apply([target], promise)
+            backend.apply_each([(target, promise)])
             ran_ns = self.run_ns(target.tid)
             # A tick is paid back within 0.8 s; without a replenishment it
             # stands still for ever.

@@ -60,8 +60,8 @@ resource.setrlimit(resource.RLIMIT_CPU, (300, 300))
 while True:
     pass
 '''])
-backend.apply([base.Target(0, hog.pid)], reservation.Reservation(
-    6_000, 20_000, reservation.Mode.WORK_CONSERVING))
+backend.apply_each([(base.Target(0, hog.pid), reservation.Reservation(
+    6_000, 20_000, reservation.Mode.WORK_CONSERVING))])
 print(hog.pid, flush=True)
 while True:
     backend.refresh()
@@ -141,7 +141,7 @@ class TestIdleTime(IdleTimeCase):
         self.addCleanup(self.backend.close)
 
     def test_it_goes_when_others_want_it(self):
-        self.backend.apply([self.target], PROMISE)
+        self.backend.apply_each([(self.target, PROMISE)])
         self.await_idle_host()
         for _ in range(2):
             with contextlib.ExitStack() as others:
@@ -157,7 +157,7 @@ class TestIdleTime(IdleTimeCase):
 
     def test_nothing_stays_behind(self):
         prior = self.backend.prior([self.target])
-        self.backend.apply([self.target], PROMISE)
+        self.backend.apply_each([(self.target, PROMISE)])
         self.await_idle_host()
         self.assertEqual(1, len(self.samplers()))
         self.backend.close()
@@ -198,13 +198,13 @@ class TestOwnThreads(IdleTimeCase):
         return 2, len(self.others) + running
 
     def test_a_share_of_an_idle_host(self):
-        self.backend.apply([self.target], PROMISE)
+        self.backend.apply_each([(self.target, PROMISE)])
         self.await_flag(True)
         got = agent_guests.measure([self.target.tid], 2.0)
         self.assertGreater(got.shares[0], 0.9 - got.stolen)
 
     def test_it_follows_ordinary_threads(self):
-        self.backend.apply([self.target], PROMISE)
+        self.backend.apply_each([(self.target, PROMISE)])
         for _ in range(3):
             began = time.monotonic()
             self.await_flag(True)
@@ -301,7 +301,7 @@ class TestDeaths(IdleTimeCase):
         self.assertIn(str(self.target.tid), problem.text)
         # ... and the next agent does it.
         backend = deadline.DeadlineBackend(idle=reclaim.IdleTime())
-        backend.apply([self.target], PROMISE)
+        backend.apply_each([(self.target, PROMISE)])
         self.assertFalse(self.reclaims())
         self.assertEqual(
             [], list(doctor._reclaiming(capacity.deadline_threads()))

@@ -11,6 +11,7 @@ from vsched_agent.enforcement import leak_repair
 from vsched_agent.enforcement import partitions
 from vsched_agent.host import cgroup
 from vsched_agent.privileged import syscalls
+from vsched_agent.tests import assignments
 from vsched_agent.tests.functional import agent_guests
 from vsched_agent.tests.functional.node import node_case
 from vsched_lib.contract import errors
@@ -53,7 +54,9 @@ class PinnedCase(node_case.NodeCase):
         self.found = self.vm.found()
 
     def hold(self, backend, runtime_us):
-        backend.apply(self.targets(self.vm), _reserve(runtime_us))
+        backend.apply_each(
+            assignments.alike(self.targets(self.vm), _reserve(runtime_us))
+        )
         self.assertEqual([(runtime_us, _PERIOD_US)], self.vm.held())
         self.assertEqual(
             {self.cpu}, os.sched_getaffinity(self.vm.vcpu_tids[0])

@@ -61,8 +61,8 @@ class TestPinned(base.BaseTestCase):
         return self.tree.read(self.tree.cpuset + '/vm/vcpu0/cpuset.cpus')
 
     def apply(self, runtime_us):
-        self.backend.apply(
-            [self.target], reservation.Reservation(runtime_us, 20_000)
+        self.backend.apply_each(
+            [(self.target, reservation.Reservation(runtime_us, 20_000))]
         )
 
     def test_it_is_held_where_it_is_pinned(self):

@@ -13,6 +13,7 @@ from vsched_agent.privileged.budget_expiry import budgets as privileged
 from vsched_agent.privileged.budget_expiry import lending
 from vsched_agent.privileged import leaving
 from vsched_agent.privileged import sched
+from vsched_agent.tests import assignments
 from vsched_agent.tests import fake_kernel
 from vsched_lib.contract import errors
 from vsched_lib.model import reservation
@@ -114,7 +115,7 @@ class TestBudgetChecks(ChecksCase):
             self.patch(privileged, name, fail)
         (target,) = self.targets(1)
         prior = self.backend.prior([target])
-        self.backend.apply([target], PROMISE)
+        self.backend.apply_each([(target, PROMISE)])
         self.backend.restore([target], prior)
         self.backend.close()
         self.assertEqual(prior, self.backend.prior([target]))
@@ -127,14 +128,14 @@ class TestBudgetChecks(ChecksCase):
         self.patch(lending, 'lend', fail)
         log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
         (target,) = self.targets(1)
-        self.backend.apply([target], PROMISE)
+        self.backend.apply_each([(target, PROMISE)])
         self.assertEqual({target.tid}, set(self.helper.watched))
         self.assertIn('once an interval: sudo', log.output)
 
     def test_no_room_for_the_helper_is_a_warning(self):
         self.helper.answer = errno.EBUSY
         (target,) = self.targets(1)
-        self.backend.apply([target], PROMISE)
+        self.backend.apply_each([(target, PROMISE)])
         self.assertEqual(
             4_000, self.backend.read([target])[target.tid].runtime_us
         )
@@ -150,7 +151,7 @@ class TestDeadlineBackend(ChecksCase):
     def test_applied_threads_are_checked_until_restored(self):
         targets = self.targets(2)
         prior = self.backend.prior(targets)
-        self.backend.apply(targets, PROMISE)
+        self.backend.apply_each(assignments.alike(targets, PROMISE))
         self.assertEqual(self.expected(targets), self.helper.watched)
         self.assertEqual(500, self.helper.check_us)
         self.backend.restore(targets, prior)
@@ -159,7 +160,7 @@ class TestDeadlineBackend(ChecksCase):
 
     def test_no_checks_during_a_change(self):
         targets = self.targets(2)
-        self.backend.apply(targets, PROMISE)
+        self.backend.apply_each(assignments.alike(targets, PROMISE))
         watched = []
         real = sched.set_deadline
 
@@ -168,7 +169,11 @@ class TestDeadlineBackend(ChecksCase):
             return real(requests)
 
         self.patch(sched, 'set_deadline', set_deadline)
-        self.backend.apply(targets[:1], reservation.Reservation(6_000, 20_000))
+        self.backend.apply_each(
+            assignments.alike(
+                targets[:1], reservation.Reservation(6_000, 20_000)
+            )
+        )
         self.assertEqual([self.expected(targets[1:])], watched)
         self.assertEqual(
             {
@@ -180,18 +185,19 @@ class TestDeadlineBackend(ChecksCase):
 
     def test_a_change_that_is_refused_changes_nothing(self):
         targets = self.targets(3)
-        self.backend.apply(targets, PROMISE)
+        self.backend.apply_each(assignments.alike(targets, PROMISE))
         self.assertRaises(
             errors.Refused,
-            self.backend.apply,
-            targets,
-            reservation.Reservation(19_000, 20_000),
+            self.backend.apply_each,
+            assignments.alike(
+                targets, reservation.Reservation(19_000, 20_000)
+            ),
         )
         self.assertEqual(self.expected(targets), self.helper.watched)
 
     def test_a_nanosecond_is_no_difference(self):
         (target,) = self.targets(1)
-        self.backend.apply([target], PROMISE)
+        self.backend.apply_each([(target, PROMISE)])
         for more_ns in (1, -1):
             self.helper.move(target.tid, more_ns)
             self.assertEqual(
@@ -199,21 +205,23 @@ class TestDeadlineBackend(ChecksCase):
                 self.backend.read([target])[target.tid].figures(),
             )
             self.kernel.calls.clear()
-            self.backend.apply([target], PROMISE)
+            self.backend.apply_each([(target, PROMISE)])
             self.assertEqual([], self.kernel.calls)
 
     def test_more_than_that_is_one(self):
         (target,) = self.targets(1)
-        self.backend.apply([target], PROMISE)
+        self.backend.apply_each([(target, PROMISE)])
         self.helper.move(target.tid, 2)
-        self.backend.apply([target], PROMISE)
+        self.backend.apply_each([(target, PROMISE)])
         self.assertEqual(
             4_000 * US, self.kernel.get_attr(target.tid).runtime_ns
         )
 
     def test_checks_resume_after_a_restart(self):
         targets = self.targets(2)
-        deadline.DeadlineBackend().apply(targets, PROMISE)
+        deadline.DeadlineBackend().apply_each(
+            assignments.alike(targets, PROMISE)
+        )
         self.assertEqual({}, self.helper.watched)
         self.kernel.calls.clear()
         self.backend.resume([(target, PROMISE) for target in targets])
@@ -222,7 +230,7 @@ class TestDeadlineBackend(ChecksCase):
 
     def test_the_end_leaves_all_in_force(self):
         targets = self.targets(2)
-        self.backend.apply(targets, PROMISE)
+        self.backend.apply_each(assignments.alike(targets, PROMISE))
         self.helper.move(targets[0].tid, 1)
         self.backend.close()
         self.assertEqual({}, self.helper.watched)

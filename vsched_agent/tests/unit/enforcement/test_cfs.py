@@ -10,6 +10,7 @@ from vsched_agent.enforcement import base as enforcement
 from vsched_agent.enforcement import cfs
 from vsched_agent.host import cgroup
 from vsched_agent.privileged import cgroup as privileged
+from vsched_agent.tests import assignments
 from vsched_agent.tests import backend_suite
 from vsched_agent.tests import fake_cgroups
 from vsched_agent.tests import in_process
@@ -80,8 +81,8 @@ class TestVersion1(CfsCase, backend_suite.BackendSuite):
             (10_000, 100_000),
         ):
             seen.clear()
-            self.backend.apply(
-                [target], reservation.Reservation(runtime_us, period_us)
+            self.backend.apply_each(
+                [(target, reservation.Reservation(runtime_us, period_us))]
             )
             (quota0, period0), (quota1, period1) = seen
             if quota0 != cfs.NO_QUOTA:
@@ -101,9 +102,8 @@ class TestVersion1(CfsCase, backend_suite.BackendSuite):
         self.before_write = before_write
         refusal = self.assertRaises(
             errors.Refused,
-            self.backend.apply,
-            [target],
-            reservation.Reservation(6_000, 20_000),
+            self.backend.apply_each,
+            [(target, reservation.Reservation(6_000, 20_000))],
         )
         self.assertEqual(errors.Code.KERNEL_REFUSED, refusal.code)
         self.assertEqual(10_000, refusal.figures['parent_quota_us'])
@@ -119,7 +119,9 @@ class TestVersion1(CfsCase, backend_suite.BackendSuite):
 
     def test_reading_follows_a_thread_to_its_new_group(self):
         (target,) = self.targets(1)
-        self.backend.apply([target], reservation.Reservation(6_000, 20_000))
+        self.backend.apply_each(
+            [(target, reservation.Reservation(6_000, 20_000))]
+        )
         self.backend.read([target])
         self.tree.group('elsewhere', (target.tid,), '1000', '10000')
         self.now += 60
@@ -133,7 +135,9 @@ class TestVersion2(CfsCase, backend_suite.BackendSuite):
 
     def test_one_write_does(self):
         (target,) = self.targets(1)
-        self.backend.apply([target], reservation.Reservation(6_000, 20_000))
+        self.backend.apply_each(
+            [(target, reservation.Reservation(6_000, 20_000))]
+        )
         self.assertEqual([('cpu.max', '6000 20000')], self.writes)
 
     def test_a_group_without_the_controller(self):
@@ -145,9 +149,8 @@ class TestVersion2(CfsCase, backend_suite.BackendSuite):
         )
         refusal = self.assertRaises(
             errors.Refused,
-            self.backend.apply,
-            [target],
-            reservation.Reservation(6_000, 20_000),
+            self.backend.apply_each,
+            [(target, reservation.Reservation(6_000, 20_000))],
         )
         self.assertEqual(errors.Code.BACKEND_UNAVAILABLE, refusal.code)
         self.assertIn('subtree_control', refusal.detail)
@@ -158,10 +161,12 @@ class TestEither(CfsCase):
         self.assertIn('guarantees nothing', self.backend.supports().reasons[0])
         refusal = self.assertRaises(
             errors.Refused,
-            self.backend.apply,
-            self.targets(1),
-            reservation.Reservation(
-                6_000, 20_000, reservation.Mode.WORK_CONSERVING
+            self.backend.apply_each,
+            assignments.alike(
+                self.targets(1),
+                reservation.Reservation(
+                    6_000, 20_000, reservation.Mode.WORK_CONSERVING
+                ),
             ),
         )
         self.assertEqual(errors.Code.RESERVATION_INVALID, refusal.code)
@@ -171,9 +176,8 @@ class TestEither(CfsCase):
         target = enforcement.Target(0, 7)
         refusal = self.assertRaises(
             errors.Refused,
-            self.backend.apply,
-            [target],
-            reservation.Reservation(6_000, 20_000),
+            self.backend.apply_each,
+            [(target, reservation.Reservation(6_000, 20_000))],
         )
         self.assertEqual(errors.Code.BACKEND_UNAVAILABLE, refusal.code)
         self.assertEqual({}, self.backend.prior([target]))
@@ -186,6 +190,8 @@ class TestEither(CfsCase):
 
     def test_without_a_prior_there_is_no_quota(self):
         (target,) = self.targets(1)
-        self.backend.apply([target], reservation.Reservation(6_000, 20_000))
+        self.backend.apply_each(
+            [(target, reservation.Reservation(6_000, 20_000))]
+        )
         self.backend.restore([target], {})
         self.assertEqual({target.tid: None}, self.backend.read([target]))

@@ -9,6 +9,7 @@ from vsched_agent.enforcement import deadline
 from vsched_agent.privileged import leaving
 from vsched_agent.privileged import sched
 from vsched_agent.privileged import syscalls
+from vsched_agent.tests import assignments
 from vsched_agent.tests import backend_suite
 from vsched_agent.tests import fake_kernel
 from vsched_lib.contract import errors
@@ -34,9 +35,10 @@ class DeadlineCase(base.BaseTestCase):
     def refused(self, targets, runtime_us, period_us=20_000):
         return self.assertRaises(
             errors.Refused,
-            self.backend.apply,
-            targets,
-            reservation.Reservation(runtime_us, period_us),
+            self.backend.apply_each,
+            assignments.alike(
+                targets, reservation.Reservation(runtime_us, period_us)
+            ),
         )
 
 
@@ -44,9 +46,9 @@ class TestDeadline(DeadlineCase, backend_suite.BackendSuite):
     def test_what_is_in_force_is_not_set_again(self):
         targets = self.targets(2)
         promise = reservation.Reservation(4_000, 20_000)
-        self.backend.apply(targets[:1], promise)
+        self.backend.apply_each(assignments.alike(targets[:1], promise))
         self.kernel.calls.clear()
-        self.backend.apply(targets, promise)
+        self.backend.apply_each(assignments.alike(targets, promise))
         self.assertEqual(
             [targets[1].tid], [call[0] for call in self.kernel.calls]
         )
@@ -54,8 +56,8 @@ class TestDeadline(DeadlineCase, backend_suite.BackendSuite):
     def test_both_modes_read_back(self):
         (target,) = self.targets(1)
         for mode in reservation.Mode:
-            self.backend.apply(
-                [target], reservation.Reservation(4_000, 20_000, mode)
+            self.backend.apply_each(
+                [(target, reservation.Reservation(4_000, 20_000, mode))]
             )
             self.assertEqual(
                 mode, self.backend.read([target])[target.tid].mode
@@ -71,7 +73,11 @@ class TestDeadline(DeadlineCase, backend_suite.BackendSuite):
 
     def test_the_kernels_no_has_figures(self):
         targets = self.targets(3)
-        self.backend.apply(targets[:1], reservation.Reservation(2_000, 20_000))
+        self.backend.apply_each(
+            assignments.alike(
+                targets[:1], reservation.Reservation(2_000, 20_000)
+            )
+        )
         refusal = self.refused(targets, 19_000)
         self.assertEqual(errors.Code.KERNEL_REFUSED, refusal.code)
         self.assertEqual(
@@ -105,7 +111,9 @@ class TestDeadline(DeadlineCase, backend_suite.BackendSuite):
         )
         self.kernel.threads[target.tid].attr = own
         prior = self.backend.prior([target])
-        self.backend.apply([target], reservation.Reservation(4_000, 20_000))
+        self.backend.apply_each(
+            [(target, reservation.Reservation(4_000, 20_000))]
+        )
         self.backend.restore([target], prior)
         self.assertEqual(own, self.kernel.get_attr(target.tid))
 
@@ -113,8 +121,10 @@ class TestDeadline(DeadlineCase, backend_suite.BackendSuite):
         targets = self.targets(2)
         prior = self.backend.prior(targets)
         for turn in range(200):
-            self.backend.apply(
-                targets, reservation.Reservation(4_000 + turn, 20_000)
+            self.backend.apply_each(
+                assignments.alike(
+                    targets, reservation.Reservation(4_000 + turn, 20_000)
+                )
             )
             self.backend.restore(targets, prior)
         self.assertEqual((0, 0), (self.kernel.leaked, self.kernel.used))

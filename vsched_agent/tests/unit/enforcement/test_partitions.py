@@ -112,8 +112,8 @@ class PartitionCase(base.BaseTestCase):
         )
 
     def apply(self, runtime_us, backend=None):
-        (backend or self.backend).apply(
-            [self.target], reservation.Reservation(runtime_us, 20_000)
+        (backend or self.backend).apply_each(
+            [(self.target, reservation.Reservation(runtime_us, 20_000))]
         )
 
 

@@ -11,6 +11,7 @@ from vsched_agent.enforcement import reclaim
 from vsched_agent.privileged.budget_expiry import budgets as privileged
 from vsched_agent.privileged import leaving
 from vsched_agent.privileged import syscalls
+from vsched_agent.tests import assignments
 from vsched_agent.tests import fake_kernel
 from vsched_lib.contract import errors
 from vsched_lib.model import reservation
@@ -100,11 +101,11 @@ class TestIdleTime(base.BaseTestCase):
         self.assertEqual(0, reclaim.IdleTime().reserve_mcpu)
 
     def test_only_threads_that_may(self):
-        self.backend.apply([self.target], CAPPED)
+        self.backend.apply_each([(self.target, CAPPED)])
         self.backend.refresh()
         self.assertEqual({}, self.helper.watched)
         self.assertEqual(0, self.helper.renewed)
-        self.backend.apply([self.target], SHARING)
+        self.backend.apply_each([(self.target, SHARING)])
         self.assertEqual(
             {self.target.tid: (self.target.tid, 4_000_000, 20_000_000, 1)},
             self.helper.watched,
@@ -113,55 +114,61 @@ class TestIdleTime(base.BaseTestCase):
         self.assertEqual(1, self.helper.renewed)
 
     def test_the_flag_is_no_drift(self):
-        self.backend.apply([self.target], SHARING)
+        self.backend.apply_each([(self.target, SHARING)])
         for flags in (RECLAIM, 0):
             self.helper._set(self.target.tid, flags)
             self.assertIs(reservation.Mode.WORK_CONSERVING, self.mode())
             self.kernel.calls.clear()
-            self.backend.apply([self.target], SHARING)
+            self.backend.apply_each([(self.target, SHARING)])
             self.assertEqual([], self.kernel.calls)
 
     def test_capped_again(self):
-        self.backend.apply([self.target], SHARING)
-        self.backend.apply([self.target], CAPPED)
+        self.backend.apply_each([(self.target, SHARING)])
+        self.backend.apply_each([(self.target, CAPPED)])
         self.assertEqual(0, self.flags())
         self.assertEqual({}, self.helper.watched)
         self.assertIs(reservation.Mode.CAPPED, self.mode())
 
     def test_a_foreign_flag_is_drift(self):
-        self.backend.apply([self.target], CAPPED)
+        self.backend.apply_each([(self.target, CAPPED)])
         self.helper._set(self.target.tid, RECLAIM)
         self.assertIs(reservation.Mode.WORK_CONSERVING, self.mode())
-        self.backend.apply([self.target], CAPPED)
+        self.backend.apply_each([(self.target, CAPPED)])
         self.assertEqual(0, self.flags())
 
     def test_what_an_earlier_agent_left_is_cleared(self):
-        self.backend.apply([self.target], CAPPED)
+        self.backend.apply_each([(self.target, CAPPED)])
         self.helper._set(self.target.tid, RECLAIM)
         self.helper.answer = errno.EBUSY
-        self.backend.apply([self.target], SHARING)
+        self.backend.apply_each([(self.target, SHARING)])
         self.assertEqual(0, self.flags())
 
     def test_changed_without_the_flag(self):
-        self.backend.apply([self.target], SHARING)
-        self.backend.apply(
-            [self.target],
-            reservation.Reservation(
-                5_000, 20_000, reservation.Mode.WORK_CONSERVING
-            ),
+        self.backend.apply_each([(self.target, SHARING)])
+        self.backend.apply_each(
+            [
+                (
+                    self.target,
+                    reservation.Reservation(
+                        5_000, 20_000, reservation.Mode.WORK_CONSERVING
+                    ),
+                )
+            ]
         )
         self.assertEqual(5_000_000, self.helper.watched[self.target.tid][1])
         self.assertEqual(RECLAIM, self.flags())
 
     def test_a_refused_change_leaves_it(self):
-        self.backend.apply([self.target], SHARING)
+        self.backend.apply_each([(self.target, SHARING)])
         other = enforcement.Target(1, self.kernel.start())
         self.assertRaises(
             errors.Refused,
-            self.backend.apply,
-            [self.target, other],
-            reservation.Reservation(
-                19_000, 20_000, reservation.Mode.WORK_CONSERVING
+            self.backend.apply_each,
+            assignments.alike(
+                [self.target, other],
+                reservation.Reservation(
+                    19_000, 20_000, reservation.Mode.WORK_CONSERVING
+                ),
             ),
         )
         self.assertEqual(RECLAIM, self.flags())
@@ -169,26 +176,26 @@ class TestIdleTime(base.BaseTestCase):
 
     def test_restored_without_the_flag(self):
         prior = self.backend.prior([self.target])
-        self.backend.apply([self.target], SHARING)
+        self.backend.apply_each([(self.target, SHARING)])
         self.backend.restore([self.target], prior)
         self.assertEqual({}, self.helper.watched)
         self.assertNotIn(self.target.tid, self.idle)
 
     def test_closed_without_the_flag(self):
-        self.backend.apply([self.target], SHARING)
+        self.backend.apply_each([(self.target, SHARING)])
         self.backend.close()
         self.assertEqual(0, self.flags())
 
     def test_without_it_the_mode_is_kept(self):
         self.backend = deadline.DeadlineBackend(idle=reclaim.IdleTime())
-        self.backend.apply([self.target], SHARING)
+        self.backend.apply_each([(self.target, SHARING)])
         self.backend.refresh()
         self.assertEqual(0, self.flags())
         self.assertIs(reservation.Mode.WORK_CONSERVING, self.mode())
         self.assertEqual(0, self.helper.renewed)
 
     def test_a_dead_helper_leaves_no_flag(self):
-        self.backend.apply([self.target], SHARING)
+        self.backend.apply_each([(self.target, SHARING)])
         self.helper.failure = BrokenPipeError('gone')
         self.backend.refresh()
         self.assertEqual(0, self.flags())
@@ -197,13 +204,13 @@ class TestIdleTime(base.BaseTestCase):
         self.helper._set(self.target.tid, RECLAIM)
         self.backend.refresh()
         self.assertEqual(0, self.flags())
-        self.backend.apply([self.target], SHARING)
+        self.backend.apply_each([(self.target, SHARING)])
         self.backend.close()
 
     def test_no_room_is_asked_for_again(self):
         self.helper.answer = errno.EBUSY
         self.helper.sampling = False
-        self.backend.apply([self.target], SHARING)
+        self.backend.apply_each([(self.target, SHARING)])
         self.assertIn('does not admit the sampling thread', self.log.output)
         self.helper.answer = 0
         for _ in range(30):
@@ -212,14 +219,14 @@ class TestIdleTime(base.BaseTestCase):
         self.assertEqual(RECLAIM, self.flags())
 
     def test_pinned_threads_are_logged_once(self):
-        self.backend.apply([self.target], SHARING)
+        self.backend.apply_each([(self.target, SHARING)])
         self.helper.refused = {self.target.tid: errno.EPERM}
         self.backend.refresh()
         self.backend.refresh()
         self.assertEqual(1, self.log.output.count('gets no idle CPU time'))
 
     def test_threads_that_end_are_forgotten(self):
-        self.backend.apply([self.target], SHARING)
+        self.backend.apply_each([(self.target, SHARING)])
         self.kernel.end(self.target.tid)
         self.backend.refresh()
         self.assertNotIn(self.target.tid, self.idle)

@@ -5,6 +5,7 @@
 from fractions import Fraction
 
 from vsched_agent.enforcement.xen import capacity
+from vsched_agent.tests import assignments
 from vsched_agent.tests.unit.enforcement.xen import test_rtds
 from vsched_lib.model import reservation
 
@@ -29,7 +30,7 @@ class TestCapacity(test_rtds.RtdsCase):
         targets = self.instance(2)
         self.assertEqual(Fraction(4, 5), self.admissible())
         prior = self.backend.prior(targets)
-        self.backend.apply(targets, R(6_000, 10_000))
+        self.backend.apply_each(assignments.alike(targets, R(6_000, 10_000)))
         self.assertEqual(Fraction(8, 5), self.admissible())
         self.backend.restore(targets, prior)
         self.assertEqual(Fraction(4, 5), self.admissible())

@@ -14,6 +14,7 @@ from vsched_agent.enforcement.xen import rtds as backends
 from vsched_agent.enforcement.xen import scheduler
 from vsched_agent.hypervisor.xen import vcpu_ids
 from vsched_agent.privileged import xen
+from vsched_agent.tests import assignments
 from vsched_agent.tests import backend_suite
 from vsched_agent.tests import fake_xl
 from vsched_lib.contract import errors
@@ -92,8 +93,10 @@ class TestApply(RtdsCase):
     def test_all_vcpus_by_one_command(self):
         self.xl.cpus = 6
         targets = self.instance(3)
-        self.backend.apply(
-            targets, R(6_000, 10_000, reservation.Mode.WORK_CONSERVING)
+        self.backend.apply_each(
+            assignments.alike(
+                targets, R(6_000, 10_000, reservation.Mode.WORK_CONSERVING)
+            )
         )
         sent = [one for one in self.xl.commands if '-d' in one]
         self.assertEqual(1, len(sent))
@@ -105,9 +108,9 @@ class TestApply(RtdsCase):
 
     def test_what_is_in_force_is_not_sent_again(self):
         targets = self.instance(1)
-        self.backend.apply(targets, R(6_000, 10_000))
+        self.backend.apply_each(assignments.alike(targets, R(6_000, 10_000)))
         sent = len([one for one in self.xl.commands if '-d' in one])
-        self.backend.apply(targets, R(6_000, 10_000))
+        self.backend.apply_each(assignments.alike(targets, R(6_000, 10_000)))
         self.assertEqual(
             sent, len([one for one in self.xl.commands if '-d' in one])
         )
@@ -121,7 +124,7 @@ class TestApply(RtdsCase):
             reservation.Mode.WORK_CONSERVING,
         )
         prior = self.backend.prior(targets)
-        self.backend.apply(targets, reserved)
+        self.backend.apply_each(assignments.alike(targets, reserved))
         self.assertEqual(
             [enforcement.Enforced.of(reserved)],
             list(self.backend.read(targets).values()),
@@ -132,10 +135,12 @@ class TestApply(RtdsCase):
     def test_a_failure_restores_what_was_set(self):
         self.xl.cpus = 6
         targets = self.instance(3)
-        self.backend.apply(targets, R(2_000, 10_000))
+        self.backend.apply_each(assignments.alike(targets, R(2_000, 10_000)))
         self.xl.problem = 'setting vcpu sched rtds', 2
         refusal = self.assertRaises(
-            errors.Refused, self.backend.apply, targets, R(6_000, 10_000)
+            errors.Refused,
+            self.backend.apply_each,
+            assignments.alike(targets, R(6_000, 10_000)),
         )
         self.assertEqual(errors.Code.KERNEL_REFUSED, refusal.code)
         self.assertIn('setting vcpu', refusal.detail)
@@ -173,16 +178,15 @@ class TestApply(RtdsCase):
         # Refused promises that every thread has what it had.
         self.assertRaises(
             scheduler.SchedulerUnavailable,
-            self.backend.apply,
-            targets,
-            R(6_000, 10_000),
+            self.backend.apply_each,
+            assignments.alike(targets, R(6_000, 10_000)),
         )
 
     def test_more_vcpus_than_a_command_takes(self):
         self.xl.cpus = 6
         targets = self.instance(9)
         prior = self.backend.prior(targets)
-        self.backend.apply(targets, R(2_000, 10_000))
+        self.backend.apply_each(assignments.alike(targets, R(2_000, 10_000)))
         self.assertEqual(
             [[10_000, 2_000, False]] * 9,
             [self.xl.vcpus[1, index] for index in range(9)],
@@ -198,7 +202,7 @@ class TestApply(RtdsCase):
         targets = self.instance(1)
         self.xl.start(99)
         self.xl.vcpus[99, 0] = [60_000_000, 5, False]
-        self.backend.apply(targets, R(2_000, 10_000))
+        self.backend.apply_each(assignments.alike(targets, R(2_000, 10_000)))
         self.assertEqual([10_000, 2_000, False], self.xl.vcpus[1, 0])
 
     def test_a_domain_that_ends_meanwhile(self):
@@ -211,7 +215,9 @@ class TestApply(RtdsCase):
 
         self.xl._set = end_first
         refusal = self.assertRaises(
-            errors.Refused, self.backend.apply, targets, R(6_000, 10_000)
+            errors.Refused,
+            self.backend.apply_each,
+            assignments.alike(targets, R(6_000, 10_000)),
         )
         self.assertEqual(errors.Code.THREADS_GONE, refusal.code)
 
@@ -219,13 +225,15 @@ class TestApply(RtdsCase):
         targets = self.instance(1)
         for reserved in (R(5, 10_000), R(6_001, 10_000, granularity=2)):
             refusal = self.assertRaises(
-                errors.Refused, self.backend.apply, targets, reserved
+                errors.Refused,
+                self.backend.apply_each,
+                assignments.alike(targets, reserved),
             )
             self.assertEqual(errors.Code.RESERVATION_INVALID, refusal.code)
 
     def test_a_small_one_is_applied_with_a_warning(self):
         targets = self.instance(2)
-        self.backend.apply(targets, R(500, 10_000))
+        self.backend.apply_each(assignments.alike(targets, R(500, 10_000)))
         self.assertIn('at least 1000 us', self.log.output)
         self.assertEqual(1, self.log.output.count('at least 1000 us'))
 
@@ -235,7 +243,9 @@ class TestApply(RtdsCase):
         self.assertEqual({}, self.backend.prior([target]))
         self.backend.restore([target], {})
         self.assertRaises(
-            errors.Refused, self.backend.apply, [target], R(6_000, 10_000)
+            errors.Refused,
+            self.backend.apply_each,
+            [(target, R(6_000, 10_000))],
         )
 
 
@@ -244,7 +254,7 @@ class TestRestore(RtdsCase):
         targets = self.instance(2)
         self.xl.vcpus[1, 0] = [30_000, 9_000, False]
         prior = self.backend.prior(targets)
-        self.backend.apply(targets, R(6_000, 10_000))
+        self.backend.apply_each(assignments.alike(targets, R(6_000, 10_000)))
         self.backend.restore(targets, prior)
         self.assertEqual([30_000, 9_000, False], self.xl.vcpus[1, 0])
         self.assertEqual([10_000, 4_000, True], self.xl.vcpus[1, 1])
@@ -254,7 +264,7 @@ class TestRestore(RtdsCase):
         first, second = self.instance(2), self.instance(1)
         targets = [*first, *second]
         prior = self.backend.prior(targets)
-        self.backend.apply(targets, R(6_000, 10_000))
+        self.backend.apply_each(assignments.alike(targets, R(6_000, 10_000)))
         self.xl.problem = 'busy', 1
         self.assertRaises(
             scheduler.SchedulerUnavailable,
@@ -273,7 +283,7 @@ class TestRestore(RtdsCase):
 
     def test_without_a_prior_state(self):
         targets = self.instance(1)
-        self.backend.apply(targets, R(6_000, 10_000))
+        self.backend.apply_each(assignments.alike(targets, R(6_000, 10_000)))
         self.backend.restore(targets, {})
         self.assertEqual([10_000, 4_000, True], self.xl.vcpus[1, 0])
         self.assertEqual(frozenset(), self.backend.reserved())
@@ -389,7 +399,10 @@ class TestReading(RtdsCase):
         )
         for refused, *arguments in (
             (self.backend.prior, targets),
-            (self.backend.apply, targets, R(6_000, 10_000)),
+            (
+                self.backend.apply_each,
+                assignments.alike(targets, R(6_000, 10_000)),
+            ),
         ):
             refusal = self.assertRaises(errors.Refused, refused, *arguments)
             self.assertEqual(errors.Code.BACKEND_UNAVAILABLE, refusal.code)
