@@ -3,6 +3,7 @@
 """The collector's side of the bus."""
 
 from collections.abc import Callable
+import functools
 import time
 import typing as ty
 
@@ -69,6 +70,8 @@ class Collector(collector_rpc.CollectorEndpoint):
             ),
         )
         self._now = now
+        self.on_overrides = functools.partial(overrides.of_host, self.database)
+        self.on_jobs = functools.partial(jobs.orders, self.database)
 
     def on_report(
         self, report: messages.Report
@@ -97,11 +100,3 @@ class Collector(collector_rpc.CollectorEndpoint):
         """
         self.metrics.refuse(metrics.INVALID)
         return reports.reject(self.database, report, problem, self._now())
-
-    def on_overrides(self, host: str) -> collector_replies.Overrides:
-        """Every override that holds on a host."""
-        return overrides.of_host(self.database, host)
-
-    def on_jobs(self, host: str) -> messages.Jobs:
-        """Every unfinished job of a host."""
-        return jobs.orders(self.database, host)
