@@ -32,8 +32,6 @@ STOPS = (
     'vsched_agent.reservations.desired:of',
     'vsched_agent.reconciliation.instance:InstanceReconciler.reconcile',
     'vsched_agent.reservations.enforcer:Enforcer.hold',
-    'vsched_agent.reservations.admission:AdmissionChecker.check',
-    'vsched_agent.reservations.admission:AdmissionChecker.admit',
     'vsched_agent.reservations.vcpu_threads:VcpuThreads.apply',
     'vsched_agent.enforcement.deadline:DeadlineBackend.apply_each',
     'vsched_agent.privileged.sched:set_deadline',
@@ -49,6 +47,7 @@ STOPS = (
     'vsched_api.operations.reports:Storage.store',
     'vsched_api.operations.inspection:rows',
     'vsched_api.operations.gathering:Gathering.store',
+    'vsched_api.operations.report_groups:store_many',
     'vsched_api.operations.reported_instances:put_reservations',
     'vsched_api.db.queries.latest:put',
 )
