@@ -12,7 +12,7 @@ from oslo_config import cfg
 
 from benchmarks import frame
 from vsched_agent import conf as agent_conf
-from vsched_agent.enforcement import doctor
+from vsched_agent.enforcement import host_checks
 from vsched_agent.host import kernel
 from vsched_agent import privileged
 from vsched_agent.profiling import checkpoint
@@ -59,7 +59,7 @@ ABOUT = frame.About(
     'again: in the end ``inflated_p99_pct`` is by how much the worst of '
     'them still falls short of what was promised. :doc:`alert_margins` does '
     'that with budgets that are left to the tick.'
-    % (doctor.CHECK_US, INFLATE_FROM_PPM // 10_000),
+    % (host_checks.CHECK_US, INFLATE_FROM_PPM // 10_000),
     (
         frame.Paper(
             'deadline_p99_pct',
@@ -165,8 +165,8 @@ def advised_us() -> int:
     facts = kernel.KernelFacts.read()
     return (
         0
-        if facts.hrtick_dl or facts.tick_us <= doctor.CHECK_US
-        else (doctor.CHECK_US)
+        if facts.hrtick_dl or facts.tick_us <= host_checks.CHECK_US
+        else (host_checks.CHECK_US)
     )
 
 

@@ -7,7 +7,7 @@ import typing as ty
 
 from benchmarks import alert
 from benchmarks import frame
-from vsched_agent.enforcement import doctor
+from vsched_agent.enforcement import host_checks
 from vsched_agent.profiling.error import plan
 from vsched_lib.contract import profiles
 from vsched_lib.model import error
@@ -22,7 +22,7 @@ ABOUT = frame.About(
     'their budgets, and with ``[enforcement] budget_check_us`` = %d, which '
     'has them looked at when they end. The looks take up to a tenth of a '
     'CPU, which is part of what they cost; the tick of this host is what it '
-    'is for both.' % doctor.CHECK_US,
+    'is for both.' % host_checks.CHECK_US,
     (
         frame.Paper(
             'looks_p99_pct',
@@ -54,7 +54,7 @@ def run(quick: bool) -> frame.Run:
     """The same shares, first without looks and then with them."""
     windows = plan.QUICK_WINDOWS if quick else error.LONG_WINDOWS
     found: dict[str, list[profiles.ErrorPoint]] = {}
-    for name, check_us in (('tick', 0), ('looks', doctor.CHECK_US)):
+    for name, check_us in (('tick', 0), ('looks', host_checks.CHECK_US)):
         found[name] = _points(check_us, windows)
         yield from alert.variants(name + '-', found[name])
     return {

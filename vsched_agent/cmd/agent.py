@@ -29,6 +29,7 @@ from vsched_agent import conf as agent_conf  # noqa: E402
 from vsched_agent.conf import hypervisor as hypervisor_conf  # noqa: E402
 from vsched_agent.enforcement import affinity  # noqa: E402
 from vsched_agent.enforcement import backends  # noqa: E402
+from vsched_agent.enforcement import diagnosis  # noqa: E402
 from vsched_agent.enforcement import doctor as examination  # noqa: E402
 from vsched_agent.hypervisor import base as hypervisor  # noqa: E402
 from vsched_agent.hypervisor import factory  # noqa: E402
@@ -61,7 +62,7 @@ def _run(conf: cfg.ConfigOpts) -> int:
     return 0
 
 
-def _examine(conf: cfg.ConfigOpts) -> list[examination.Finding]:
+def _examine(conf: cfg.ConfigOpts) -> list[diagnosis.Finding]:
     if hypervisor_conf.is_xen(conf):
         # Imported on hosts of Xen only.
         from vsched_agent.enforcement.xen import doctor
@@ -77,8 +78,8 @@ def _doctor(conf: cfg.ConfigOpts) -> int:
             count = len(driver.domains())
     except hypervisor.HypervisorUnavailable as error:
         findings.append(
-            examination.Finding(
-                examination.Level.PROBLEM,
+            diagnosis.Finding(
+                diagnosis.Level.PROBLEM,
                 'hypervisor',
                 '%s does not answer: %s' % (conf.hypervisor.uri, error),
                 'start libvirtd, or set [hypervisor] uri',
@@ -86,8 +87,8 @@ def _doctor(conf: cfg.ConfigOpts) -> int:
         )
     else:
         findings.append(
-            examination.Finding(
-                examination.Level.OK,
+            diagnosis.Finding(
+                diagnosis.Level.OK,
                 'hypervisor',
                 '%s answers: %d running instances'
                 % (conf.hypervisor.uri, count),
@@ -100,9 +101,9 @@ def _doctor(conf: cfg.ConfigOpts) -> int:
     if conf.command.json:
         print(json.dumps([finding.to_dict() for finding in findings]))
     else:
-        print(examination.render(findings))
+        print(diagnosis.render(findings))
     return int(
-        any(finding.level is examination.Level.PROBLEM for finding in findings)
+        any(finding.level is diagnosis.Level.PROBLEM for finding in findings)
     )
 
 

@@ -11,7 +11,7 @@ import typing as ty
 from oslo_config import cfg
 
 from vsched_agent.cmd import run_control
-from vsched_agent.enforcement import doctor
+from vsched_agent.enforcement import diagnosis
 from vsched_agent.host import kernel
 from vsched_agent.profiling import checkpoint
 from vsched_agent.profiling.error import runner
@@ -158,7 +158,7 @@ def chosen(
     return found
 
 
-def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
+def finding(conf: cfg.ConfigOpts) -> diagnosis.Finding:
     """Return the doctor's finding on the newest overhead profile."""
     found = manager.overhead_profiles(conf).latest(
         contract.ProfileSource.BENCHMARK
@@ -167,14 +167,14 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
         lambda: found, manager.facts(kernel.KernelFacts.read(), conf)
     ).problem()
     if found is None or problem is not None:
-        return doctor.Finding(
-            doctor.Level.NOTE,
+        return diagnosis.Finding(
+            diagnosis.Level.NOTE,
             'overhead',
             problem or '',
             '"vsched-agent profile overhead" measures it',
         )
-    return doctor.Finding(
-        doctor.Level.OK,
+    return diagnosis.Finding(
+        diagnosis.Level.OK,
         'overhead',
         'profile %d explains %.1f %% of what '
         'I/O costs' % (found.version, 100 * found.r2),

@@ -8,7 +8,7 @@ import typing as ty
 from oslo_config import cfg
 
 from vsched_agent.conf import placement as placement_conf
-from vsched_agent.enforcement import doctor
+from vsched_agent.enforcement import diagnosis
 from vsched_agent.placement import factory
 from vsched_agent.placement import sync
 from vsched_agent.state import directory
@@ -88,11 +88,11 @@ def _remove(conf: cfg.ConfigOpts) -> int:
     return 0
 
 
-def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
+def finding(conf: cfg.ConfigOpts) -> diagnosis.Finding:
     """Return the doctor's finding on this host's capacity in placement."""
     if not factory.configured(conf):
-        return doctor.Finding(
-            doctor.Level.NOTE,
+        return diagnosis.Finding(
+            diagnosis.Level.NOTE,
             'placement',
             'the capacity of this host is not written to placement: '
             'schedulers that choose at the same time may choose the same '
@@ -106,15 +106,15 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
         own = client.provider(names.provider_name(compute_name))
         inventories = {} if own is None else client.inventories(own.uuid)[1]
     except (placement.PlacementError, session.Unavailable) as problem:
-        return doctor.Finding(
-            doctor.Level.PROBLEM,
+        return diagnosis.Finding(
+            diagnosis.Level.PROBLEM,
             'placement',
             str(problem),
             "see [placement] of the agent's configuration",
         )
     if root is None:
-        return doctor.Finding(
-            doctor.Level.PROBLEM,
+        return diagnosis.Finding(
+            diagnosis.Level.PROBLEM,
             'placement',
             'there is no provider %s' % compute_name,
             'start nova-compute, or set [placement] '
@@ -122,14 +122,14 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
         )
     one = inventories.get(names.RESOURCE_CLASS)
     if one is None:
-        return doctor.Finding(
-            doctor.Level.NOTE,
+        return diagnosis.Finding(
+            diagnosis.Level.NOTE,
             'placement',
             'the capacity of this host is not in placement yet',
             'the agent writes it when it runs',
         )
-    return doctor.Finding(
-        doctor.Level.OK,
+    return diagnosis.Finding(
+        diagnosis.Level.OK,
         'placement',
         '%s offers %d mcpu to instances'
         % (names.provider_name(compute_name), one.total - one.reserved),

@@ -14,7 +14,7 @@ from oslo_config import cfg
 
 from vsched_agent.cmd import overhead
 from vsched_agent.cmd import run_control
-from vsched_agent.enforcement import doctor
+from vsched_agent.enforcement import diagnosis
 from vsched_agent.host import kernel
 from vsched_agent.profiling import checkpoint
 from vsched_agent.profiling.error import plan
@@ -293,15 +293,15 @@ def _plot(conf: cfg.ConfigOpts) -> int:
     return 0
 
 
-def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
+def finding(conf: cfg.ConfigOpts) -> diagnosis.Finding:
     """Return the doctor's finding on the newest error profile."""
     found = manager.error_profiles(conf).latest(
         contract.ProfileSource.BENCHMARK
     )
     remedy = '"vsched-agent profile error" measures it'
     if found is None:
-        return doctor.Finding(
-            doctor.Level.NOTE,
+        return diagnosis.Finding(
+            diagnosis.Level.NOTE,
             'alloc-error',
             'this host was never measured: it cannot guarantee the '
             'max_alloc_error_pct of a flavor',
@@ -311,8 +311,8 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
         found, manager.facts(kernel.KernelFacts.read(), conf)
     )
     if differ:
-        return doctor.Finding(
-            doctor.Level.NOTE,
+        return diagnosis.Finding(
+            diagnosis.Level.NOTE,
             'alloc-error',
             'profile %d was measured with '
             'another %s' % (found.version, ', '.join(differ)),
@@ -324,8 +324,8 @@ def finding(conf: cfg.ConfigOpts) -> doctor.Finding:
             worst[point.backend] = max(
                 worst.get(point.backend, 0), point.abs_p99_ppm
             )
-    return doctor.Finding(
-        doctor.Level.OK,
+    return diagnosis.Finding(
+        diagnosis.Level.OK,
         'alloc-error',
         'profile %d of %s: %s'
         % (

@@ -12,7 +12,8 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from vsched_agent.conf import hypervisor as hypervisor_conf
-from vsched_agent.enforcement import doctor
+from vsched_agent.enforcement import diagnosis
+from vsched_agent.enforcement import host_checks
 from vsched_agent.host import kernel
 from vsched_lib.contract import messages
 
@@ -25,7 +26,7 @@ INTERVAL_S = 300.0
 #: its first report has them.
 FIRST_S = 1.0
 
-Checks = Mapping[str, doctor.Check]
+Checks = Mapping[str, diagnosis.Check]
 
 
 def checks_of(
@@ -40,7 +41,7 @@ def checks_of(
         from vsched_agent.enforcement.xen import doctor as xen_doctor
 
         return xen_doctor.static_checks
-    return functools.partial(doctor.static_checks_of_agent, facts)
+    return functools.partial(host_checks.static_checks_of_agent, facts)
 
 
 class Findings:
@@ -84,7 +85,7 @@ class Findings:
         self._stopping.set()
 
     def reported(
-        self, more: Iterable[doctor.Finding] = ()
+        self, more: Iterable[diagnosis.Finding] = ()
     ) -> tuple[messages.HostFinding, ...] | None:
         """Return what is to be reported. Never waits.
 
@@ -124,7 +125,7 @@ class Findings:
 
 
 def converted(
-    findings: Iterable[doctor.Finding],
+    findings: Iterable[diagnosis.Finding],
 ) -> list[messages.HostFinding]:
     """Return those that are reported: not the good ones."""
     return [
@@ -135,5 +136,5 @@ def converted(
             one.remedy,
         )
         for one in findings
-        if one.level is not doctor.Level.OK
+        if one.level is not diagnosis.Level.OK
     ]

@@ -21,7 +21,7 @@ import typing as ty
 from oslo_log import log as logging
 
 from vsched_agent.enforcement import base as enforcement
-from vsched_agent.enforcement import doctor
+from vsched_agent.enforcement import diagnosis
 from vsched_agent.host import kernel
 from vsched_agent.hypervisor import base
 from vsched_agent.reservations import enforcer as enforcers
@@ -84,15 +84,15 @@ def open_state(path: str, patience_s: float = 0.0) -> State:
     return State(journal, lock)
 
 
-def finding(state_path: str) -> doctor.Finding:
+def finding(state_path: str) -> diagnosis.Finding:
     """Return the doctor's finding about the journal."""
     path = os.path.join(state_path, 'agent.sqlite')
     remedy = 'see "The journal" in the guide to the agent'
     try:
         schema.check_version(path)
     except schema.NewerJournal as error:
-        return doctor.Finding(
-            doctor.Level.PROBLEM, 'journal', str(error), remedy
+        return diagnosis.Finding(
+            diagnosis.Level.PROBLEM, 'journal', str(error), remedy
         )
     folder = state_path
     while not os.path.isdir(folder):
@@ -100,16 +100,16 @@ def finding(state_path: str) -> doctor.Finding:
     free = os.statvfs(folder)
     free_mib = free.f_bavail * free.f_frsize >> 20
     if not os.access(folder, os.W_OK):
-        return doctor.Finding(
-            doctor.Level.PROBLEM,
+        return diagnosis.Finding(
+            diagnosis.Level.PROBLEM,
             'journal',
             '%s cannot be written: the agent would keep records in memory'
             % folder,
             remedy,
         )
     if free_mib < LEAST_FREE_MIB:
-        return doctor.Finding(
-            doctor.Level.PROBLEM,
+        return diagnosis.Finding(
+            diagnosis.Level.PROBLEM,
             'journal',
             '%s has %d MiB left, less than %d: when it is full the agent '
             'keeps records in memory' % (folder, free_mib, LEAST_FREE_MIB),
@@ -117,14 +117,14 @@ def finding(state_path: str) -> doctor.Finding:
         )
     aside = glob.glob(glob.escape(path) + '.corrupt-*[!mw]')
     if aside:
-        return doctor.Finding(
-            doctor.Level.NOTE,
+        return diagnosis.Finding(
+            diagnosis.Level.NOTE,
             'journal',
             'a damaged journal was moved aside: %s' % max(aside),
             'check the disk for faults; delete it when it is not needed',
         )
-    return doctor.Finding(
-        doctor.Level.OK, 'journal', '%s: %d MiB left' % (folder, free_mib)
+    return diagnosis.Finding(
+        diagnosis.Level.OK, 'journal', '%s: %d MiB left' % (folder, free_mib)
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 import math
 
-from vsched_agent.enforcement import doctor
+from vsched_agent.enforcement import diagnosis
 from vsched_agent.enforcement.xen import rtds as backends
 from vsched_agent.enforcement.xen import scheduler
 from vsched_lib.model import reservation
@@ -28,7 +28,7 @@ MISSING = (
 def examine(
     enabled: Iterable[reservation.Backend],
     backend: backends.RtdsBackend | None = None,
-) -> list[doctor.Finding]:
+) -> list[diagnosis.Finding]:
     """Check everything that enforcement depends on.
 
     :param enabled: backends that this host may use.
@@ -44,8 +44,8 @@ def examine(
         ]
     except scheduler.SchedulerUnavailable as failure:
         return [
-            doctor.Finding(
-                doctor.Level.PROBLEM,
+            diagnosis.Finding(
+                diagnosis.Level.PROBLEM,
                 'xen',
                 'the hypervisor does not answer: %s' % failure,
                 "run this on the host's first domain, with Xen's toolstack, "
@@ -54,20 +54,20 @@ def examine(
         ]
 
 
-def static_checks() -> Mapping[str, doctor.Check]:
+def static_checks() -> Mapping[str, diagnosis.Check]:
     """Return the checks that do not ask the hypervisor."""
     return {'xen': lambda: [_missing()]}
 
 
-def _missing() -> doctor.Finding:
-    return doctor.Finding(
-        doctor.Level.NOTE, 'xen', 'not supported yet: ' + MISSING
+def _missing() -> diagnosis.Finding:
+    return diagnosis.Finding(
+        diagnosis.Level.NOTE, 'xen', 'not supported yet: ' + MISSING
     )
 
 
-def _hypervisor(found: scheduler.Scheduler) -> Iterator[doctor.Finding]:
-    yield doctor.Finding(
-        doctor.Level.OK,
+def _hypervisor(found: scheduler.Scheduler) -> Iterator[diagnosis.Finding]:
+    yield diagnosis.Finding(
+        diagnosis.Level.OK,
         'xen',
         'Xen %s, %d CPUs, scheduler %s'
         % (found.info().get('xen_version', '?'), found.cpus, found.name),
@@ -76,31 +76,31 @@ def _hypervisor(found: scheduler.Scheduler) -> Iterator[doctor.Finding]:
 
 def _backend(
     backend: backends.RtdsBackend, enabled: bool
-) -> Iterator[doctor.Finding]:
+) -> Iterator[diagnosis.Finding]:
     subject = str(backend.name)
     support = backend.supports()
     reasons = '; '.join(support.reasons)
     if not support.usable:
-        yield doctor.Finding(
-            doctor.Level.PROBLEM,
+        yield diagnosis.Finding(
+            diagnosis.Level.PROBLEM,
             subject,
             'this host cannot use it: %s' % reasons,
             _remedy(backend.scheduler),
         )
         return
     if not enabled:
-        yield doctor.Finding(
-            doctor.Level.PROBLEM,
+        yield diagnosis.Finding(
+            diagnosis.Level.PROBLEM,
             subject,
             'the hypervisor runs it, and it is not enabled on this host',
             'add rtds to [enforcement] backends',
         )
         return
-    yield doctor.Finding(
-        doctor.Level.OK, subject, 'usable, guarantees CPU time'
+    yield diagnosis.Finding(
+        diagnosis.Level.OK, subject, 'usable, guarantees CPU time'
     )
-    yield doctor.Finding(
-        doctor.Level.NOTE,
+    yield diagnosis.Finding(
+        diagnosis.Level.NOTE,
         subject,
         'never destroy a CPU pool that RTDS schedules (xl cpupool-destroy): '
         'it panics the hypervisor',
@@ -117,7 +117,7 @@ def _remedy(found: scheduler.Scheduler) -> str:
     )
 
 
-def _budgets(backend: backends.RtdsBackend) -> Iterator[doctor.Finding]:
+def _budgets(backend: backends.RtdsBackend) -> Iterator[diagnosis.Finding]:
     """Report who has what, as seen by a process without the agent's memory."""
     found = backend.scheduler.parameters()
     cpus = backend.scheduler.cpus
@@ -126,8 +126,8 @@ def _budgets(backend: backends.RtdsBackend) -> Iterator[doctor.Finding]:
         (one.utilisation for (domid, _), one in found.items() if not domid),
         Fraction(0),
     )
-    yield doctor.Finding(
-        doctor.Level.PROBLEM if total > cpus else doctor.Level.OK,
+    yield diagnosis.Finding(
+        diagnosis.Level.PROBLEM if total > cpus else diagnosis.Level.OK,
         'budgets',
         'all %d vCPUs have %d of %d mcpu, the first domain %d of them'
         % (len(found), _mcpu(total), _mcpu(cpus), _mcpu(first)),
@@ -142,8 +142,8 @@ def _budgets(backend: backends.RtdsBackend) -> Iterator[doctor.Finding]:
         if domid and one == rtds.DEFAULT
     }
     if untouched:
-        yield doctor.Finding(
-            doctor.Level.NOTE,
+        yield diagnosis.Finding(
+            diagnosis.Level.NOTE,
             'budgets',
             '%d domains (%s) have the budget that RTDS gives to each new '
             'vCPU, %d of %d us. It counts against the capacity as long as '

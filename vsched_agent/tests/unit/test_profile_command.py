@@ -15,7 +15,7 @@ from oslotest import base
 from vsched_agent.cmd import agent as command
 from vsched_agent.cmd import profile
 from vsched_agent import conf as agent_conf
-from vsched_agent.enforcement import doctor
+from vsched_agent.enforcement import diagnosis
 from vsched_agent.host import kernel
 from vsched_agent.profiling.error import plan
 from vsched_agent.profiling import manager as host_profiles
@@ -183,11 +183,11 @@ class TestShow(base.BaseTestCase):
 
     def test_what_the_doctor_says(self):
         found = profile.finding(self.conf)
-        self.assertEqual(doctor.Level.NOTE, found.level)
+        self.assertEqual(diagnosis.Level.NOTE, found.level)
         self.assertIn('never measured', found.text)
         self.keep(profiles.point([0] * 180))
         found = profile.finding(self.conf)
-        self.assertEqual(doctor.Level.NOTE, found.level)
+        self.assertEqual(diagnosis.Level.NOTE, found.level)
         self.assertIn('another kernel', found.text)
         facts = host_profiles.facts(kernel.KernelFacts.read(), self.conf)
         self.keep(
@@ -197,7 +197,7 @@ class TestShow(base.BaseTestCase):
             **facts,
         )
         found = profile.finding(self.conf)
-        self.assertEqual(doctor.Level.OK, found.level)
+        self.assertEqual(diagnosis.Level.OK, found.level)
         self.assertIn('deadline errs by up to 1.50 %', found.text)
         self.keep(profiles.point([0] * 9, contenders=0), version=3, **facts)
         self.assertIn('no share', profile.finding(self.conf).text)

@@ -14,6 +14,7 @@ from testtools import content
 from vsched_agent.enforcement import base as enforcement
 from vsched_agent.enforcement import capacity
 from vsched_agent.enforcement import deadline
+from vsched_agent.enforcement import diagnosis
 from vsched_agent.enforcement import doctor
 from vsched_agent.enforcement import reclaim
 from vsched_agent.privileged.budget_expiry import budgets
@@ -297,7 +298,7 @@ class TestDeaths(IdleTimeCase):
         # Nobody is left to clear it. An operator is told ...
         self.assertTrue(self.reclaims())
         (problem,) = doctor._reclaiming(capacity.deadline_threads())
-        self.assertEqual(doctor.Level.PROBLEM, problem.level)
+        self.assertEqual(diagnosis.Level.PROBLEM, problem.level)
         self.assertIn(str(self.target.tid), problem.text)
         # ... and the next agent does it.
         backend = deadline.DeadlineBackend(idle=reclaim.IdleTime())

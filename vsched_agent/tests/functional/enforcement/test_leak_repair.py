@@ -6,6 +6,7 @@ import threading
 from oslotest import base
 
 from vsched_agent.enforcement import capacity
+from vsched_agent.enforcement import diagnosis
 from vsched_agent.enforcement import doctor
 from vsched_agent.enforcement import leak_repair
 from vsched_agent.host import cgroup
@@ -85,8 +86,8 @@ class TestLeakRepair(base.BaseTestCase):
         # left where something is leaked.
         fair_units = kernel.KernelFacts.read().fair_units
         self.assertIn(_units(found.text), (314572, 314572 - fair_units))
-        self.assertIn(found.level, (doctor.Level.OK, doctor.Level.NOTE))
-        self.assertEqual(doctor.Level.OK, self.find().level)
+        self.assertIn(found.level, (diagnosis.Level.OK, diagnosis.Level.NOTE))
+        self.assertEqual(diagnosis.Level.OK, self.find().level)
         self.assertEqual(self.before, _sums())
 
     def test_the_switch_does_no_harm(self):

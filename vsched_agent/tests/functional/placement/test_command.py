@@ -13,7 +13,7 @@ import testtools
 
 from vsched_agent.cmd import placement as command
 from vsched_agent import conf as agent_conf
-from vsched_agent.enforcement import doctor
+from vsched_agent.enforcement import diagnosis
 from vsched_agent.placement import inventory
 from vsched_agent.placement import sync
 from vsched_agent.state import directory
@@ -124,19 +124,19 @@ class TestCommand(testtools.TestCase):
         def level():
             return command.finding(self.conf).level
 
-        self.assertEqual(doctor.Level.PROBLEM, level())
+        self.assertEqual(diagnosis.Level.PROBLEM, level())
         self.service.make_compute(self.compute)
-        self.assertEqual(doctor.Level.NOTE, level())
+        self.assertEqual(diagnosis.Level.NOTE, level())
         sync.sync(self.client, inventory.Desired(self.compute, 1900))
-        self.assertEqual(doctor.Level.OK, level())
+        self.assertEqual(diagnosis.Level.OK, level())
         self.assertIn('1900 mcpu', command.finding(self.conf).text)
 
     def test_doctor_without_placement(self):
         found = command.finding(self.configured({}))
-        self.assertEqual(doctor.Level.NOTE, found.level)
+        self.assertEqual(diagnosis.Level.NOTE, found.level)
         found = command.finding(
             self.configured(
                 {**self.service.options, 'endpoint': 'http://127.0.0.1:9'}
             )
         )
-        self.assertEqual(doctor.Level.PROBLEM, found.level)
+        self.assertEqual(diagnosis.Level.PROBLEM, found.level)

@@ -6,7 +6,7 @@ import re
 
 import fixtures as fixture_base
 
-from vsched_agent.enforcement import doctor as findings
+from vsched_agent.enforcement import diagnosis
 from vsched_agent.enforcement.xen import capacity
 from vsched_agent.enforcement.xen import doctor
 from vsched_agent.enforcement.xen import rtds as backends
@@ -138,7 +138,7 @@ class TestDoctor(RtdsCase):
     def test_this_host(self):
         found = doctor.examine((RTDS,))
         self.assertEqual(
-            [], [one for one in found if one.level is findings.Level.PROBLEM]
+            [], [one for one in found if one.level is diagnosis.Level.PROBLEM]
         )
         self.assertIn('scheduler rtds', found[0].text)
 

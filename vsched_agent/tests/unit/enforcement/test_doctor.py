@@ -9,6 +9,7 @@ from oslotest import base
 
 from vsched_agent.enforcement import backends
 from vsched_agent.enforcement import capacity
+from vsched_agent.enforcement import diagnosis
 from vsched_agent.enforcement import doctor
 from vsched_agent.enforcement import leak_repair as repair
 from vsched_agent.host import cgroup
@@ -91,14 +92,18 @@ class TestDoctor(base.BaseTestCase):
 
     def test_a_healthy_host(self):
         findings = doctor.examine(self.host)
-        self.assertNotIn(doctor.Level.PROBLEM, [one.level for one in findings])
+        self.assertNotIn(
+            diagnosis.Level.PROBLEM, [one.level for one in findings]
+        )
 
     def test_a_backend_that_guarantees_is_missed_most(self):
         for backend in self.backends:
             backend.usable = False
-        self.assertEqual(doctor.Level.PROBLEM, self.find('deadline')[0].level)
+        self.assertEqual(
+            diagnosis.Level.PROBLEM, self.find('deadline')[0].level
+        )
         found = self.find('cfs', books=FakeBooks(EXPECTED))[0]
-        self.assertEqual(doctor.Level.NOTE, found.level)
+        self.assertEqual(diagnosis.Level.NOTE, found.level)
         self.assertIn('the test says so', found.text)
 
     def test_what_the_kernel_lacks_is_said_with_its_meaning(self):
@@ -111,7 +116,7 @@ class TestDoctor(base.BaseTestCase):
         found = self.find(
             'sysctl', facts=dataclasses.replace(FACTS, rt_runtime_us=-1)
         )[0]
-        self.assertEqual(doctor.Level.NOTE, found.level)
+        self.assertEqual(diagnosis.Level.NOTE, found.level)
         self.assertIn('sysctl', found.remedy)
 
     def test_the_tick_and_the_least_budget(self):
@@ -140,12 +145,12 @@ class TestDoctor(base.BaseTestCase):
             self.assertEqual(known, 'cannot be read' not in found.remedy)
 
     def test_perf_events_for_root_only(self):
-        self.assertEqual(doctor.Level.OK, self.find('perf events')[0].level)
+        self.assertEqual(diagnosis.Level.OK, self.find('perf events')[0].level)
         debian = self.find(
             'perf events',
             facts=dataclasses.replace(FACTS, perf_event_paranoid=3),
         )[0]
-        self.assertEqual(doctor.Level.NOTE, debian.level)
+        self.assertEqual(diagnosis.Level.NOTE, debian.level)
         self.assertIn('CAP_SYS_ADMIN', debian.text)
         self.assertIn('perf_event_paranoid=2', debian.remedy)
 
@@ -154,7 +159,7 @@ class TestDoctor(base.BaseTestCase):
             'perf events',
             facts=dataclasses.replace(FACTS, perf_event_paranoid=None),
         )[0]
-        self.assertEqual(doctor.Level.NOTE, found.level)
+        self.assertEqual(diagnosis.Level.NOTE, found.level)
         self.assertEqual('', found.remedy)
 
     def test_holders_are_named(self):
@@ -166,7 +171,7 @@ class TestDoctor(base.BaseTestCase):
         found = self.find(
             'leak', books=FakeBooks(EXPECTED - CPU // 2 - CPU * 3 // 10)
         )[0]
-        self.assertEqual(doctor.Level.PROBLEM, found.level)
+        self.assertEqual(diagnosis.Level.PROBLEM, found.level)
         self.assertIn('300 mcpu', found.text)
         self.assertIn('--repair', found.remedy)
         self.assertEqual([], self.rebuilt)
@@ -176,7 +181,8 @@ class TestDoctor(base.BaseTestCase):
         books.recovered_units = CPU * 3 // 10
         found = self.find('leak', books=books)
         self.assertEqual(
-            [doctor.Level.NOTE, doctor.Level.OK], [one.level for one in found]
+            [diagnosis.Level.NOTE, diagnosis.Level.OK],
+            [one.level for one in found],
         )
         self.assertIn('%d units' % (CPU * 3 // 10), found[0].text)
 
@@ -184,14 +190,14 @@ class TestDoctor(base.BaseTestCase):
         found = self.find(
             'leak', True, books=FakeBooks(EXPECTED - CPU, EXPECTED - CPU // 2)
         )[0]
-        self.assertEqual(doctor.Level.OK, found.level)
+        self.assertEqual(diagnosis.Level.OK, found.level)
         self.assertEqual([1], self.rebuilt)
 
     def test_a_repair_that_does_not_help(self):
         found = self.find(
             'leak', True, books=FakeBooks(EXPECTED - CPU, EXPECTED - CPU)
         )[0]
-        self.assertEqual(doctor.Level.PROBLEM, found.level)
+        self.assertEqual(diagnosis.Level.PROBLEM, found.level)
         self.assertIn('reboot', found.remedy)
 
     def test_a_host_without_a_repair(self):
@@ -201,7 +207,7 @@ class TestDoctor(base.BaseTestCase):
         found = self.find(
             'leak', True, books=FakeBooks(EXPECTED - CPU), rebuild=refuse
         )[0]
-        self.assertEqual(doctor.Level.PROBLEM, found.level)
+        self.assertEqual(diagnosis.Level.PROBLEM, found.level)
         self.assertIn('reboot', found.remedy)
 
     def test_how_pinned_vcpus_are_held(self):
@@ -230,7 +236,7 @@ class TestDoctor(base.BaseTestCase):
 
     def test_both_renderings_say_the_same(self):
         findings = doctor.examine(self.host)
-        text = doctor.render(findings)
+        text = diagnosis.render(findings)
         for one in findings:
             self.assertIn(one.text, text)
             self.assertEqual(

@@ -4,17 +4,20 @@ import threading
 
 from oslotest import base
 
-from vsched_agent.enforcement import doctor
+from vsched_agent.enforcement import diagnosis
+from vsched_agent.enforcement import host_checks
 from vsched_agent.host import kernel
 from vsched_agent.reporting import findings
 from vsched_lib.contract import messages
 
 PATIENCE_S = 30.0
-TICK = doctor.Finding(
-    doctor.Level.NOTE, 'tick', 'a tick is 4000 us', 'CONFIG_HZ=1000'
+TICK = diagnosis.Finding(
+    diagnosis.Level.NOTE, 'tick', 'a tick is 4000 us', 'CONFIG_HZ=1000'
 )
-GOOD = doctor.Finding(doctor.Level.OK, 'cgroup', 'version 2')
-UNUSABLE = doctor.Finding(doctor.Level.PROBLEM, 'deadline', 'cannot use it')
+GOOD = diagnosis.Finding(diagnosis.Level.OK, 'cgroup', 'version 2')
+UNUSABLE = diagnosis.Finding(
+    diagnosis.Level.PROBLEM, 'deadline', 'cannot use it'
+)
 REPORTED = messages.HostFinding(
     'note', 'tick', 'a tick is 4000 us', 'CONFIG_HZ=1000'
 )
@@ -98,7 +101,9 @@ class TestFindings(base.BaseTestCase):
     def test_this_host_can_be_checked(self):
         subjects = {'kernel', 'sysctl', 'cgroup', 'tick', 'perf events'}
         facts = kernel.KernelFacts.read()
-        own = findings.Findings(lambda: doctor.static_checks_of_agent(facts))
+        own = findings.Findings(
+            lambda: host_checks.static_checks_of_agent(facts)
+        )
         own.check()
         self.assertLessEqual(
             {one.subject for one in own.reported()}, subjects | {'pinning'}

@@ -2,13 +2,13 @@
 
 """What the doctor finds on a Xen host, and what it does not touch."""
 
-from vsched_agent.enforcement import doctor as findings
+from vsched_agent.enforcement import diagnosis
 from vsched_agent.enforcement.xen import doctor
 from vsched_agent.tests.unit.enforcement.xen import test_rtds
 from vsched_lib.model import reservation
 
 RTDS = reservation.Backend.RTDS
-OK, NOTE, PROBLEM = findings.Level
+OK, NOTE, PROBLEM = diagnosis.Level
 
 
 class TestDoctor(test_rtds.RtdsCase):
