@@ -21,6 +21,7 @@ from oslo_log import log as logging
 
 from vsched_api.conf import openstack
 from vsched_api.db.queries import counters
+from vsched_api.db.queries import host_deletion as queries
 from vsched_api.db.queries import hosts
 from vsched_api.db.queries import instances
 from vsched_api.db.queries import snapshot
@@ -119,18 +120,18 @@ def purge(
     :returns: how many rows were deleted.
     """
     total = 0
-    for number, deleted_at in database.read(hosts.deleted):
+    for number, deleted_at in database.read(queries.deleted):
         while not stopped():
             count = database.write(
                 functools.partial(
-                    hosts.delete_owned, host_id=number, limit=chunk_rows
+                    queries.delete_owned, host_id=number, limit=chunk_rows
                 )
             )
             total += count
             if count < chunk_rows:
                 if deleted_at < now - _TOMBSTONE_S:
                     database.write(
-                        functools.partial(hosts.delete, host_id=number)
+                        functools.partial(queries.delete, host_id=number)
                     )
                 break
     return total
@@ -149,7 +150,7 @@ def delete_absent(
         return 0
     names = database.read(
         functools.partial(
-            hosts.absent,
+            queries.absent,
             before=now - days * _SECONDS_PER_DAY,
             limit=_MAX_ABSENT,
         )

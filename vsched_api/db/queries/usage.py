@@ -15,7 +15,7 @@ from sqlalchemy import orm
 
 from vsched_api.db import models
 from vsched_api.db import packing
-from vsched_api.db.queries import hosts as host_rows
+from vsched_api.db.queries import host_deletion
 from vsched_api.db.queries import instances
 
 _row = models.UsageSecond
@@ -150,7 +150,7 @@ def _rows(
         if stay.end < math.inf:
             query = query.where(_row.at <= stay.end)
     # What they reported goes later, a part at a time.
-    deleted = [number for number, _ in host_rows.deleted(session)]
+    deleted = [number for number, _ in host_deletion.deleted(session)]
     if deleted:
         query = query.where(_row.host_id.not_in(deleted))
     return query
