@@ -2,7 +2,6 @@
 
 """The collector and the API on a real broker."""
 
-import queue
 import threading
 import time
 
@@ -26,25 +25,13 @@ from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.tests import bus_keys
 from vsched_lib.tests import error_profiles
+from vsched_lib.tests import rpc_suite
 
 #: Long enough for any machine; a test that passes never waits for it.
 PATIENCE_S = 60
 
 #: Before the clocks of real services.
 PAST = 1_750_000_000.0
-
-
-class Agent(agent_rpc.AgentEndpoint):
-    """Keeps what it hears."""
-
-    def __init__(self):
-        self.heard = queue.Queue()
-
-    def on_overrides_changed(self, generation):
-        self.heard.put(generation)
-
-    def on_jobs_changed(self, generation):
-        self.heard.put(('jobs', generation))
 
 
 class TestBus(bus_case.BusTestCase):
@@ -116,7 +103,7 @@ class TestBus(bus_case.BusTestCase):
             instances=(messages.InstanceInfo(one, 'vm', 1),),
             reservations=(base.reservation(one),),
         )
-        agent = Agent()
+        agent = rpc_suite.Agent()
         server = rpc.get_server(
             self.transport, agent_rpc.TOPIC, base.HOST, [agent]
         )
@@ -128,7 +115,7 @@ class TestBus(bus_case.BusTestCase):
         )
         self.assertEqual(202, answer.status_code)
         generation = answer.json['reservation']['generation']
-        self.assertEqual(generation, agent.heard.get(timeout=PATIENCE_S))
+        self.assertEqual(generation, agent.generations.get(timeout=PATIENCE_S))
         known = self.bus.overrides(base.HOST)
         self.assertEqual(generation, known.generation)
         self.assertEqual(6_000, known.overrides[0].runtime_us)
@@ -138,7 +125,7 @@ class TestBus(bus_case.BusTestCase):
 
     def test_a_job_is_heard_of_at_once_asked_for_and_told_of(self):
         self.report(1, host_info=base.host_info(), instances=())
-        agent = Agent()
+        agent = rpc_suite.Agent()
         server = rpc.get_server(
             self.transport, agent_rpc.TOPIC, base.HOST, [agent]
         )
@@ -150,7 +137,9 @@ class TestBus(bus_case.BusTestCase):
             '/v1/hosts/%s/profiles/error' % base.HOST, json={'contend': 4}
         )
         self.assertEqual(202, answer.status_code)
-        self.assertEqual(('jobs', 1), agent.heard.get(timeout=PATIENCE_S))
+        self.assertEqual(
+            ('jobs', 1), agent.generations.get(timeout=PATIENCE_S)
+        )
         known = self.bus.jobs(base.HOST)
         (order,) = known.orders
         self.assertEqual(
