@@ -7,11 +7,14 @@ every override it is told of, and says so.
 """
 
 import itertools
+import os
+import sys
 import threading
 import typing as ty
 import unittest
 import uuid as uuids
 
+from gabbi import driver
 from gabbi import fixture
 
 from vsched_api import app
@@ -27,7 +30,23 @@ from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.tests import balloon_reports
 
+_TESTS = os.path.join(os.path.dirname(__file__), 'gabbits')
+
 _served: ty.Any = None
+
+
+def build_tests(loader: ty.Any, module: str) -> ty.Any:
+    """Return one suite for each YAML file.
+
+    :param module: name of the module whose fixtures they use.
+    """
+    return driver.build_tests(
+        _TESTS,
+        loader,
+        intercept=served,
+        fixture_module=sys.modules[module],
+        test_loader_name=module,
+    )
 
 
 def served() -> ty.Any:

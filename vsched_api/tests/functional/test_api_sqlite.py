@@ -2,15 +2,8 @@
 
 """The YAML tests, on SQLite."""
 
-import os
-import sys
-
-from gabbi import driver
-
 from vsched_api.tests import databases
 from vsched_api.tests.functional import gabbi_fixtures
-
-_TESTS = os.path.join(os.path.dirname(__file__), 'gabbits')
 
 
 class Api(gabbi_fixtures.Api):
@@ -21,10 +14,4 @@ class Api(gabbi_fixtures.Api):
 
 def load_tests(loader, tests, pattern):
     """One suite for each file."""
-    return driver.build_tests(
-        _TESTS,
-        loader,
-        intercept=gabbi_fixtures.served,
-        fixture_module=sys.modules[__name__],
-        test_loader_name=__name__,
-    )
+    return gabbi_fixtures.build_tests(loader, __name__)
