@@ -2,9 +2,7 @@
 
 """Asking the service, over real HTTP."""
 
-import http.server
 import json
-import threading
 
 from oslo_config import cfg
 from oslotest import base
@@ -12,6 +10,7 @@ from oslotest import base
 from nova_filters import conf as options
 from nova_filters import source
 from nova_filters.tests import fakes
+from vsched_lib.tests import http_answers
 
 
 class TestSource(base.BaseTestCase):
@@ -19,40 +18,19 @@ class TestSource(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        test = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                test.asked = self.path, dict(self.headers)
-                status, body, headers = test.answer
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header('Content-Length', str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+        def answer(path, headers):
+            self.asked = path, headers
+            return self.answer
 
-            def log_message(self, *arguments):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(
-            ('127.0.0.1', 0), Handler
-        )
-        thread = threading.Thread(target=self.server.serve_forever)
-        thread.start()
-        self.addCleanup(thread.join)
-        self.addCleanup(self.server.server_close)
-        self.addCleanup(self.server.shutdown)
+        self.url = http_answers.serve(self, answer)
         self.conf = cfg.ConfigOpts()
         options.register_opts(self.conf)
         self.conf([], default_config_files=[])
         for name, value in (
             ('auth_type', 'none'),
             ('timeout', 5),
-            (
-                'endpoint_override',
-                'http://127.0.0.1:%d' % (self.server.server_port),
-            ),
+            ('endpoint_override', self.url),
         ):
             self.conf.set_override(name, value, 'vsched')
         self.source = source.Source(self.conf)

@@ -2,9 +2,7 @@
 
 """Clocks of hosts, and hosts that go, on SQLite; who Nova lacks."""
 
-import http.server
 import json
-import threading
 import urllib.parse
 
 from keystoneauth1 import loading
@@ -12,6 +10,7 @@ from keystoneauth1 import loading
 from vsched_api.operations import host_deletion
 from vsched_api.tests import base
 from vsched_api.tests.suites import host_lives
+from vsched_lib.tests import http_answers
 
 
 class TestClocks(host_lives.Clocks, base.TestCase):
@@ -30,35 +29,17 @@ class TestAbsence(base.TestCase):
         asked = self.asked = []
         known = {'node2'}
         self.status = 200
-        test = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                url = urllib.parse.urlsplit(self.path)
-                query = urllib.parse.parse_qs(url.query)
-                asked.append((url.path, *query.get('host', ())))
-                body = json.dumps(
-                    {
-                        'services': [
-                            {'host': name}
-                            for name in known
-                            if [name] == query.get('host')
-                        ]
-                    }
-                ).encode()
-                self.send_response(test.status)
-                self.send_header('Content-Length', str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+        def answer(path, headers):
+            url = urllib.parse.urlsplit(path)
+            query = urllib.parse.parse_qs(url.query)
+            asked.append((url.path, *query.get('host', ())))
+            services = [
+                {'host': name} for name in known if [name] == query.get('host')
+            ]
+            return self.status, json.dumps({'services': services}).encode(), {}
 
-            def log_message(self, *args):
-                pass
-
-        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = 'http://127.0.0.1:%d' % server.server_port
+        url = http_answers.serve(self, answer)
         self.conf.set_override('auth_type', 'admin_token', 'nova')
         # As loading the plugin does, later.
         self.conf.register_opts(

@@ -2,9 +2,6 @@
 
 """No text leaves its place in a path; requests go where they are meant to."""
 
-import http.server
-import threading
-
 import hypothesis
 from hypothesis import strategies as st
 from keystoneauth1 import adapter
@@ -15,6 +12,7 @@ from oslotest import base
 from vsched_lib.openstack import compute
 from vsched_lib.openstack import paths
 from vsched_lib.openstack import placement
+from vsched_lib.tests import http_answers
 
 EVIL = '../../allocations/1d4c5e1c-30b5-4a51-9e67-6ad57c5b4b4f?x=#y'
 
@@ -45,28 +43,18 @@ class RequestsTestCase(base.BaseTestCase):
         super().setUp()
         seen = self.seen = []
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                seen.append(self.path)
-                body = (
-                    b'{"versions": [{"max_version": "1.39"}], '
-                    b'"allocations": {}, "traits": [], '
-                    b'"inventories": {}, "server": {}, "migrations": [], '
-                    b'"resource_provider_generation": 1}'
-                )
-                self.send_response(200)
-                self.send_header('Content-Length', str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+        def answer(path, headers):
+            seen.append(path)
+            return (
+                200,
+                b'{"versions": [{"max_version": "1.39"}], '
+                b'"allocations": {}, "traits": [], '
+                b'"inventories": {}, "server": {}, "migrations": [], '
+                b'"resource_provider_generation": 1}',
+                {},
+            )
 
-            def log_message(self, *args):
-                pass
-
-        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = 'http://127.0.0.1:%d/base' % server.server_port
+        url = http_answers.serve(self, answer) + '/base'
         self.adapter = adapter.Adapter(
             sessions.Session(token_endpoint.Token(url, 'secret')),
             endpoint_override=url,
