@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The services as operators run them: processes with options in files."""
+"""The REST service under uWSGI, with the options that are shipped."""
 
 from concurrent import futures
 import contextlib
@@ -11,232 +11,27 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 import urllib.parse
 
-import fixtures
 from prometheus_client import parser
 from testtools import content
 
-from vsched_api.operations import host_keys
-from vsched_api.operations import hosts
 from vsched_api.tests import base
-from vsched_api.tests import databases
-from vsched_lib.contract import collector_rpc
+from vsched_api.tests.functional import process_case
 from vsched_lib.contract import errors
-from vsched_lib.contract import messages
-from vsched_lib.contract import rpc
-from vsched_lib.tests import bus_keys
 from vsched_lib.tests import ports
-from vsched_lib.tests import rabbitmq
 from vsched_lib.tests import requirements
 
-#: Only a hang takes longer.
-PATIENCE_S = 120
-ROOT = os.path.abspath(
-    os.path.join(os.path.dirname(__file__), '..', '..', '..')
+UWSGI_OPTIONS = os.path.join(
+    process_case.ROOT, 'etc', 'vsched', 'vsched-api-uwsgi.ini'
 )
-UWSGI_OPTIONS = os.path.join(ROOT, 'etc', 'vsched', 'vsched-api-uwsgi.ini')
 
 
-class Process(base.TestCase):
-    """A test that starts processes."""
-
-    kind = databases.PostgreSQL
-
-    def setUp(self):
-        super().setUp()
-        self.bus = rabbitmq.make_vhost(self)
-        self.master = bus_keys.write(
-            self.useFixture(fixtures.TempDir()).path,
-            'master.key',
-            bus_keys.MASTER,
-        )
-        self.options = self.write_options(self.bus)
-
-    def write_options(self, transport_url):
-        """Write the options of the services to a file, and return its path."""
-        return databases.write(
-            self,
-            '[DEFAULT]\ntransport_url = %s\n'
-            '[api]\nauth_strategy = noauth\n'
-            '[bus]\nmaster_key_file = %s\n'
-            '[database]\nconnection = %s\n'
-            % (transport_url, self.master, self.conf.database.connection),
-        )
-
-    def start(self, *command, **more):
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            **more,
-        )
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
-
-    def read_until(self, process, text):
-        """What it says, up to and with a line that has the text."""
-        lines = []
-        for line in process.stdout:
-            lines.append(line)
-            if text in line:
-                return ''.join(lines)
-        self.fail('it ended: ' + ''.join(lines))
-
-    def end(self, process, number=signal.SIGTERM):
-        """Ask it to end; what it still says."""
-        process.send_signal(number)
-        said = process.communicate(timeout=PATIENCE_S)[0]
-        self.assertEqual(0, process.returncode, said)
-        return said
-
-
-class TestCollector(Process):
-    """vsched-collector."""
-
-    def run_collector(self):
-        return self.start(
-            sys.executable,
-            '-W',
-            'ignore',
-            '-m',
-            'vsched_api.cmd.collector',
-            '--config-file',
-            self.options,
-        )
-
-    def children(self, process):
-        with open(
-            '/proc/%d/task/%d/children' % (process.pid, process.pid)
-        ) as f:
-            return [int(one) for one in f.read().split()]
-
-    def test_it_has_processes_for_reports_and_one_for_tasks(self):
-        process = self.run_collector()
-        said = self.read_until(process, 'takes reports')
-        said += self.read_until(process, 'takes reports')
-        self.assertEqual(3, len(self.children(process)))
-        said += self.end(process)
-        self.assertEqual(2, said.count('takes reports'), said)
-        self.assertEqual(3, said.count(' stops\n'), said)
-
-    def test_a_process_that_is_killed_is_started_again(self):
-        process = self.run_collector()
-        for _ in range(2):
-            self.read_until(process, 'takes reports')
-        for pid in self.children(process):
-            os.kill(pid, signal.SIGKILL)
-        said = ''
-        # Each is noticed, and started again, by itself.
-        while (
-            said.count('ended (by signal 9)') < 3
-            or said.count('takes reports') < 2
-        ):
-            said += self.read_until(process, '\n')
-        self.assertFalse(self.report().duplicate)
-        until = time.monotonic() + PATIENCE_S
-        while len(self.children(process)) != 3:
-            self.assertLess(time.monotonic(), until)
-            time.sleep(0.1)
-        said += self.end(process)
-        self.assertEqual(3, said.count('ended (by signal 9)'), said)
-
-    def test_its_processes_end_when_it_is_killed(self):
-        process = self.run_collector()
-        for _ in range(2):
-            self.read_until(process, 'takes reports')
-        process.kill()
-        # Until the last one has closed its output.
-        said = process.communicate(timeout=PATIENCE_S)[0]
-        self.assertEqual(3, said.count(' stops\n'), said)
-
-    def test_it_does_not_run_without_one_of_its_processes(self):
-        with socket.create_server(('127.0.0.1', 0)) as taken:
-            with open(self.options, 'a') as file:
-                file.write(
-                    '[collector]\nmetrics_bind_port = %d\n'
-                    # That of the last of them.
-                    % (taken.getsockname()[1] - 2)
-                )
-            process = self.run_collector()
-            said = process.communicate(timeout=PATIENCE_S)[0]
-        self.assertEqual(1, process.returncode)
-        self.assertIn('does not start: metrics cannot be served', said)
-        self.assertNotIn('Traceback', said)
-
-    def test_it_stores_reports_until_it_is_asked_to_end(self):
-        process = self.run_collector()
-        said = self.read_until(process, 'takes reports')
-        self.assertFalse(self.report().duplicate)
-        said += self.end(process)
-        self.assertIn('stops', said)
-        self.assertNotIn('Traceback', said)
-        self.assertNotIn('guest:guest', said)
-        self.assertEqual(
-            1, hosts.get(self.database, base.HOST, 0, 1).last_batch
-        )
-
-    def test_it_finishes_when_it_is_interrupted(self):
-        process = self.run_collector()
-        self.read_until(process, 'takes reports')
-        said = self.end(process, signal.SIGINT)
-        self.assertIn('stops', said)
-        self.assertNotIn('Traceback', said)
-
-    def test_it_reads_its_options_again(self):
-        process = self.run_collector()
-        said = self.read_until(process, 'takes reports')
-        with open(self.options) as file:
-            text = file.read()
-        for more, word in (
-            ('', 'was read again'),
-            ('[collector\n', 'stays as it was'),
-            ('[collector]\npurge_chunk_rows = -1\n', 'stays as it was'),
-            ('[collector]\npurge_chunk_rows = 77\n', 'was read again'),
-        ):
-            with open(self.options, 'w') as file:
-                file.write(
-                    text.replace('[DEFAULT]\n', '[DEFAULT]\ndebug = true\n')
-                    + more
-                )
-            process.send_signal(signal.SIGHUP)
-            said += self.read_until(process, word)
-            if word == 'was read again':
-                # The main process has read it, and three more do.
-                for _ in range(3):
-                    said += self.read_until(process, word)
-        # It serves as before, and says more.
-        self.report()
-        said += self.read_until(process, 'batch 1 stored')
-        self.end(process)
-        self.assertNotIn('Traceback', said)
-
-    def report(self):
-        transport = rpc.get_transport(self.conf, self.bus)
-        self.addCleanup(transport.cleanup)
-        host_keys.issue(self.database, base.HOST, base.NOW)
-        return collector_rpc.CollectorClient(
-            transport, PATIENCE_S, bus_keys.signer(base.HOST)
-        ).report(messages.Report(base.HOST, 1, 1_750_000_000.0))
-
-    def test_it_can_be_asked_to_end_while_its_broker_is_away(self):
-        self.options = self.write_options('rabbit://127.0.0.1:1')
-        process = self.run_collector()
-        self.read_until(process, 'Connection refused')
-        self.end(process)
-
-
-class TestUwsgi(Process):
+class TestUwsgi(process_case.Process):
     """The REST service under uWSGI."""
 
     def setUp(self):
@@ -253,7 +48,7 @@ class TestUwsgi(Process):
 
     def request(self, method, path, **body):
         connection = http.client.HTTPConnection(
-            '127.0.0.1', self.port, timeout=PATIENCE_S
+            '127.0.0.1', self.port, timeout=process_case.PATIENCE_S
         )
         try:
             connection.request(
@@ -280,7 +75,7 @@ class TestUwsgi(Process):
             '--ini',
             UWSGI_OPTIONS,
             '--pythonpath',
-            ROOT,
+            process_case.ROOT,
             env={
                 **os.environ,
                 'OS_VSCHED_CONFIG_FILES': self.options,
@@ -336,7 +131,7 @@ class TestUwsgi(Process):
         with open(self.options, 'a') as file:
             file.write('[api]\nmax_limit = 1\n')
         process.send_signal(signal.SIGHUP)
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + process_case.PATIENCE_S
         while len(self.request('GET', '/v1/hosts')[2]['hosts']) != 1:
             self.assertLess(time.monotonic(), until)
             time.sleep(0.1)
@@ -357,7 +152,7 @@ class TestUwsgi(Process):
     def check_scrapes(self, made):
         """Expect a number of requests, whichever worker is scraped."""
         # The last ones are counted once their answers are sent.
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + process_case.PATIENCE_S
         while self.scraped() < made:
             self.assertLess(time.monotonic(), until)
         self.assertEqual([made] * 5, [self.scraped() for _ in range(5)])
@@ -368,7 +163,7 @@ class TestUwsgi(Process):
         process, _ = self.serve()
         with futures.ThreadPoolExecutor(8) as clients:
             # Until both have answered some.
-            until, made = time.monotonic() + PATIENCE_S, 0
+            until, made = time.monotonic() + process_case.PATIENCE_S, 0
             while (
                 len(
                     glob.glob(
@@ -389,7 +184,7 @@ class TestUwsgi(Process):
         with open(self.options, 'a') as file:
             file.write('[api]\nmax_limit = 1\n')
         process.send_signal(signal.SIGHUP)
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + process_case.PATIENCE_S
         while True:
             self.assertLess(time.monotonic(), until)
             made += 1
@@ -400,7 +195,7 @@ class TestUwsgi(Process):
 
     def connect(self, head):
         connection = socket.create_connection(
-            ('127.0.0.1', self.port), timeout=PATIENCE_S
+            ('127.0.0.1', self.port), timeout=process_case.PATIENCE_S
         )
         self.addCleanup(connection.close)
         connection.sendall(head)
@@ -480,7 +275,7 @@ class TestUwsgi(Process):
 
     def test_a_client_that_sends_all_before_it_listens_is_answered(self):
         self.serve()
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + process_case.PATIENCE_S
         while True:
             began = time.monotonic()
             try:
