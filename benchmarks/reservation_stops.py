@@ -32,6 +32,8 @@ STOPS = (
     'vsched_agent.reservations.desired:of',
     'vsched_agent.reconciliation.instance:InstanceReconciler.reconcile',
     'vsched_agent.reservations.enforcer:Enforcer.hold',
+    'vsched_agent.reservations.admission:AdmissionChecker.check',
+    'vsched_agent.reservations.admission:AdmissionChecker.admit',
     'vsched_agent.reservations.vcpu_threads:VcpuThreads.apply',
     'vsched_agent.enforcement.deadline:DeadlineBackend.apply_each',
     'vsched_agent.privileged.sched:set_deadline',

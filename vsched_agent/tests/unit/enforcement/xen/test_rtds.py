@@ -298,7 +298,7 @@ class TestRestore(RtdsCase):
         self.xl.vcpus[1, 0] = [10_000, 3_000, False]
         self.xl.vcpus[1, 1] = [10_000, 7_000, True]
         prior = self.backend.prior(targets)
-        self.backend.apply(targets, R(2_000, 20_000))
+        self.backend.apply_each(assignments.alike(targets, R(2_000, 20_000)))
         self.instance(2)
         # Of 2000 mcpu, 500 are left: 200, 600 and 300 mcpu are needed.
         error = self.unfit(targets, prior)
@@ -331,7 +331,7 @@ class TestRestore(RtdsCase):
         self.xl.vcpus[1, 0] = [10_000, 8_000, True]
         self.xl.vcpus[1, 1] = [10_000, 1_000, True]
         prior = self.backend.prior(targets)
-        self.backend.apply(targets, R(6_000, 10_000))
+        self.backend.apply_each(assignments.alike(targets, R(6_000, 10_000)))
         self.instance(1)
         self.assertEqual(Fraction(-3, 10), self.backend.growth(targets, prior))
         self.backend.restore(targets, prior)
