@@ -88,13 +88,38 @@ def get_server(
     :param topic: of the collector or of agents.
     :param server: this process's name on the bus; an agent's host name.
     """
-    return messaging.get_rpc_server(
+    made = messaging.get_rpc_server(
         transport,
         messaging.Target(topic=topic, server=server),
         endpoints,
         executor='threading',
         access_policy=messaging.ExplicitRPCAccessPolicy,
     )
+    made.dispatcher = _WithoutHeartbeats(made.dispatcher)
+    return made
+
+
+class _WithoutHeartbeats:
+    """A dispatcher that sends callers no heartbeats.
+
+    A request may ask for heartbeats until it is answered. oslo.messaging
+    starts a thread for them before it looks for the method, and does not end
+    that thread when there is no such method. Any node on the bus could
+    exhaust the threads of a service that way. Clients of vsched ask for none.
+
+    :param dispatcher: of oslo.messaging.
+    """
+
+    def __init__(self, dispatcher: ty.Any) -> None:
+        self._dispatcher = dispatcher
+
+    def dispatch(self, incoming: ty.Any) -> ty.Any:
+        """Return what the method of a request returns.
+
+        :param incoming: the request as received.
+        """
+        incoming.client_timeout = None
+        return self._dispatcher.dispatch(incoming)
 
 
 def get_client(

@@ -27,6 +27,15 @@ from vsched_lib.contract import wire
 PATIENCE_S = 60
 
 
+def heartbeat_threads():
+    """Return the threads in which oslo.messaging sends heartbeats."""
+    return {
+        thread
+        for thread in threading.enumerate()
+        if '_watchdog' in thread.name
+    }
+
+
 def report(batch=1, **more):
     return messages.Report('node1', batch, 1700000000.25, **more)
 
@@ -198,6 +207,35 @@ class OnBus:
         return collector_rpc.CollectorClient(
             transport or self.transport, timeout_s
         )
+
+
+class HeartbeatTests:
+    """Mixed into a test case on a bus; the fake one carries no such wish."""
+
+    def test_heartbeats_that_a_request_asks_for_are_not_sent(self):
+        self.collector()
+        before = heartbeat_threads()
+        # oslo.messaging sends the first one after half of that time.
+        asking = messaging.get_rpc_client(
+            self.transport,
+            messaging.Target(topic=collector_rpc.TOPIC, version='1.0'),
+            timeout=PATIENCE_S,
+            call_monitor_timeout=PATIENCE_S,
+        )
+        for method in ('nothing', 'on_overrides'):
+            error = self.assertRaises(
+                (messaging.RemoteError, messaging.RPCDispatcherError),
+                asking.call,
+                {},
+                method,
+            )
+            self.assertIn(
+                'NoSuchMethod', '%s: %s' % (type(error).__name__, error)
+            )
+        self.assertEqual(before, heartbeat_threads())
+        # One that is known is answered without them.
+        self.assertIn('overrides', asking.call({}, 'overrides', host='node1'))
+        self.assertEqual(before, heartbeat_threads())
 
 
 class RpcSuite(OnBus):

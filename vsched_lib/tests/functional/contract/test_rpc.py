@@ -13,7 +13,9 @@ from vsched_lib.tests import rabbitmq
 from vsched_lib.tests import rpc_suite
 
 
-class RabbitTestCase(rpc_suite.RpcSuite, base.BaseTestCase):
+class RabbitTestCase(
+    rpc_suite.RpcSuite, rpc_suite.HeartbeatTests, base.BaseTestCase
+):
     def setUp(self):
         self.url = rabbitmq.make_vhost(self)
         super().setUp()

@@ -16,6 +16,14 @@ class MemoryTestCase(rpc_suite.RpcSuite, base.BaseTestCase):
     url = 'fake://'
 
 
+class HeartbeatsTestCase(
+    rpc_suite.OnBus, rpc_suite.HeartbeatTests, base.BaseTestCase
+):
+    """Requests that ask for heartbeats, with the messages of a broker."""
+
+    url = 'kombu+memory://'
+
+
 class BoundedTestCase(base.BaseTestCase):
     def test_result_passes(self):
         bounded = rpc.Bounded('agent', rpc_suite.PATIENCE_S)
