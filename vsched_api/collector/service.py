@@ -2,6 +2,7 @@
 
 """The collector as it runs in one process."""
 
+import contextlib
 import dataclasses
 import threading
 import typing as ty
@@ -16,6 +17,10 @@ from vsched_lib.contract import rpc
 from vsched_lib.metrics import server as metrics_server
 
 LOG = logging.getLogger(__name__)
+
+#: How long a service that stops waits for the broker, if it is not connected
+#: yet, in seconds.
+CONNECT_TIMEOUT_S = 2.0
 
 
 class Service:
@@ -71,12 +76,14 @@ class Service:
 
     def stop(self) -> None:
         """Answer what was taken off the bus, take no more, and end."""
-        if self._receiver is not None:
-            self._receiver.stop()
-        if self._tasks is not None:
-            self._tasks.stop()
-        self._metrics_server.stop()
-        self._collector.database.dispose()
+        # All of them, also when one fails. The last one is stopped first.
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._collector.database.dispose)
+            stack.callback(self._metrics_server.stop)
+            if self._tasks is not None:
+                stack.callback(self._tasks.stop)
+            if self._receiver is not None:
+                stack.callback(self._receiver.stop)
 
 
 class _Receiver:
@@ -89,22 +96,41 @@ class _Receiver:
         self._server = rpc.get_server(
             transport, collector_rpc.TOPIC, name, [collector]
         )
+        self._stopping = threading.Event()
+        self._started = False
         # Of its own: it waits for a broker that is away.
         self._starting = threading.Thread(
             target=self._start, name='vsched-collector', daemon=True
         )
 
     def start(self) -> None:
+        self._started = True
         self._starting.start()
 
     def stop(self) -> None:
+        """Return when all requests that were accepted are answered."""
+        self._stopping.set()
+        if not self._started:
+            return
+        # Until that thread ends it is not known whether any is accepted.
+        self._starting.join(CONNECT_TIMEOUT_S)
         if not self._starting.is_alive():
-            self._server.stop()
-            self._server.wait()
+            self._stop()
+        # Otherwise the broker is away, so that there are no requests.
 
     def _start(self) -> None:
         self._server.start()
+        if self._stopping.is_set():
+            # The broker came back, and stop() may have returned.
+            self._stop()
+            return
         LOG.info('Collector %s takes reports', self._name)
+
+    def _stop(self) -> None:
+        # Both may be called twice, also from two threads: the second call
+        # waits for the first.
+        self._server.stop()
+        self._server.wait()
 
 
 def _metrics_settings(
