@@ -10,14 +10,22 @@ thread of the queue is woken to store all that are queued by then. (A mutex
 would wake an arbitrary thread: one whose batch is stored already, or one that
 then stores its own batch only.)
 
+A transaction costs about the same whether it stores one batch or ten. Under
+load the first thread therefore waits before it stores: until as many batches
+are queued as there were at once during the last second, those being stored
+included, or until :data:`MAX_WAIT_S` after the end of the transaction before.
+A host that reports alone never waits.
+
 The rules of :mod:`vsched_api.operations.reports` hold for each batch as if it
 were stored by itself.
 """
 
+import collections
 from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses
 import threading
+import time
 import typing as ty
 
 from oslo_log import log as logging
@@ -28,6 +36,13 @@ from vsched_api.operations import inspection
 from vsched_lib.contract import collector_replies
 
 LOG = logging.getLogger(__name__)
+
+#: How long after the end of a transaction the next one waits for batches at
+#: most, in seconds.
+MAX_WAIT_S = 0.05
+#: For how long it is remembered how many batches there were at once, in
+#: seconds.
+MEMORY_S = 1.0
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -53,22 +68,61 @@ Store = Callable[
 ]
 
 
+class _Peak:
+    """The largest of the numbers that were seen during the last second."""
+
+    def __init__(self) -> None:
+        # The largest one, the largest one after it, and so on.
+        self._seen: collections.deque[tuple[float, int]] = collections.deque()
+
+    def see(self, at_s: float, number: int) -> None:
+        """Take a number."""
+        while self._seen and self._seen[-1][1] <= number:
+            self._seen.pop()
+        self._seen.append((at_s, number))
+
+    def get(self, now_s: float) -> int:
+        """Return the largest number; 0 without any."""
+        while self._seen and self._seen[0][0] < now_s - MEMORY_S:
+            self._seen.popleft()
+        return self._seen[0][1] if self._seen else 0
+
+
 class Gathering:
     """The queue of one process. Safe from any thread.
 
     :param store: called in a transaction.
     :param limit: how many batches one transaction stores at most.
+    :param clock: steady, in seconds.
+    :param wait: waits for an event for up to a number of seconds.
     """
 
     def __init__(
-        self, database: db.Database, store: Store, limit: int
+        self,
+        database: db.Database,
+        store: Store,
+        limit: int,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[
+            [threading.Event, float], object
+        ] = threading.Event.wait,
     ) -> None:
         self._database = database
         self._store = store
         self._limit = limit
+        self._clock = clock
+        self._wait = wait
         self._queue: list[Entry] = []
         self._lock = threading.Lock()
         self._storing = False
+        #: How many batches the transaction in progress stores.
+        self._stored_now = 0
+        self._peak = _Peak()
+        #: When the latest transaction ended, by the clock.
+        self._ended_s: float | None = None
+        #: Set when as many batches are queued as are waited for.
+        self._enough = threading.Event()
+        self._wanted = 0
 
     def store(
         self, batch: inspection.Batch, now: float
@@ -83,11 +137,15 @@ class Gathering:
         entry = Entry(batch, now)
         with self._lock:
             self._queue.append(entry)
+            self._see()
             waits, self._storing = self._storing, True
+            if len(self._queue) >= self._wanted:
+                self._enough.set()
         if waits:
             entry.told.wait()
         if not entry.done:
             try:
+                self._await_others()
                 self._store_all(self._take(entry))
             finally:
                 self._pass_on()
@@ -95,8 +153,27 @@ class Gathering:
             raise entry.problem
         return entry.reply
 
+    def _see(self) -> None:
+        self._peak.see(self._clock(), len(self._queue) + self._stored_now)
+
+    def _await_others(self) -> None:
+        """Wait until a transaction is worth its cost."""
+        with self._lock:
+            if self._ended_s is None:
+                return
+            now_s = self._clock()
+            left_s = self._ended_s + MAX_WAIT_S - now_s
+            self._wanted = min(self._limit, self._peak.get(now_s))
+            if left_s <= 0 or len(self._queue) >= self._wanted:
+                return
+            self._enough.clear()
+        self._wait(self._enough, left_s)
+
     def _pass_on(self) -> None:
         with self._lock:
+            self._see()
+            self._stored_now = 0
+            self._ended_s = self._clock()
             if self._queue:
                 self._queue[0].told.set()
             else:
@@ -114,6 +191,7 @@ class Gathering:
                 for entry in self._queue
                 if taken.get(entry.batch.host) is not entry
             ]
+            self._stored_now = len(taken)
         return list(taken.values())
 
     def _store_all(self, entries: Sequence[Entry]) -> None:
