@@ -20,7 +20,10 @@ OPTS: list[cfg.Opt] = [
         'periodic tasks: sums, comparisons with Nova, deletions. Each opens '
         'its own connections to the database, see [database] max_pool_size '
         'and max_overflow. vsched-standalone does all of this in one '
-        'process.',
+        'process. A process answers up to [DEFAULT] executor_thread_pool_size '
+        'requests at the same time, and is sent up to [oslo_messaging_rabbit] '
+        'rabbit_qos_prefetch_count more. Both are 24 for collectors unless '
+        'they are set.',
     ),
     cfg.IntOpt(
         'usage_retention_hours',

@@ -9,6 +9,7 @@ and :mod:`vsched_lib.contract.agent_rpc`.
 
 from collections.abc import Sequence
 import importlib
+import threading
 import typing as ty
 import weakref
 
@@ -20,6 +21,7 @@ from oslo_service import backend
 backend.register_backend_default_hook(lambda: backend.BackendType.THREADING)
 
 import oslo_messaging as messaging  # noqa: E402
+from oslo_messaging.rpc import server as rpc_server  # noqa: E402
 
 from vsched_lib import bounded_calls  # noqa: E402
 from vsched_lib.contract import errors  # noqa: E402
@@ -85,6 +87,9 @@ def get_server(
 ) -> ty.Any:
     """Return an RPC server with its own threads, not started.
 
+    It takes no request off the bus while all of its threads, which
+    ``executor_thread_pool_size`` limits, are busy.
+
     :param topic: of the collector or of agents.
     :param server: this process's name on the bus; an agent's host name.
     """
@@ -94,9 +99,37 @@ def get_server(
         endpoints,
         executor='threading',
         access_policy=messaging.ExplicitRPCAccessPolicy,
+        server_cls=_Server,
     )
     made.dispatcher = _WithoutHeartbeats(made.dispatcher)
     return made
+
+
+class _Server(rpc_server.RPCServer):  # type: ignore[misc]
+    """An RPC server that accepts no more requests than it has threads.
+
+    oslo.messaging acknowledges a request when it has read it and queues it
+    without limit, whatever ``rabbit_qos_prefetch_count`` is: that counts
+    requests without an acknowledgement. A server that is too slow would take
+    requests from the others, have them lost when it is killed, and answer
+    long after the callers have given up. While the thread that reads waits,
+    the broker keeps the requests, up to the prefetch count of them ready in
+    this server's connection.
+    """
+
+    def __init__(self, *args: ty.Any) -> None:
+        super().__init__(*args)
+        self._free = threading.Semaphore(self.conf.executor_thread_pool_size)
+
+    def _on_incoming(self, incoming: ty.Any) -> None:
+        self._free.acquire()
+        super()._on_incoming(incoming)
+
+    def _process_incoming(self, incoming: ty.Any) -> None:
+        try:
+            super()._process_incoming(incoming)
+        finally:
+            self._free.release()
 
 
 class _WithoutHeartbeats:

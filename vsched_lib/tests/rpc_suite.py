@@ -6,6 +6,7 @@ Mixed into a test case that says which bus: the one in memory and a real
 broker pass the same tests.
 """
 
+import contextlib
 import queue
 import threading
 import uuid
@@ -13,6 +14,7 @@ import uuid
 from oslo_config import cfg
 from oslo_context import fixture as context_fixture
 import oslo_messaging as messaging
+from oslo_messaging import opts
 
 from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import collector_replies
@@ -321,6 +323,53 @@ class RpcSuite(OnBus):
             thread.join()
         self.assertEqual([], failures)
         self.assertEqual(20, len(collector.reports))
+
+    def test_requests_wait_for_threads_on_the_bus(self):
+        goes_on = threading.Event()
+        self.addCleanup(goes_on.set)
+        arrived = threading.Semaphore(0)
+
+        class Slow(Agent):
+            def on_overrides_changed(self, generation):
+                arrived.release()
+                goes_on.wait(PATIENCE_S)
+                super().on_overrides_changed(generation)
+
+        for group, name, value in (
+            (None, 'executor_thread_pool_size', 2),
+            ('oslo_messaging_rabbit', 'rabbit_qos_prefetch_count', 1),
+        ):
+            self.conf.register_opts(
+                [
+                    one
+                    for listed, options in opts.list_opts()
+                    for one in options
+                    if (listed, one.name) == (group, name)
+                ],
+                group=group,
+            )
+            self.conf.set_override(name, value, group=group)
+        slow, other = Slow(), Agent()
+        self.serve(agent_rpc.TOPIC, 'slow', slow)
+        client = rpc.get_client(
+            self.transport, agent_rpc.TOPIC, agent_rpc.VERSION
+        )
+        for generation in range(8):
+            client.cast({}, 'overrides_changed', generation=generation)
+        for _ in range(2):
+            self.assertTrue(arrived.acquire(timeout=PATIENCE_S))
+        self.serve(agent_rpc.TOPIC, 'other', other)
+        # All but those with a thread, one that the server has read, and one
+        # that the broker has sent ahead.
+        took = {other.generations.get(timeout=PATIENCE_S) for _ in range(4)}
+        goes_on.set()
+        took |= {slow.generations.get(timeout=PATIENCE_S) for _ in range(2)}
+        while len(took) < 8:
+            # Which of them has taken the others depends on the bus.
+            for agent in (slow, other):
+                with contextlib.suppress(queue.Empty):
+                    took.add(agent.generations.get(timeout=0.1))
+        self.assertEqual(set(range(8)), took)
 
     def test_nobody_there(self):
         error = self.assertRaises(
