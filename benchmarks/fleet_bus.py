@@ -7,7 +7,9 @@ millisecond of CPU time for each call. Agents have that time on their own
 hosts; in a benchmark on one machine the collector would lack it.
 """
 
+import collections
 from collections.abc import Callable
+import contextlib
 import json
 import typing as ty
 import urllib.parse
@@ -34,6 +36,9 @@ class Bus:
     def __init__(self, url: str, on_reply: OnReply) -> None:
         parts = urllib.parse.urlsplit(url)
         self._on_reply = on_reply
+        #: Replies that were read. To send a request reads some as well, so
+        #: that one which answers a reply must not be sent from within.
+        self._read: collections.deque[dict[str, ty.Any]] = collections.deque()
         self._connection = amqp.Connection(
             '%s:%s' % (parts.hostname, parts.port),
             userid=urllib.parse.unquote(parts.username or ''),
@@ -86,16 +91,20 @@ class Bus:
         return identity
 
     def drain(self, timeout_s: float) -> None:
-        """Wait for the next reply, at most for so long."""
-        try:
-            self._connection.drain_events(timeout=timeout_s)
-        except TimeoutError:
-            pass
+        """Hand on all replies that are read, and wait for one if none is.
+
+        :param timeout_s: the longest wait, in seconds.
+        """
+        if not self._read:
+            with contextlib.suppress(TimeoutError):
+                self._connection.drain_events(timeout=timeout_s)
+        while self._read:
+            reply = self._read.popleft()
+            self._on_reply(reply['_msg_id'], reply['result'], reply['failure'])
 
     def close(self) -> None:
         """Close the connection; the queue goes with it."""
         self._connection.close()
 
     def _take(self, found: amqp.Message) -> None:
-        reply = json.loads(json.loads(found.body)['oslo.message'])
-        self._on_reply(reply['_msg_id'], reply['result'], reply['failure'])
+        self._read.append(json.loads(json.loads(found.body)['oslo.message']))

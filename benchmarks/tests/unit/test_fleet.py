@@ -2,8 +2,11 @@
 
 """The figures of the fleet."""
 
+import dataclasses
+import json
 import os
 import pathlib
+import sys
 from unittest import mock
 
 import fixtures
@@ -11,8 +14,10 @@ from oslotest import base
 
 from benchmarks import fleet
 from benchmarks import fleet_agents
+from benchmarks import fleet_bus
 from benchmarks import fleet_meter
 from vsched_lib.contract import collector_replies
+from vsched_lib.contract import messages
 from vsched_lib.contract import signing
 from vsched_lib.contract import signing_keys
 
@@ -116,6 +121,50 @@ class MeterTestCase(base.BaseTestCase):
         )
 
 
+class BusTestCase(base.BaseTestCase):
+    """Replies that are read while a request is sent."""
+
+    def test_replies_that_are_answered_do_not_nest(self):
+        connection = self.useFixture(
+            fixtures.MockPatchObject(fleet_bus.amqp, 'Connection')
+        ).mock.return_value
+        channel = connection.channel.return_value
+        taken = []
+
+        def answer(message, **_):
+            """What the client library does: it reads while it sends."""
+            sent = json.loads(json.loads(message.body)['oslo.message'])
+            channel.basic_consume.call_args.kwargs['callback'](
+                mock.Mock(
+                    body=json.dumps(
+                        {
+                            'oslo.message': json.dumps(
+                                {
+                                    '_msg_id': sent['_msg_id'],
+                                    'result': len(taken),
+                                    'failure': None,
+                                }
+                            )
+                        }
+                    )
+                )
+            )
+
+        def take(call, result, failure):
+            taken.append(result)
+            if result < 2 * sys.getrecursionlimit():
+                bus.call('report', {}, {})
+
+        channel.basic_publish.side_effect = answer
+        bus = fleet_bus.Bus('rabbit://guest:guest@127.0.0.1:1/', take)
+        bus.call('report', {}, {})
+        bus.drain(60)
+        connection.drain_events.assert_not_called()
+        self.assertEqual(list(range(2 * sys.getrecursionlimit() + 1)), taken)
+        bus.drain(7)
+        connection.drain_events.assert_called_once_with(timeout=7)
+
+
 class AgentTestCase(base.BaseTestCase):
     """Reports of a simulated agent, and what answers them."""
 
@@ -161,6 +210,37 @@ class AgentTestCase(base.BaseTestCase):
         self.assertEqual(6.0, self.answer())
         self.assertEqual([1, 2], [one['batch'] for one in self.sent])
         self.assertEqual(0, self.agent.unanswered)
+
+    def test_a_usual_report_is_that_of_an_agent(self):
+        for at in (1.0, 6.0):
+            self.agent.plan(at)
+            self.send()
+            self.assertEqual(at, self.answer())
+        first, second = map(messages.Report.from_dict, self.sent)
+        self.assertEqual([2, 10, 5], self.sizes(first))
+        # All but the host and its instances, with new times.
+        self.assertEqual([0, 10, 5], self.sizes(second))
+        self.assertEqual(second.to_dict(by_column=True), self.sent[1])
+        for before, after in zip(first.usage, second.usage, strict=True):
+            self.assertGreater(after.at, before.at)
+            self.assertEqual(
+                dataclasses.replace(before, at=0),
+                dataclasses.replace(after, at=0),
+            )
+        self.assertEqual(
+            [second.at - age_s for age_s in (4, 3, 2, 1, 0)],
+            [one.at for one in second.host_usage],
+        )
+        self.assertEqual(
+            {one.at for one in second.host_usage},
+            {one.at for one in second.usage},
+        )
+
+    def sizes(self, report):
+        return [
+            len(some or ())
+            for some in (report.instances, report.usage, report.host_usage)
+        ]
 
     def test_what_waits_is_sent_again_first(self):
         self.agent.plan(1.0)
