@@ -3,24 +3,16 @@
 """A thousand agents, one collector, one worker of the API."""
 
 import contextlib
-import dataclasses
-import json
-import math
 import statistics
-import subprocess
-import sys
 import threading
 import time
 import typing as ty
 
 import requests
 
-from benchmarks import fleet_agents
 from benchmarks import fleet_meter
+from benchmarks import fleet_simulation
 from benchmarks import frame
-from vsched_api.db import session as db
-from vsched_api.operations import host_keys
-from vsched_api.tests import databases
 from vsched_standalone.tests import deployment
 from vsched_standalone.tests import private_services
 
@@ -177,29 +169,20 @@ def run(quick: bool) -> frame.Run:
         ) as services,
         contextlib.ExitStack() as stack,
     ):
-        master = _issue_keys(services)
-        each = AGENTS // PROCESSES
-        running = [
-            _start(
-                fleet_agents.Task(
-                    broker.transport_url,
-                    each * number,
-                    each,
-                    INSTANCES,
-                    INTERVAL_S,
-                    seconds,
-                    master,
-                )
+        agents = stack.enter_context(
+            fleet_simulation.Agents(
+                broker.transport_url,
+                fleet_simulation.issue_keys(services, AGENTS),
+                fleet_simulation.Size(
+                    AGENTS, PROCESSES, INSTANCES, INTERVAL_S, seconds
+                ),
             )
-            for number in range(PROCESSES)
-        ]
-        for one in running:
-            stack.callback(_end, one)
+        )
         meter = fleet_meter.Meter(
             {
                 'collector': (services.pid('collector'),),
                 'api': (services.pid('api'),),
-                'agents': tuple(one.pid for one in running),
+                'agents': agents.pids,
                 'broker': (broker.pid,),
                 'database': (database.pid,),
             },
@@ -208,100 +191,42 @@ def run(quick: bool) -> frame.Run:
         watch = _Watch(services, meter)
         watch.start()
         stack.callback(watch.end)
-        # All reports are sent by then, or have failed.
-        found = [
-            json.loads(one.communicate(timeout=seconds + 300)[0])
-            for one in running
-        ]
+        found = agents.wait()
         watch.stop()
-    reports = sorted((at, ms) for one in found for at, ms in one['reports'])
-    latencies = sorted(ms for _, ms in reports)
-    steady = sorted(ms for at, ms in reports if at >= START_S)
+    latencies = found.latencies_ms()
+    steady = found.latencies_ms(START_S)
     rss = {name: _fifths(values) for name, values in watch.rss_mib.items()}
-    failed = sum(one['failed'] for one in found) + watch.failed
+    failed = found.failed + watch.failed
     yield frame.Variant(
         'fleet',
         {
             'reports': len(latencies),
             'failed': failed,
-            'problems': [
-                '%d x %s' % (count, text)
-                for one in found
-                for text, count in one['problems']
-            ],
-            'report_ms': _quantiles(latencies),
+            'problems': found.problems,
+            'report_ms': fleet_simulation.quantiles(latencies),
             'api_requests': len(watch.latencies_ms),
-            'api_ms': _quantiles(sorted(watch.latencies_ms)),
+            'api_ms': fleet_simulation.quantiles(sorted(watch.latencies_ms)),
             'rss_mib': rss,
         },
     )
     yield frame.Variant(
-        'by minute', {'report_p99_ms': _by_minute(reports), **meter.minutes}
+        'by minute',
+        {'report_p99_ms': _by_minute(found.reports), **meter.minutes},
     )
     return {
         'agents': AGENTS,
-        'report_p50_ms': quantile(latencies, 0.5),
-        'report_p99_ms': quantile(latencies, 0.99),
-        'steady_p99_ms': quantile(steady, 0.99),
-        'api_p99_ms': quantile(sorted(watch.latencies_ms), 0.99),
+        'report_p50_ms': fleet_simulation.quantile(latencies, 0.5),
+        'report_p99_ms': fleet_simulation.quantile(latencies, 0.99),
+        'steady_p99_ms': fleet_simulation.quantile(steady, 0.99),
+        'api_p99_ms': fleet_simulation.quantile(
+            sorted(watch.latencies_ms), 0.99
+        ),
         'failed': failed,
-        'timeouts': sum(one['timeouts'] for one in found),
+        'timeouts': found.timeouts,
         'rss_growth_mib': round(
             max(values[-1] - values[1] for values in rss.values()), 1
         ),
     }
-
-
-def _start(task: fleet_agents.Task) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        (
-            sys.executable,
-            '-W',
-            'ignore',
-            '-m',
-            'benchmarks.fleet_agents',
-            json.dumps(dataclasses.asdict(task)),
-        ),
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=frame.ROOT,
-    )
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    if process.poll() is None:
-        process.kill()
-        process.communicate()
-
-
-def _quantiles(ordered: ty.Sequence[float]) -> dict[str, float]:
-    return {
-        name: quantile(ordered, part)
-        for name, part in (
-            ('p50', 0.5),
-            ('p95', 0.95),
-            ('p99', 0.99),
-            ('max', 1),
-        )
-    }
-
-
-def _issue_keys(services: deployment.Deployment) -> str:
-    """Let every agent speak; returns the master key."""
-    conf = databases.configuration(services.connection)
-    database = db.Database(conf)
-    try:
-        for number in range(AGENTS):
-            host_keys.issue(database, fleet_agents.name(number), time.time())
-    finally:
-        database.dispose()
-    with open(services.master_key_file, encoding='ascii') as file:
-        return file.readline().strip()
-
-
-def quantile(ordered: ty.Sequence[float], part: float) -> float:
-    """The smallest value that at least a part is not above."""
-    return ordered[max(0, math.ceil(part * len(ordered)) - 1)]
 
 
 def _by_minute(reports: ty.Sequence[tuple[float, float]]) -> list[float]:
@@ -309,7 +234,10 @@ def _by_minute(reports: ty.Sequence[tuple[float, float]]) -> list[float]:
     minutes: dict[int, list[float]] = {}
     for at, ms in reports:
         minutes.setdefault(int(at // 60), []).append(ms)
-    return [quantile(sorted(minutes[one]), 0.99) for one in sorted(minutes)]
+    return [
+        fleet_simulation.quantile(sorted(minutes[one]), 0.99)
+        for one in sorted(minutes)
+    ]
 
 
 def _fifths(values: ty.Sequence[float]) -> list[float]:

@@ -16,6 +16,7 @@ from benchmarks import fleet
 from benchmarks import fleet_agents
 from benchmarks import fleet_bus
 from benchmarks import fleet_meter
+from benchmarks import fleet_simulation
 from vsched_lib.contract import collector_replies
 from vsched_lib.contract import messages
 from vsched_lib.contract import signing
@@ -29,8 +30,15 @@ class FiguresTestCase(base.BaseTestCase):
         values = [float(number) for number in range(1, 101)]
         self.assertEqual(
             {'p50': 50, 'p95': 95, 'p99': 99, 'max': 100},
-            fleet._quantiles(values),
+            fleet_simulation.quantiles(values),
         )
+
+    def test_latencies_after_the_start(self):
+        found = fleet_simulation.Found(
+            [(0.0, 9.0), (5.0, 3.0), (60.0, 2.0), (61.0, 1.0)], 0, 0, []
+        )
+        self.assertEqual([1.0, 2.0, 3.0, 9.0], found.latencies_ms())
+        self.assertEqual([1.0, 2.0], found.latencies_ms(60.0))
 
     def test_by_minute(self):
         reports = [(0.0, 1.0), (59.9, 3.0), (60.0, 2.0), (185.0, 7.0)]
@@ -40,6 +48,59 @@ class FiguresTestCase(base.BaseTestCase):
         self.assertEqual(
             [1, 2, 3, 4, 9], fleet._fifths([1, 1, 2, 2, 3, 3, 4, 4, 9, 9])
         )
+
+
+class AgentsTestCase(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.started = []
+        self.useFixture(
+            fixtures.MockPatchObject(
+                fleet_simulation.subprocess, 'Popen', side_effect=self.start
+            )
+        )
+        self.agents = fleet_simulation.Agents(
+            'rabbit://', '5a', fleet_simulation.Size(6, 2, 10, 5.0, 60.0)
+        )
+
+    def start(self, command, **_):
+        task = json.loads(command[-1])
+        one = mock.Mock(pid=100 + len(self.started), task=task)
+        one.poll.return_value = None
+        one.communicate.return_value = (
+            json.dumps(
+                {
+                    'reports': [[2.0 - task['first'], 7.5]],
+                    'failed': 1,
+                    'timeouts': 2,
+                    'problems': [['late', 3]],
+                }
+            ),
+            None,
+        )
+        self.started.append(one)
+        return one
+
+    def test_they_are_divided(self):
+        with self.agents as agents:
+            found = agents.wait()
+            self.assertEqual((100, 101), agents.pids)
+        self.assertEqual(
+            [(0, 3), (3, 3)],
+            [(one.task['first'], one.task['agents']) for one in self.started],
+        )
+        self.assertEqual([(-1.0, 7.5), (2.0, 7.5)], found.reports)
+        self.assertEqual((2, 4), (found.failed, found.timeouts))
+        self.assertEqual(['3 x late'] * 2, found.problems)
+
+    def test_none_is_left_behind(self):
+        def fail():
+            with self.agents:
+                raise KeyError('x')
+
+        self.assertRaises(KeyError, fail)
+        for one in self.started:
+            one.kill.assert_called_once_with()
 
 
 class WatchTestCase(base.BaseTestCase):
