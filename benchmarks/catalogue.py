@@ -18,6 +18,7 @@ NAMES = (
     'boots',
     'charging',
     'cli',
+    'collector_workers',
     'cycles',
     'drill',
     'filters',
