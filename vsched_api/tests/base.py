@@ -7,6 +7,7 @@ import typing as ty
 import uuid
 
 import flask.testing
+from oslo_config import cfg
 from oslotest import base
 
 from vsched_api import app
@@ -31,6 +32,14 @@ NOW = 1_800_000_000.0
 #: Options of [database], longer than a machine that other tests use as well
 #: stands still: how long services wait has tests of its own.
 TIMEOUTS_S = {'lock_timeout_s': 60.0, 'statement_timeout_s': 120.0}
+
+
+def patient(conf: cfg.ConfigOpts) -> cfg.ConfigOpts:
+    """Set the time-outs of :data:`TIMEOUTS_S`; returns the options."""
+    for name, seconds in TIMEOUTS_S.items():
+        conf.set_override(name, seconds, 'database')
+    return conf
+
 
 BOTH_BACKENDS = (
     messages.BackendInfo('deadline', True),
@@ -181,9 +190,7 @@ class TestCase(base.BaseTestCase):
         super().setUp()
         # Agents tell of what has been.
         self.now = NOW + 100
-        self.conf = databases.configuration(self.kind.make(self))
-        for name, seconds in TIMEOUTS_S.items():
-            self.conf.set_override(name, seconds, 'database')
+        self.conf = patient(databases.configuration(self.kind.make(self)))
 
     @property
     def database(self) -> session.Database:

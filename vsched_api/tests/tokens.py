@@ -51,8 +51,10 @@ class TokenCase(base.TestCase):
                 '[keystone_authtoken]\n'
                 'www_authenticate_uri = http://127.0.0.1:5000\n'
             )
-        self.conf = databases.configuration(
-            self.conf.database.connection, '--config-file', options
+        self.conf = base.patient(
+            databases.configuration(
+                self.conf.database.connection, '--config-file', options
+            )
         )
         self.conf.set_override('auth_strategy', 'keystone', 'api')
         self.tokens = self.useFixture(keystone_fixture.AuthTokenFixture())

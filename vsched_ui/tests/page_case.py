@@ -183,9 +183,7 @@ class PageCase(BrowserCase):
         conf.set_override('auth_strategy', cls.auth_strategy, 'api')
         # No host but the ones that are down is silent for as long.
         conf.set_override('host_down_after_s', 500, 'api')
-        for name, seconds in api_base.TIMEOUTS_S.items():
-            conf.set_override(name, seconds, 'database')
-        return conf
+        return api_base.patient(conf)
 
 
 class KeystoneCase(PageCase):

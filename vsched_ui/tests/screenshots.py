@@ -22,6 +22,7 @@ import typing as ty
 from PIL import Image
 
 from vsched_api.db import migration
+from vsched_api.tests import base as api_base
 from vsched_api.tests import databases
 from vsched_ui.tests import browser
 from vsched_ui.tests import fleet
@@ -121,8 +122,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = options.names or list(VIEWS)
     stopped = threading.Event()
     with tempfile.TemporaryDirectory(prefix='vsched-page-') as folder:
-        conf = databases.configuration(
-            'sqlite:///' + os.path.join(folder, 'vsched.sqlite')
+        conf = api_base.patient(
+            databases.configuration(
+                'sqlite:///' + os.path.join(folder, 'vsched.sqlite')
+            )
         )
         conf.set_override('host_down_after_s', 500, 'api')
         migration.sync(conf)

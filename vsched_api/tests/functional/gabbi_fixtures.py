@@ -198,7 +198,9 @@ class Api(fixture.GabbiFixture):
         global _served
         self._test = unittest.TestCase()
         try:
-            conf = databases.configuration(self.kind.make(self._test))
+            conf = base.patient(
+                databases.configuration(self.kind.make(self._test))
+            )
             conf.set_override('max_limit', 3, 'api')
             conf.set_override('host_down_after_s', 60, 'api')
             # How its hosts, thirty and ninety seconds ago, look now.

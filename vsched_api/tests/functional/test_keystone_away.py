@@ -122,8 +122,10 @@ class TestKeystoneAway(base.TestCase):
                 'connection': self.conf.database.connection,
             },
         )
-        self.conf = databases.configuration(
-            self.conf.database.connection, '--config-file', options
+        self.conf = base.patient(
+            databases.configuration(
+                self.conf.database.connection, '--config-file', options
+            )
         )
         self.conf.set_override('auth_strategy', 'keystone', 'api')
         return self.client()

@@ -168,8 +168,10 @@ class TokenCase(base.TestCase):
                 },
             },
         )
-        self.conf = databases.configuration(
-            self.conf.database.connection, '--config-file', options
+        self.conf = base.patient(
+            databases.configuration(
+                self.conf.database.connection, '--config-file', options
+            )
         )
         self.conf.set_override('auth_strategy', 'keystone', 'api')
         self.report()

@@ -29,8 +29,10 @@ class TestScrapeToken(base.TestCase):
                 '[oslo_policy]\n'
                 'policy_file = %s/policy.yaml\n' % self.folder
             )
-        self.conf = databases.configuration(
-            self.conf.database.connection, '--config-file', options
+        self.conf = base.patient(
+            databases.configuration(
+                self.conf.database.connection, '--config-file', options
+            )
         )
         self.conf.set_override('auth_strategy', 'keystone', 'api')
         self.useFixture(keystone_fixture.AuthTokenFixture())
