@@ -29,7 +29,7 @@ from vsched_lib.tests import bus_keys
 from vsched_lib.tests import rabbitmq
 from vsched_lib.tests import rpc_suite
 
-PATIENCE_S = 60
+PATIENCE_S = 120
 #: Four times as many as a collector answers at a time.
 MANY = 256
 EPOCH = 'e' * 32

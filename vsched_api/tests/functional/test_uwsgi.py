@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import socket
+import statistics
 import sys
 import tempfile
 import threading
@@ -233,17 +234,17 @@ class TestUwsgi(process_case.Process):
         self.addCleanup(ended.set)
         # Longer than a body may take: the first that wait are refused, and
         # others take their place.
-        longest_s, until = 0.0, time.monotonic() + 15
+        took_s, until = [], time.monotonic() + 15
         while time.monotonic() < until:
             began = time.monotonic()
             for path in ('/healthcheck', '/readiness', '/v1/hosts'):
                 self.assertEqual(200, self.request('GET', path)[0])
-            longest_s = max(longest_s, time.monotonic() - began)
+            took_s.append(time.monotonic() - began)
             time.sleep(0.1)
-        self.addDetail('longest_s', content.text_content(str(longest_s)))
-        # Behind slow ones, they wait for 40 s. What a busy machine takes for
-        # three requests is less.
-        self.assertLess(longest_s, 30)
+        self.addDetail('took_s', content.json_content(took_s))
+        # Behind slow ones, each would wait for 40 s. A machine that stands
+        # still delays some of them.
+        self.assertLess(statistics.median(took_s), 30)
 
     def test_a_body_of_100_mb_is_answered(self):
         self.serve()
