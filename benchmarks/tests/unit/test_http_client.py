@@ -39,11 +39,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     #: Each path that was asked for, and the connection's port.
     asked: list[tuple[str, int]] = []
+    #: Whether the test has ended.
+    ended = threading.Event()
 
     def do_GET(self):
         self.asked.append((self.path, self.client_address[1]))
         if self.path == '/slow':
             time.sleep(0.05)
+        if self.path == '/never':
+            self.ended.wait(60)
         self.send_response(404 if self.path == '/none' else 200)
         self.send_header('Content-Length', '3')
         self.end_headers()
@@ -57,6 +61,8 @@ class LoopTestCase(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         _Handler.asked = []
+        _Handler.ended = threading.Event()
+        self.addCleanup(_Handler.ended.set)
         server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), _Handler)
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever)
@@ -110,7 +116,7 @@ class LoopTestCase(base.BaseTestCase):
 
     def test_lost_answer(self):
         with mock.patch.object(http_client, 'PATIENCE_S', 0.02):
-            found = self.run_task('/slow', requests=2)
+            found = self.run_task('/never', requests=2)
         self.assertEqual([(0, 20.0, 0)] * 2, found)
 
     def test_a_request_that_cannot_be_sent_ends_its_connection(self):

@@ -29,7 +29,7 @@ class TestSource(base.BaseTestCase):
         self.conf([], default_config_files=[])
         for name, value in (
             ('auth_type', 'none'),
-            ('timeout', 5),
+            ('timeout', 60),
             ('endpoint_override', self.url),
         ):
             self.conf.set_override(name, value, 'vsched')

@@ -149,6 +149,8 @@ class TestAgent(base.BaseTestCase):
         self.assertNotIn(
             'ok', [one.level for one in report.host_info.findings]
         )
+        while not self.backend.held:
+            agent._stopped.wait(0.01)
         agent.stop()
         agent.wait()
         self.assertEqual({101}, set(self.backend.held))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import functools
 import os
 import threading
 
@@ -18,6 +19,11 @@ class TestHttpServer(base.BaseTestCase):
         self.addCleanup(self.may_end.set)
         self.server = http_server.HttpServer(
             self.answer, '127.0.0.1', 0, threads=2
+        )
+        # Only a hang takes longer than this for an answer.
+        dispatcher = self.server._server.task_dispatcher
+        dispatcher.shutdown = functools.partial(
+            dispatcher.shutdown, timeout=60
         )
         self.url = 'http://127.0.0.1:%d/' % self.server.port
         self.answers = []

@@ -61,7 +61,7 @@ class GuestCommandTest(test_base.BaseTestCase):
                 'out-data': base64.b64encode(b'done').decode(),
             },
         ]
-        self.assertEqual('done', command.wait(5))
+        self.assertEqual('done', command.wait(60))
         self.assertEqual(
             (
                 'guest-exec',
@@ -97,7 +97,7 @@ class GuestCommandTest(test_base.BaseTestCase):
                 'err-data': base64.b64encode(b'no such thing').decode(),
             }
         ]
-        problem = self.assertRaises(commands.CommandFailed, command.wait, 5)
+        problem = self.assertRaises(commands.CommandFailed, command.wait, 60)
         self.assertEqual(
             '/bin/load read 5 in guest one: no such thing', str(problem)
         )

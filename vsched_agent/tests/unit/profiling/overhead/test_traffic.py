@@ -16,7 +16,7 @@ class TrafficTest(base.BaseTestCase):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.addCleanup(self.socket.close)
         self.socket.bind(('127.0.0.1', 0))
-        self.socket.settimeout(10)
+        self.socket.settimeout(60)
         self.port = self.socket.getsockname()[1]
         self.streams = []
 
