@@ -100,10 +100,10 @@ class Demonstration:
     """
 
     #: Maximum time until a change is enforced, in seconds.
-    DEADLINE_S = 30.0
+    DEADLINE_S = 60.0
     #: Maximum time until all VMs burn CPU time, in seconds. An emulated guest
     #: that shares its CPU boots slowly.
-    LOAD_S = 120.0
+    LOAD_S = 300.0
     #: A VM that uses this fraction of a CPU burns CPU time.
     BURNS = 0.05
 

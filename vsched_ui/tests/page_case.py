@@ -107,13 +107,30 @@ class BrowserCase(base.BaseTestCase):
     def sent(
         self, tab: browser.Tab, method: str, act: ty.Callable[[], object]
     ) -> tuple[str, ty.Any]:
-        """Return the path and the body of the request that an act sends."""
+        """Return the path and the body of the request that an act sends.
+
+        The form evaluates whenever what it depends on is read again: that is
+        not what the act sends.
+        """
         with tab.page.expect_request(
-            lambda request: request.method == method
+            lambda request: (
+                request.method == method
+                and not request.url.endswith('/v1/evaluations')
+            )
         ) as found:
             act()
         path = found.value.url.removeprefix(self.url)
         return path, found.value.post_data_json
+
+    def wait_for(self, condition: ty.Callable[[], bool]) -> None:
+        """Wait until a condition holds, or for as long as anything may take.
+
+        For what no assertion of Playwright's waits for. What is asserted
+        afterwards says what is missing.
+        """
+        give_up_s = time.monotonic() + browser.PATIENCE_S
+        while not condition() and time.monotonic() < give_up_s:
+            time.sleep(0.1)
 
     def button(self, tab: browser.Tab, name: str) -> ty.Any:
         """Return the buttons of that name."""
@@ -181,8 +198,9 @@ class PageCase(BrowserCase):
     def adapted(cls, conf: cfg.ConfigOpts) -> cfg.ConfigOpts:
         """Set the options that the services of all these tests have."""
         conf.set_override('auth_strategy', cls.auth_strategy, 'api')
-        # No host but the ones that are down is silent for as long.
-        conf.set_override('host_down_after_s', 500, 'api')
+        # No host but the ones that are down is silent for as long, however
+        # long all tests of a class take.
+        conf.set_override('host_down_after_s', fleet.SILENT_S // 2, 'api')
         return api_base.patient(conf)
 
 

@@ -127,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 'sqlite:///' + os.path.join(folder, 'vsched.sqlite')
             )
         )
-        conf.set_override('host_down_after_s', 500, 'api')
+        conf.set_override('host_down_after_s', fleet.SILENT_S // 2, 'api')
         migration.sync(conf)
         service = serving.Service(conf, HOSTS, INSTANCES, hostile=False)
         seen = browser.Browser()

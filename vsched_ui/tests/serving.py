@@ -100,7 +100,7 @@ class Service:
         now = time.time()
         for number, host in enumerate(self.hosts, start=1):
             if not fleet.is_down(number):
-                host.usage(now - 70, now - 65)
+                host.usage(now - 10, now - 5)
         rollups.fold(
             self.collector.database, self._conf.collector.usage_fold_chunk_rows
         )

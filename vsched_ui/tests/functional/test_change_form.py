@@ -88,7 +88,7 @@ class TestReserve(page_case.PageCase):
         send = tab.page.get_by_role('button', name='Reserve', exact=True)
         # There is no share that it could be evaluated with.
         self.see(tab, 'more than 0 % and at most 100 %', exact=False)
-        self.assertTrue(send.is_disabled())
+        self.chromium.expect(send).to_be_disabled()
         share = tab.page.get_by_label('Share of a CPU for each vCPU (%)')
         self.assertEqual('', share.input_value())
         share.fill('35')
@@ -185,7 +185,7 @@ class TestForm(page_case.PageCase):
         form, send = self.form(tab)
         for label, value in (*CHOICES.items(), *NUMBERS.items()):
             self.chromium.expect(self.field(form, label)).to_have_value(value)
-        self.assertTrue(send.is_disabled())
+        self.chromium.expect(send).to_be_disabled()
         self.fill(
             form,
             dict.fromkeys(CHOICES.keys() - {'Mode'}, ''),
@@ -215,14 +215,14 @@ class TestForm(page_case.PageCase):
             field.fill(value)
             form.get_by_text(fault, exact=False).wait_for()
             self.assertEqual('true', field.get_attribute('aria-invalid'))
-            self.assertTrue(send.is_disabled(), label)
+            self.chromium.expect(send).to_be_disabled()
             self.check(tab)
             field.fill('')
         self.field(form, 'Balloon').select_option('off')
         self.chromium.expect(send).to_be_enabled()
         self.field(form, 'Ballooning leaves at least (vCPUs)').fill('1')
         form.get_by_text('empty while ballooning is off').wait_for()
-        self.assertTrue(send.is_disabled())
+        self.chromium.expect(send).to_be_disabled()
         self.field(form, 'Balloon').select_option('auto')
         self.chromium.expect(send).to_be_enabled()
 
@@ -286,11 +286,11 @@ class TestForm(page_case.PageCase):
         send = tab.page.get_by_role('button', name='Change', exact=True)
         # Nothing differs yet.
         self.see(tab, 'It fits on', exact=False)
-        self.assertTrue(send.is_disabled())
+        self.chromium.expect(send).to_be_disabled()
         share = tab.page.get_by_label('Share of a CPU for each vCPU (%)')
         share.fill('101')
         self.see(tab, 'more than 0 % and at most 100 %', exact=False)
-        self.assertTrue(send.is_disabled())
+        self.chromium.expect(send).to_be_disabled()
         share.fill('33')
         self.see(tab, '6.6 ms every 20 ms', exact=False)
         self.see(tab, 'It fits on', exact=False)

@@ -187,7 +187,7 @@ class TestServers(page_case.PageCase):
         other = self.server(OTHER)['server_name']
         self.links(tab, label).filter(has_text=other).first.wait_for()
         self.assertNotIn('server=', tab.page.url)
-        self.assertEqual('', field.input_value())
+        self.chromium.expect(field).to_have_value('')
         self.check(tab)
 
     @ddt.data(EVENTS, HISTORY)

@@ -59,7 +59,7 @@ class TestBalloons(page_case.PageCase):
         order = section.get_by_role('button', name='Order', exact=True)
         order.wait_for()
         # There is no number yet.
-        self.assertTrue(order.is_disabled())
+        self.chromium.expect(order).to_be_disabled()
         number = section.get_by_label('vCPUs for ')
         self.assertEqual(
             ['vCPUs …', '1', '2'], number.locator('option').all_inner_texts()
@@ -202,7 +202,7 @@ class TestMeasureOverhead(JobsCase):
         )
         self.see(tab, '5 of 12 points')
         tab.page.get_by_role('progressbar').wait_for()
-        self.assertTrue(measure.is_disabled())
+        self.chromium.expect(measure).to_be_disabled()
         self.check(tab)
         now = time.time()
         self.report(

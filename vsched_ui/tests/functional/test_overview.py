@@ -77,7 +77,7 @@ class TestTroubles(page_case.PageCase):
     def populate(cls):
         now = time.time()
         collector = cls.service.collector
-        earlier = now - 600
+        earlier = now - fleet.SILENT_S
         late = endpoint.Collector(cls.conf, now=lambda: earlier)
         cls.addClassCleanup(late.database.dispose)
         for number in range(1, DOWN + 1):

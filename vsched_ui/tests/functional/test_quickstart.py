@@ -16,14 +16,16 @@ import requests
 from testtools import content
 
 from vsched_agent.tests import fixtures
+from vsched_agent.tests.functional import agent_guests
 from vsched_api.tests import doors
 from vsched_ui.tests import page_case
 
 #: To boot five guests on one CPU of two takes most of it.
-START_S = 280
+START_S = 600
 END_S = 180
-#: The shortest that the quick start takes for its measurements.
-MEASURED_S = 12
+#: Of this the shortest phases have a quarter: longer than a machine stands
+#: still, so that some of their seconds are measured.
+MEASURED_S = 40
 PROMISED = 'vsched-promised'
 #: The kernel holds a reservation to the tick.
 TOLERANCE = 0.02
@@ -79,9 +81,13 @@ class TestQuickstart(page_case.BrowserCase):
 
     def await_page(self):
         """Return the root of the API once everything is measured."""
+        stolen_s = agent_guests.stolen_s()
         for line in self.process.stdout:
             self.lines.append(line)
+            if line.startswith('1/'):
+                stolen_s = agent_guests.stolen_s()
             if line.startswith('running until '):
+                self.stolen_s = agent_guests.stolen_s() - stolen_s
                 return line.split()[4].removesuffix('/ui')
         return self.fail('it has ended:\n' + ''.join(self.lines))
 
@@ -100,7 +106,12 @@ class TestQuickstart(page_case.BrowserCase):
             ('deadline_got_mean', 0.6),
             ('patched_got_mean', 0.3),
         ):
-            self.assertAlmostEqual(promised, found[name], delta=TOLERANCE)
+            self.assertAlmostEqual(
+                promised,
+                found[name],
+                # All of it may be of one phase.
+                delta=TOLERANCE + self.stolen_s / (MEASURED_S / 4),
+            )
 
         # It is there while the VMs are measured, without --keep as well.
         self.assertIn('page: %s/ui\n' % self.direct_url, self.lines)

@@ -91,8 +91,8 @@ class TestReads(page_case.KeystoneCase):
         tab = self.reader()
         # The page itself leads to the first view that may be read.
         self.see_heading(tab, 'Reservations')
-        self.assertEqual(
-            ['Reservations', 'Balloons'], self.menu(tab).all_inner_texts()
+        self.chromium.expect(self.menu(tab)).to_have_text(
+            ['Reservations', 'Balloons']
         )
         self.check(tab)
         self.menu(tab).nth(1).click()

@@ -92,6 +92,12 @@ class TestRoles(page_case.KeystoneCase):
     def test_buttons_are_for_those_who_may_use_them(self):
         found = {}
         for tab, path in self.see_all_views(self.token('admin')):
+            # Rights, and what is ordered, are read without a sign of it.
+            self.wait_for(
+                lambda tab=tab, path=path: (
+                    self.actions(tab) == ACTIONS.get(path, [])
+                )
+            )
             found[path] = self.actions(tab)
             self.assertEqual(
                 'Order' in found[path],

@@ -25,7 +25,7 @@ from vsched_ui.tests import screenshots
 SOURCE = pathlib.Path(__file__).resolve().parents[3] / 'doc' / 'source'
 IMAGES = SOURCE / 'images'
 #: Only a hang takes as long.
-PATIENCE_S = 600
+PATIENCE_S = 1800
 
 #: The part of an image below the head of the page and beside its navigation.
 BODY = (300, 150, 1360, 850)

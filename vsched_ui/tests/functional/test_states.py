@@ -195,7 +195,7 @@ class TestLoading(Case):
         self.ask(tab, path)
         if path == WHATIF:
             self.found(tab, 'progressbar', '').wait_for()
-            self.assertTrue(self.button(tab, 'Evaluate').is_disabled())
+            self.chromium.expect(self.button(tab, 'Evaluate')).to_be_disabled()
         else:
             self.found(tab, 'status', '^Loading$').wait_for()
             # Neither data nor a statement that there is none.
@@ -278,7 +278,7 @@ class TestFailures(Case):
             self.go(tab, _AT_HOST + 'error')
             self.see(tab, 'as the test chose', exact=False)
             # One may be under way.
-            self.assertTrue(measure.is_disabled())
+            self.chromium.expect(measure).to_be_disabled()
 
     def test_usage_of_hosts_that_is_not_known(self):
         tab = self.still()
@@ -394,7 +394,7 @@ class TestLaterFailures(Case):
                 'It could not be read again: as the test chose',
                 exact=False,
             )
-            self.assertTrue(found.is_visible())
+            self.chromium.expect(found).to_be_visible()
             self.assertEqual([], tab.axe())
         self.chromium.expect(notes).to_have_count(0)
         self.assertEqual([], page_case.other_errors(tab))
