@@ -3,11 +3,21 @@
 """Answers of the service, and a source that returns them."""
 
 import dataclasses
+import threading
 import typing as ty
 
 from vsched_lib.contract import snapshot
 
 FACTS = snapshot.Facts(2, 4_000, 1_900, ('deadline', 'cfs'))
+
+
+def snapshot_threads() -> set[threading.Thread]:
+    """Return the threads of caches; other tests' may start others."""
+    return {
+        thread
+        for thread in threading.enumerate()
+        if thread.name == 'vsched-snapshot'
+    }
 
 
 def host(

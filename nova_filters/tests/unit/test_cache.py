@@ -27,9 +27,9 @@ class TestCache(base.BaseTestCase):
 
     def test_nothing_is_begun_before_the_first_use(self):
         made = mock.Mock(side_effect=lambda: fakes.Source())
-        before = set(threading.enumerate())
+        before = fakes.snapshot_threads()
         found = self.make(made=made)
-        self.assertEqual(set(), set(threading.enumerate()) - before)
+        self.assertEqual(set(), fakes.snapshot_threads() - before)
         self.assertEqual(0, made.call_count)
         self.assertTrue(found.wait(60))
         self.assertEqual(1, made.call_count)

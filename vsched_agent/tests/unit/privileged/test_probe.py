@@ -46,9 +46,9 @@ class TestProbing(base.BaseTestCase):
         self.assertEqual(3 * CPU, sched.probe_free_bandwidth(1 << 50))
 
     def test_no_thread_is_left_behind(self):
-        before = set(threading.enumerate())
         sched.probe_free_bandwidth(2 * CPU)
-        self.assertEqual(set(), set(threading.enumerate()) - before)
+        # What other tests have left may start others meanwhile.
+        self.assertNotIn('probe', [one.name for one in threading.enumerate()])
 
     def test_trying_the_class(self):
         self.assertEqual(0, sched.try_deadline())
