@@ -20,6 +20,7 @@ from vsched_agent.tests import simulated_guests
 from vsched_api import app
 from vsched_api.collector import service as collectors
 from vsched_api.db import migration
+from vsched_api.tests import base as api_base
 from vsched_lib.contract import rpc
 from vsched_lib.model import reservation
 from vsched_standalone import conf as standalone_conf
@@ -69,6 +70,10 @@ class TestOrders(base.BaseTestCase):
                 'database',
                 'connection',
                 'sqlite:///' + os.path.join(folder.name, 'vsched.sqlite'),
+            ),
+            *(
+                ('database', name, seconds)
+                for name, seconds in api_base.TIMEOUTS_S.items()
             ),
         ):
             self.conf.set_override(name, value, group)

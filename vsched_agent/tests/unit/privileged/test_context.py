@@ -116,7 +116,7 @@ class TestContext(base.BaseTestCase):
         self.assertEqual(('doas', 'my helper', '-x', 'sched'), made.command())
 
     def test_threads_at_once_start_one_helper(self):
-        log = self.useFixture(fixtures.FakeLogger())
+        log = self.useFixture(fixtures.FakeLogger('oslo_privsep'))
         made = context.Context('made', __name__, 'vsched_made', [])
         self.patch(os, 'geteuid', lambda: 0)
         started, go = [], threading.Event()

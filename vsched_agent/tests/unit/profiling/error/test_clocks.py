@@ -28,24 +28,29 @@ class TestExact(base.BaseTestCase):
             self.skipTest('no perf events for this user: %s' % problem)
         self.addCleanup(self.clocks.leave, [self.own])
 
-    def test_it_counts_what_runs_and_not_what_sleeps(self):
+    def burn(self):
+        """Run for 20 ms; return what was counted, and more than the time."""
         (first,) = self.clocks.look([self.own])
         until_ns = time.thread_time_ns() + 20_000_000
         while time.thread_time_ns() < until_ns:
             pass
         (second,) = self.clocks.look([self.own])
-        self.assertGreaterEqual(second.ran_ns - first.ran_ns, 19_000_000)
-        # The two clocks are read one after the other.
-        self.assertLessEqual(
-            second.ran_ns - first.ran_ns,
-            second.at_ns - first.at_ns + 1_000_000,
-        )
-        threading.Event().wait(0.05)
-        (third,) = self.clocks.look([self.own])
+        ran_ns = second.ran_ns - first.ran_ns
+        return ran_ns, ran_ns - (second.at_ns - first.at_ns)
+
+    def test_it_counts_what_runs_and_not_what_sleeps(self):
+        ran_ns, beyond_ns = zip(*(self.burn() for _ in range(5)), strict=True)
+        self.assertGreaterEqual(min(ran_ns), 19_000_000)
+        # The two clocks are read one after the other; between them the thread
+        # may have to wait, but not each time.
+        self.assertLessEqual(min(beyond_ns), 1_000_000)
+        (first,) = self.clocks.look([self.own])
+        threading.Event().wait(0.5)
+        (second,) = self.clocks.look([self.own])
         # All but what it slept: a CPU that is stolen while it runs counts.
         self.assertLess(
-            third.ran_ns - second.ran_ns,
-            third.at_ns - second.at_ns - 40_000_000,
+            second.ran_ns - first.ran_ns,
+            second.at_ns - first.at_ns - 300_000_000,
         )
 
     def test_the_gone_can_not_be_watched(self):
