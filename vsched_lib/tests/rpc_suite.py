@@ -205,6 +205,10 @@ class OnBus:
         self.serve(collector_rpc.TOPIC, name, endpoint, transport)
         return endpoint
 
+    def agent_client(self):
+        """Return what reaches agents, however long the bus takes."""
+        return agent_rpc.AgentClient(self.transport, PATIENCE_S)
+
     def client(self, timeout_s=PATIENCE_S, transport=None):
         return collector_rpc.CollectorClient(
             transport or self.transport, timeout_s
@@ -440,7 +444,7 @@ class RpcSuite(OnBus):
         first, second = Agent(), Agent()
         self.serve(agent_rpc.TOPIC, 'node1', first)
         self.serve(agent_rpc.TOPIC, 'node2', second)
-        client = agent_rpc.AgentClient(self.transport)
+        client = self.agent_client()
         client.overrides_changed('node1', 7)
         client.overrides_changed('node2', 8)
         self.assertEqual(7, first.generations.get(timeout=PATIENCE_S))
@@ -458,11 +462,9 @@ class RpcSuite(OnBus):
         agent = Agent()
         self.serve(agent_rpc.TOPIC, 'node1', agent)
         told = {'request_id': 'req-1', 'user_id': 'ann'}
-        agent_rpc.AgentClient(self.transport).overrides_changed(
-            'node1', 7, told
-        )
+        self.agent_client().overrides_changed('node1', 7, told)
         self.assertEqual(7, agent.generations.get(timeout=PATIENCE_S))
         self.assertEqual(told, agent.request)
 
     def test_cast_to_nobody_is_no_error(self):
-        agent_rpc.AgentClient(self.transport).overrides_changed('nowhere', 1)
+        self.agent_client().overrides_changed('nowhere', 1)

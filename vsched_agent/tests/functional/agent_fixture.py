@@ -230,7 +230,8 @@ class RunningAgent(fixtures.Fixture):
         self._server.start()
         self.addCleanup(self._server.wait)
         self.addCleanup(self._server.stop)
-        self._client = agent_rpc.AgentClient(self._transport)
+        # The bus is in this process: only a hang takes longer.
+        self._client = agent_rpc.AgentClient(self._transport, 60.0)
         self.addCleanup(self.stop)
         self.start()
 

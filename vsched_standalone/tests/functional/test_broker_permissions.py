@@ -112,7 +112,9 @@ class TestBrokerPermissions(base.BaseTestCase):
                 client.report(messages.Report(HOST, number, 1.0)).duplicate
             )
         self.assertEqual(self.collector.known, client.overrides(HOST))
-        agent_rpc.AgentClient(self.controller).overrides_changed(HOST, 7)
+        agent_rpc.AgentClient(self.controller, PATIENCE_S).overrides_changed(
+            HOST, 7
+        )
         self.assertEqual(7, agent.generations.get(timeout=PATIENCE_S))
         self.assertEqual(3, len(self.collector.reports))
 
