@@ -126,7 +126,7 @@ class BrowserCase(base.BaseTestCase):
         """Wait until a condition holds, or for as long as anything may take.
 
         For what no assertion of Playwright's waits for. What is asserted
-        afterwards says what is missing.
+        afterwards shows what is missing.
         """
         give_up_s = time.monotonic() + browser.PATIENCE_S
         while not condition() and time.monotonic() < give_up_s:
