@@ -20,8 +20,8 @@ import typing as ty
 PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 #: Variables kept from the caller's environment: language and time zone.
 KEPT = ('LANG', 'LC_ALL', 'LC_CTYPE', 'LC_MESSAGES', 'TZ')
-#: Variables that all of them have. Oslo's libraries import eventlet where it is
-#: installed, and that a DNS resolver which nobody here uses: a third of the
+#: Variables that all of them have. Oslo's libraries import eventlet where it
+#: is installed, and that a DNS resolver which nobody here uses: a third of the
 #: CPU time in which a helper starts.
 FIXED = {'EVENTLET_NO_GREENDNS': 'yes'}
 
