@@ -20,13 +20,14 @@ def why(load: loads.InstanceLoad) -> str:
     """Return what an instance communicates, as part of a sentence."""
     return (
         'it receives %d and sends %d packets a second, and a request takes '
-        '%s of CPU time'
+        '%s of CPU time and %d us of the I/O thread that serves it'
         % (
             round(load.received_pps),
             round(load.sent_pps),
             '%d us' % round(load.burst_ns / reservation.NS_PER_US)
             if load.burst_ns < float('inf')
             else 'more than a whole runtime',
+            round(load.io.busiest_request_ns / reservation.NS_PER_US),
         )
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import typing as ty
 
 from vsched_agent.accounting import base as readings
+from vsched_agent.communication import serving
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import io_sizing
 from vsched_lib.contract import messages
@@ -39,11 +40,9 @@ class InstanceLoad:
 
     def __init__(self, pid: int, window_s: float, least_pps: float) -> None:
         self.pid = pid
-        self._window_s = window_s
         self._load = communication.Load(window_s, least_pps)
-        self._io: dict[int, communication.Longest] = {}
-        # The I/O thread that woke up most often in the last interval.
-        self._busiest: int | None = None
+        #: Its I/O threads.
+        self.io = serving.ServingThreads(window_s)
         self.received_pps = 0.0
         self.sent_pps = 0.0
         #: Whether finer periods have shortened what packets wait.
@@ -78,7 +77,8 @@ class InstanceLoad:
         :param now: what each vCPU has.
         """
         interval_s = reading.interval_ns / 1e9
-        vcpus, serving = [], {}
+        runtime_ns = now.runtime_us * reservation.NS_PER_US
+        vcpus, io = [], {}
         for use in reading.threads:
             seen = communication.ThreadUse(
                 use.run_ns,
@@ -88,7 +88,7 @@ class InstanceLoad:
             if use.role is readings.Role.VCPU:
                 vcpus.append(seen)
             elif use.role in io_sizing.SERVING:
-                serving[use.tid] = seen
+                io[use.tid] = seen
         shown = self._load.observe(
             now_s,
             communication.Traffic(
@@ -96,14 +96,20 @@ class InstanceLoad:
                 used.net_rx_packets,
                 used.net_tx_packets,
                 vcpus,
-                list(serving.values()),
+                list(io.values()),
             ),
-            now.runtime_us * reservation.NS_PER_US,
+            runtime_ns,
         )
         self.trial.observe(
             now_s,
             used.net_rx_packets + used.net_tx_packets,
-            sum(one.wait_ns for one in (*vcpus, *serving.values())),
+            sum(
+                one.wait_ns
+                for one in (
+                    *communication.waiting(vcpus, runtime_ns),
+                    *io.values(),
+                )
+            ),
             now.granularity,
             now.period_us * reservation.NS_PER_US,
         )
@@ -111,32 +117,9 @@ class InstanceLoad:
             self.received_pps = used.net_rx_packets / interval_s
             self.sent_pps = used.net_tx_packets / interval_s
         if shown:
-            self._observe_io(now_s, serving)
-
-    def _observe_io(
-        self, now_s: float, serving: Mapping[int, communication.ThreadUse]
-    ) -> None:
-        for tid in self._io.keys() - serving.keys():
-            del self._io[tid]
-        for tid, seen in serving.items():
-            self._io.setdefault(
-                tid, communication.Longest(self._window_s)
-            ).observe(now_s, seen.burst_ns)
-        self._busiest = max(
-            serving, key=lambda tid: (serving[tid].wakeups, -tid), default=None
-        )
-
-    def io_burst_ns(self, tid: int) -> float:
-        """Return the longest burst of an I/O thread in the window."""
-        return self._io[tid].burst_ns if tid in self._io else 0.0
-
-    def serving_held(self, io: applied.IoHolding | None) -> bool:
-        """Return whether the I/O thread that serves most is reserved."""
-        return (
-            io is not None
-            and self._busiest is not None
-            and io.of(self._busiest) is not None
-        )
+            self.io.observe(
+                now_s, io, used.net_rx_packets, used.net_tx_packets
+            )
 
     def finest(
         self,
@@ -154,54 +137,14 @@ class InstanceLoad:
         if not self._load.known:
             # It keeps what an earlier agent, or process, had.
             return Finest(bound, held.granularity, 1)
-        if io is None or self._busiest is None:
-            return Finest(bound, 1, 1)
-        serving = io.of(self._busiest)
-        if serving is None:
-            return Finest(bound, 1, 1)
-        found = []
-        for factor in (1.0, headroom):
-            least_ns = factor * self.io_burst_ns(self._busiest)
-            found.append(
-                1
-                if granularity.finest(serving, limits, least_ns) == 1
-                else granularity.finest(
-                    held.now, limits, factor * self.burst_ns
-                )
-            )
-        return Finest(bound, *found)
-
-    def io_parts(
-        self,
-        io: applied.IoHolding | None,
-        most: int,
-        limits: granularity.Limits,
-        headroom: float,
-    ) -> dict[int, int]:
-        """Return the granularity of each I/O thread.
-
-        :param most: the granularity of the vCPUs.
-        """
-        return {
-            target.tid: min(
-                most,
-                granularity.finest(
-                    reserved, limits, headroom * self.io_burst_ns(target.tid)
-                ),
-            )
-            for target, reserved in (io.reservations if io else ())
-        }
-
-    def too_fine(
-        self, io: applied.IoHolding | None, limits: granularity.Limits
-    ) -> bool:
-        """Return whether a part of an I/O thread is below its burst."""
-        return any(
-            reserved.granularity
-            > granularity.finest(
-                reserved, limits, self.io_burst_ns(target.tid)
-            )
-            for target, reserved in (io.reservations if io else ())
+        return Finest(
+            bound,
+            *(
+                granularity.finest(held.now, limits, factor * self.burst_ns)
+                if self.io.divisible(io, limits, factor)
+                else 1
+                for factor in (1.0, headroom)
+            ),
         )
 
 

@@ -238,7 +238,7 @@ class CommunicationManager:
             and now_s >= instance.retry_s
             and (
                 (
-                    instance.load.too_fine(io, limits)
+                    instance.load.io.too_fine(io, limits)
                     and now_s >= instance.divided_s + policy.rise_s
                 )
                 or (
@@ -254,7 +254,7 @@ class CommunicationManager:
             refusal = self._divide(
                 uuid,
                 desired,
-                instance.load.io_parts(io, desired, limits, policy.headroom),
+                instance.load.io.parts(io, desired, limits, policy.headroom),
             )
             if refusal is not None:
                 instance.retry_s = now_s + RETRY_S
@@ -284,7 +284,7 @@ class CommunicationManager:
     def _io_may_rise(
         self, instance: _Instance, io: applied.IoHolding | None, most: int
     ) -> bool:
-        parts = instance.load.io_parts(
+        parts = instance.load.io.parts(
             io,
             most,
             self._enforcer.periods.limits,
@@ -308,7 +308,7 @@ class CommunicationManager:
             held.granularity == 1
             and instance.load.intensity >= self._settings.policy.least_pps
             and instance.load.known
-            and not instance.load.serving_held(io)
+            and not instance.load.io.held(io)
         ):
             return (
                 Code.COMMUNICATION_IO_UNHELD,

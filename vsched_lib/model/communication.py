@@ -184,22 +184,53 @@ def _busiest(threads: Sequence[ThreadUse]) -> Sequence[ThreadUse]:
     return sorted(threads, key=lambda use: use.wakeups)[-1:]
 
 
+def requests(received: int, sent: int) -> float:
+    """Return how many requests packets are, estimated from below.
+
+    A stream is acknowledged every other packet, if at all.
+
+    :returns: at least 1.
+    """
+    return max(1.0, received, sent / 2)
+
+
+def waiting(
+    vcpus: Sequence[ThreadUse], runtime_ns: int
+) -> Sequence[ThreadUse]:
+    """Return the vCPUs that wait for something between two bursts.
+
+    One that runs longer than its runtime between two sleeps computes. It
+    serves no requests, and how long it was runnable without running is not
+    the wait of any packet.
+
+    :param runtime_ns: of the undivided reservation of a vCPU.
+    """
+    return [use for use in vcpus if use.burst_ns <= runtime_ns]
+
+
 def request_ns(seen: Traffic, runtime_ns: int) -> float:
     """Return the CPU time of one request, estimated from above.
 
     Between requests a guest's timer causes short bursts, and a request may
     take several packets or sleep. The estimate is the larger one of CPU time
-    per wakeup and per packet. A vCPU that runs longer than its runtime
-    between two sleeps computes; it serves no requests and is left out.
+    per wakeup and per packet.
 
     :returns: infinity when no vCPU waits for anything.
     """
-    waiting = [use for use in seen.vcpus if use.burst_ns <= runtime_ns]
-    if not any(use.wakeups for use in waiting):
+    serving = waiting(seen.vcpus, runtime_ns)
+    if not any(use.wakeups for use in serving):
         return float('inf')
     return max(
-        *(use.burst_ns for use in waiting),
-        # A stream is acknowledged every other packet, if at all.
-        sum(use.run_ns for use in waiting)
-        / max(1, seen.received, seen.sent / 2),
+        *(use.burst_ns for use in serving),
+        sum(use.run_ns for use in serving)
+        / requests(seen.received, seen.sent),
     )
+
+
+def io_request_ns(use: ThreadUse, received: int, sent: int) -> float:
+    """Return the CPU time of an I/O thread for one request, from above.
+
+    A request wakes such a thread several times: for the packet that arrives,
+    for the guest's notifications, and for the answer.
+    """
+    return max(use.burst_ns, use.run_ns / requests(received, sent))

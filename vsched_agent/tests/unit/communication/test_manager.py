@@ -32,7 +32,11 @@ class ManagerCase(test_granularities.GranularitiesCase):
     def setUp(self):
         super().setUp()
         self.now_s = 100.0
-        self.pps, self.request_ms, self.io_ms = 50, 1.0, 0.1
+        self.pps, self.request_ms, self.io_ms = 50, 1.0, 0.2
+        # How often each request wakes the I/O thread.
+        self.io_wakeups = 2
+        # What the second vCPU waits while it computes, by granularity.
+        self.computes_ms = {}
         # The wait of each packet, by granularity.
         self.waits_ms = {}
         self.served_by = 100
@@ -67,13 +71,21 @@ class ManagerCase(test_granularities.GranularitiesCase):
                     int(2 * self.pps * self.wait_ms() * MS),
                     self.pps,
                 ),
-                readings.ThreadUse(second.tid, Role.VCPU, 0, 0, 0),
+                readings.ThreadUse(
+                    second.tid,
+                    Role.VCPU,
+                    300 * MS if self.computes_ms else 0,
+                    self.computes_ms[self.parts()] * MS
+                    if self.computes_ms
+                    else 0,
+                    10 if self.computes_ms else 0,
+                ),
                 readings.ThreadUse(
                     self.served_by,
                     Role.EMULATOR,
-                    int(2 * self.pps * self.io_ms * MS),
+                    int(self.pps * self.io_ms * MS),
                     0,
-                    2 * self.pps,
+                    self.io_wakeups * self.pps,
                 ),
                 readings.ThreadUse(999, Role.OTHER, 5 * MS, 0, 5),
             ),
@@ -135,7 +147,8 @@ class TestManager(ManagerCase):
         self.assertIn(
             'gets 1500000 ns every 5000000 ns instead of 6000000 ns every '
             '20000000 ns: it receives 50 and sends 50 packets a second, and '
-            'a request takes 1000 us',
+            'a request takes 1000 us of CPU time and 200 us of the I/O thread '
+            'that serves it',
             change.event.detail,
         )
         self.assertEqual(
@@ -168,6 +181,19 @@ class TestManager(ManagerCase):
         self.assertEqual([], self.passes(60))
         self.assertEqual(4, self.parts())
 
+    def test_waits_of_a_vcpu_that_computes_do_not_count(self):
+        self.waits_ms = {1: 2.0, 4: 0.5}
+        self.computes_ms = {1: 300, 4: 700}
+        self.passes(4)
+        self.assertEqual([], self.passes(60))
+        self.assertEqual(4, self.parts())
+
+    def test_waits_of_a_vcpu_that_computes_are_no_gain(self):
+        self.waits_ms = {1: 2.0, 4: 2.0}
+        self.computes_ms = {1: 700, 4: 300}
+        self.passes(20)
+        self.assertEqual(1, self.parts())
+
     def test_not_below_the_request(self):
         self.request_ms = 2.1
         self.passes(10)
@@ -187,6 +213,12 @@ class TestManager(ManagerCase):
         self.assertEqual(1, self.parts())
         self.assertEqual((2_000, 20_000), self.kernel_us()[100])
 
+    def test_a_part_of_an_io_thread_covers_all_wakeups_of_a_request(self):
+        self.io_ms = 0.6
+        for self.io_wakeups in (2, 6, 20):
+            self.passes(10)
+            self.assertEqual((1_000, 10_000), self.kernel_us()[100])
+
     def test_an_io_thread_that_gets_more_is_divided_further(self):
         self.io_ms = 0.8
         self.passes(10)
@@ -196,7 +228,6 @@ class TestManager(ManagerCase):
         self.assertEqual((2_000, 5_000), self.kernel_us()[100])
 
     def test_an_io_thread_that_gets_less_is_divided_less(self):
-        self.io_ms = 0.2
         self.passes(10)
         self.assertEqual((500, 5_000), self.kernel_us()[100])
         self.enforcer.charge(self.one.uuid, self.io(600), 6_000)

@@ -89,6 +89,53 @@ class RequestTestCase(base.BaseTestCase):
         self.assertEqual(INFINITE, self.request_ms(use(), received=9))
 
 
+class IoRequestTestCase(base.BaseTestCase):
+    def request_ms(self, run_ms, wakeups, received=0, sent=0):
+        return (
+            communication.io_request_ns(use(run_ms, wakeups), received, sent)
+            / MS
+        )
+
+    def test_all_wakeups_of_a_request(self):
+        self.assertEqual(0.5, self.request_ms(25, 300, 50, 50))
+
+    def test_several_packets_at_a_wakeup(self):
+        self.assertEqual(2.5, self.request_ms(25, 10, 50, 50))
+
+    def test_a_stream(self):
+        self.assertEqual(0.5, self.request_ms(25, 300, 2, 100))
+
+    def test_without_packets(self):
+        self.assertEqual(25.0, self.request_ms(25, 300))
+
+    @hypothesis.given(
+        st.integers(0, 10**9),
+        st.integers(0, 10**6),
+        st.integers(0, 10**6),
+        st.integers(0, 10**6),
+    )
+    def test_requests_cover_all_of_the_time(
+        self, run_ns, wakeups, received, sent
+    ):
+        found_ns = communication.io_request_ns(
+            communication.ThreadUse(run_ns, 0, wakeups), received, sent
+        )
+        self.assertGreaterEqual(
+            found_ns * communication.requests(received, sent) * (1 + 1e-9),
+            run_ns,
+        )
+
+
+class WaitingTestCase(base.BaseTestCase):
+    def test_one_that_computes_waits_for_nothing(self):
+        self.assertEqual(
+            [use(50, 50), use()],
+            communication.waiting(
+                [use(300, 10), use(50, 50), use(), use(300)], 6 * MS
+            ),
+        )
+
+
 class LoadTestCase(base.BaseTestCase):
     def test_received_waiting_and_expected(self):
         load = communication.Load(10, 5)
