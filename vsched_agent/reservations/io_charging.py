@@ -27,6 +27,7 @@ from vsched_lib.contract import errors
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
 from vsched_lib.model import charging
+from vsched_lib.model import communication
 from vsched_lib.model import reservation
 from vsched_lib import problem_log
 
@@ -167,7 +168,7 @@ class Charging:
                 elif uuid not in used or uuid not in threads:
                     continue
                 elif mode is Mode.AUTO:
-                    self._set_desired(domain, held, threads[uuid])
+                    self._set_desired(domain, held, used[uuid], threads[uuid])
                     dividing.append(domain)
                     continue
                 else:
@@ -191,6 +192,7 @@ class Charging:
         self,
         domain: hypervisor.Domain,
         held: applied.Holding,
+        used: messages.UsageSample,
         reading: readings.Reading,
     ) -> None:
         account = self._account(domain)
@@ -211,6 +213,11 @@ class Charging:
                 domain.pid, account.sizing.least(full), _UNCLAIMED
             ),
             account.sizing.idle,
+            applied.IoHolding(
+                domain.pid,
+                account.sizing.with_room(full, _requests_per_s(used)),
+                _UNCLAIMED,
+            ),
         )
 
     def _divide(self, domains: Iterable[hypervisor.Domain]) -> list[IoChange]:
@@ -405,6 +412,16 @@ class Charging:
             code=str(refusal.code) if refusal else None,
             detail=refusal.detail if refusal else None,
         )
+
+
+def _requests_per_s(used: messages.UsageSample) -> float:
+    if not used.interval_us:
+        return 0.0
+    return (
+        communication.requests(used.net_rx_packets, used.net_tx_packets)
+        * 1e6
+        / used.interval_us
+    )
 
 
 def _significant_fields(report: messages.IoReport) -> tuple[ty.Any, ...]:

@@ -19,6 +19,11 @@ SERVING = frozenset(
     (readings.Role.EMULATOR, readings.Role.IOTHREAD, readings.Role.VHOST)
 )
 
+#: Fewer requests a second do not show how they arrive.
+LEAST_REQUESTS_PER_S = 10.0
+#: Their bursts count as those before while they are above this part of them.
+_BURSTS_KEPT = 0.75
+
 Assignments = tuple[base.Assignment, ...]
 
 
@@ -35,6 +40,9 @@ class IoSizing:
         self._needs: dict[int, charging.IoNeed] = {}
         self._uses: Sequence[readings.ThreadUse] = ()
         self._before: dict[int, reservation.Reservation | None] = {}
+        # What they were to have with head-room when that was last computed.
+        self._full: dict[int, reservation.Reservation] = {}
+        self._bursts = 1.0
 
     @property
     def coming(self) -> float:
@@ -61,6 +69,7 @@ class IoSizing:
         )
         for tid in self._needs.keys() - {use.tid for use in self._uses}:
             del self._needs[tid]
+            self._full.pop(tid, None)
         self._before = {
             use.tid: current.of(use.tid) if current else None
             for use in self._uses
@@ -72,7 +81,7 @@ class IoSizing:
                 use.run_ns / 1000,
                 use.wait_ns / 1000,
                 reading.interval_ns / 1000,
-                self._held(use.tid),
+                _share(self._before[use.tid]),
             )
 
     def full(
@@ -85,13 +94,45 @@ class IoSizing:
 
         :param bound: the largest sum of their shares.
         """
+        before = {use.tid: self._without_room(use.tid) for use in self._uses}
         shares = {
-            use.tid: self._needs[use.tid].share(self._held(use.tid))
-            for use in self._uses
+            tid: self._needs[tid].share(_share(one))
+            for tid, one in before.items()
         }
         if bound is not None:
             shares = charging.within(shares, bound)
-        return self._assign(shares, period_us, mode)
+        full = self._assign(shares, before, period_us, mode)
+        self._full = {target.tid: one for target, one in full}
+        return full
+
+    def with_room(
+        self, full: Assignments, requests_per_s: float
+    ) -> Assignments:
+        """Return reservations with room for bursts of requests.
+
+        :param full: from :meth:`full`
+        :param requests_per_s: that the instance served in the interval.
+        """
+        if requests_per_s >= LEAST_REQUESTS_PER_S:
+            bursts = charging.peak(requests_per_s)
+            if not self._bursts * _BURSTS_KEPT <= bursts <= self._bursts:
+                self._bursts = bursts
+        if not full:
+            return full
+        shares, before = {}, {}
+        for target, reserved in full:
+            tid = target.tid
+            shares[tid] = self._needs[tid].share_with_room(
+                _share(reserved), self._bursts, _share(self._before[tid])
+            )
+            before[tid] = (
+                reserved
+                if shares[tid] == _share(reserved)
+                else self._before[tid]
+            )
+        return self._assign(
+            shares, before, full[0][1].period_us, full[0][1].mode
+        )
 
     def least(self, full: Assignments) -> Assignments:
         """Return reservations without head-room.
@@ -117,22 +158,32 @@ class IoSizing:
             )
         return tuple(least)
 
-    def _held(self, tid: int) -> float:
-        before = self._before[tid]
-        return float(before.utilisation) if before else 0.0
+    def _without_room(self, tid: int) -> reservation.Reservation | None:
+        """Return what a thread has, or had to have, without room for bursts.
+
+        Otherwise room that it has would be taken for its head-room, and be
+        kept as long as that.
+        """
+        before, full = self._before[tid], self._full.get(tid)
+        return full if full and _share(full) < _share(before) else before
 
     def _assign(
         self,
         shares: Mapping[int, float],
+        before: Mapping[int, reservation.Reservation | None],
         period_us: int,
         mode: reservation.Mode,
     ) -> Assignments:
+        """Return reservations of shares.
+
+        :param before: those that are kept where the share is the same.
+        """
         assignments = []
         for index, use in enumerate(self._uses):
-            share, reserved = shares[use.tid], self._before[use.tid]
+            share, reserved = shares[use.tid], before[use.tid]
             if (
                 reserved is None
-                or share != self._held(use.tid)
+                or share != _share(reserved)
                 or (reserved.period_us, reserved.mode) != (period_us, mode)
             ):
                 reserved = reservation.Reservation(
@@ -142,3 +193,7 @@ class IoSizing:
                 )
             assignments.append((base.Target(index, use.tid), reserved))
         return tuple(assignments)
+
+
+def _share(reserved: reservation.Reservation | None) -> float:
+    return float(reserved.utilisation) if reserved else 0.0

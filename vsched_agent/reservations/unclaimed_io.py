@@ -3,7 +3,8 @@
 """Reservations of I/O threads in capacity that no instance has claimed.
 
 They are shrunk or released before anything else when the capacity is claimed,
-or when the kernel refuses a reservation.
+or when the kernel refuses a reservation: first their room for bursts, then
+their head-room.
 """
 
 from collections.abc import Callable
@@ -39,6 +40,7 @@ class _Entry:
     :param full: with head-room.
     :param least: what they use.
     :param idle: whether they hardly run.
+    :param peak: with room for bursts.
     :param refusal: why they have nothing, or less than they need.
     :param retry_s: until when nothing is tried after a refusal.
     """
@@ -47,6 +49,7 @@ class _Entry:
     full: _Amount
     least: _Amount
     idle: bool
+    peak: _Amount
     refusal: errors.Refused | None = None
     retry_s: float = 0.0
 
@@ -61,6 +64,7 @@ class _Choice(ty.NamedTuple):
     full: applied.IoHolding
     least: applied.IoHolding
     current: applied.IoHolding | None
+    peak: applied.IoHolding | None = None
 
     def of(self, grant: unclaimed.Grant) -> applied.IoHolding | None:
         """Return what a grant puts in force."""
@@ -69,6 +73,7 @@ class _Choice(ty.NamedTuple):
             unclaimed.Grant.LEAST: self.least,
             unclaimed.Grant.HELD: self.current,
             unclaimed.Grant.FULL: self.full,
+            unclaimed.Grant.PEAK: self.peak,
         }[grant]
 
 
@@ -100,17 +105,20 @@ class UnclaimedIo:
         full: applied.IoHolding,
         least: applied.IoHolding,
         idle: bool = False,
+        peak: applied.IoHolding | None = None,
     ) -> None:
         """Set what an instance's I/O threads should have from now on.
 
         :param full: with head-room.
         :param least: what they use; they get nothing rather than less.
         :param idle: whether they hardly run.
+        :param peak: with room for bursts; None for no room.
         """
+        peak = peak or full
         entry = self._entries.get(domain.uuid)
         if entry is None or entry.domain.pid != domain.pid:
             self._entries[domain.uuid] = _Entry(
-                domain, _amount(full), _amount(least), idle
+                domain, _amount(full), _amount(least), idle, _amount(peak)
             )
             return
         entry.domain, entry.idle = domain, idle
@@ -118,6 +126,8 @@ class UnclaimedIo:
             entry.full = _amount(full)
         if entry.least.holding != least:
             entry.least = _amount(least)
+        if entry.peak.holding != peak:
+            entry.peak = _amount(peak)
 
     def adopt(self, domain: hypervisor.Domain) -> None:
         """Take over what an earlier agent has left in force."""
@@ -157,10 +167,12 @@ class UnclaimedIo:
                         entry.full.bandwidth,
                         held,
                         entry.idle,
+                        entry.peak.bandwidth,
                     ),
                     entry.full.holding,
                     entry.least.holding,
                     self._io.holding(uuid),
+                    entry.peak.holding,
                 )
             elif held:
                 choices[uuid] = self._keeping(uuid, held)
@@ -179,7 +191,9 @@ class UnclaimedIo:
             held = self._ledger.lent_to(uuid)
             free += held
             if held:
-                choices[uuid] = self._keeping(uuid, held, entry.least)
+                choices[uuid] = self._keeping(
+                    uuid, held, entry.least, entry.full
+                )
         self._grant(choices, free, time.monotonic())
 
     def apply(self, step: Callable[[], None]) -> None:
@@ -216,21 +230,34 @@ class UnclaimedIo:
         step()
 
     def _keeping(
-        self, uuid: str, held: Fraction, least: _Amount | None = None
+        self,
+        uuid: str,
+        held: Fraction,
+        least: _Amount | None = None,
+        full: _Amount | None = None,
     ) -> _Choice:
         """Return the choice of an instance that gets no more than it has.
 
         :param least: what it may be shrunk to.
+        :param full: what it may be shrunk to first.
         """
         current = ty.cast(applied.IoHolding, self._io.holding(uuid))
+        now = _Amount(current, held)
+        if full is None or full.bandwidth > held:
+            full = now
         if least is None or least.bandwidth > held:
-            least = _Amount(current, held)
+            least = now
         return _Choice(
             unclaimed.Demand(
-                least.bandwidth, held, held, self._entries[uuid].idle
+                least.bandwidth,
+                full.bandwidth,
+                held,
+                self._entries[uuid].idle,
+                held,
             ),
-            current,
+            full.holding,
             least.holding,
+            current,
             current,
         )
 
@@ -240,21 +267,28 @@ class UnclaimedIo:
         grants = unclaimed.divide(
             {uuid: choice.demand for uuid, choice in choices.items()}, free
         )
-        growing = []
+        growing, bursting = [], []
         for uuid, grant in grants.items():
             choice = choices[uuid]
             if grant is unclaimed.Grant.NOTHING:
                 self._release(uuid)
                 self._refuse(uuid, _lacks(choice.demand.entry, free), now_s)
             elif choice.demand.amount(grant) > choice.demand.held:
-                growing.append((uuid, choice.of(grant)))
+                if grant is unclaimed.Grant.PEAK:
+                    bursting.append((uuid, choice.peak))
+                    grant = unclaimed.Grant.FULL
+                if choice.demand.amount(grant) > choice.demand.held:
+                    growing.append((uuid, choice.of(grant)))
             elif not self._apply(uuid, choice.of(grant), now_s):
                 self._release(uuid)
         # Only now what the others had is free.
         for uuid, desired in growing:
             if not self._apply(uuid, desired, now_s):
                 # The kernel has no more for the others either.
-                break
+                return
+        for uuid, desired in bursting:
+            if not self._apply_room(uuid, desired):
+                return
 
     def _release(self, uuid: str) -> None:
         # By the journal: what could not be repaired is no holding any more.
@@ -289,6 +323,33 @@ class UnclaimedIo:
                 entry.refusal = refusal
                 return True
             self._refuse(uuid, refusal, now_s)
+            if refusal.code == errors.Code.KERNEL_REFUSED:
+                self._ledger.stop_lending()
+                return False
+        else:
+            entry.refusal = None
+        finally:
+            self._ledger.update(uuid)
+        return True
+
+    def _apply_room(
+        self, uuid: str, desired: applied.IoHolding | None
+    ) -> bool:
+        """Give an instance's threads room for bursts.
+
+        A refusal is not reported, as they have all that they need.
+
+        :returns: False when the kernel has too little bandwidth.
+        """
+        entry = self._entries[uuid]
+        if desired is None or self._ledger.lent_to(uuid) < min(
+            entry.full.bandwidth, desired.bandwidth
+        ):
+            # They were refused what they need.
+            return True
+        try:
+            self._io.apply(uuid, self._divided(uuid, desired))
+        except errors.Refused as refusal:
             if refusal.code == errors.Code.KERNEL_REFUSED:
                 self._ledger.stop_lending()
                 return False

@@ -51,9 +51,10 @@ class AutoCase(enforcing_host.EnforcerCase):
             charged=charged,
         )
 
-    def second(self, guest=0.3, **ran):
+    def second(self, guest=0.3, packets=0, **ran):
         """Run one pass; return the changes by instance.
 
+        :param packets: that each instance receives.
         :param ran: the share of each instance's main thread.
         """
         self.now_s += 1
@@ -83,6 +84,7 @@ class AutoCase(enforcing_host.EnforcerCase):
                     int(guest * S),
                     0,
                     direct_us=int(share * S),
+                    net_rx_packets=packets,
                 )
             )
         changes = self.charging.adjust(

@@ -3,8 +3,9 @@
 """Budgets of I/O threads, and how they are charged to instances.
 
 A thread that serves an instance's I/O gets a budget by what it used and
-waited. The guest gets what the host's work leaves of its reservation. Shares
-are parts of one CPU.
+waited. Where there is room, the budget also covers requests that arrive at the
+same time, which a mean does not show. The guest gets what the host's work
+leaves of its reservation. Shares are parts of one CPU.
 """
 
 import collections
@@ -28,6 +29,19 @@ _WEIGHT = 0.5
 #: The smallest change of a guest's runtime, as a part of its reservation;
 #: smaller differences add up to debt, which is paid back.
 _GUEST_STEP = 0.005
+
+#: The largest need in a short window that a budget covers, as a multiple of
+#: the mean.
+MOST_PEAK = 5.0
+#: Length of such a window, in seconds: the shortest period into which one of
+#: 20 ms is divided on most hosts.
+PEAK_WINDOW_S = 0.005
+#: The part of all windows in which more may be needed, and its quantile of
+#: the standard normal distribution.
+_PEAK_MISSES, _PEAK_QUANTILE = 0.01, 2.326
+#: From so many requests in a window on their number is about normally
+#: distributed.
+_PEAK_MANY = 100.0
 
 # A thread that uses this part of its budget and waits this part of its time
 # needs more than it has.
@@ -160,6 +174,24 @@ class IoNeed:
         self._changed_s = 0.0
         return needed
 
+    def share_with_room(
+        self, full: float, bursts: float, held: float = 0.0
+    ) -> float:
+        """Return the share with room for bursts.
+
+        :param full: from :meth:`share`.
+        :param bursts: the need in a short window over the mean.
+        :param held: the share that is reserved now, or 0.
+        :returns: ``held`` when that has room and is close enough; never less
+            than ``full``.
+        """
+        needed = max(full, min(self._policy.most, bursts * self._most()))
+        if held > full and (
+            held * (1 - _SHRINK) <= needed <= held * (1 + _GROW)
+        ):
+            return held
+        return needed
+
     def _most(self) -> float:
         return max((need for _, need in self._seen), default=0.0)
 
@@ -167,6 +199,31 @@ class IoNeed:
         return min(
             self._policy.most, max(self._policy.floor, factor * self._most())
         )
+
+
+def peak(requests_per_s: float, window_s: float = PEAK_WINDOW_S) -> float:
+    """Return the need for requests in a short window over the mean.
+
+    Requests that arrive independently of each other are a Poisson process. In
+    a window of w seconds m = rate * w of them arrive on average, and more
+    than n with the probability 1 - sum(exp(-m) * m**i / i! for i <= n). The
+    window needs n / m of the mean, with the least n for which that is at most
+    1 %.
+
+    :param requests_per_s: their rate.
+    :param window_s: length of the window.
+    :returns: from 1 to :data:`MOST_PEAK`.
+    """
+    mean = requests_per_s * window_s
+    if mean >= _PEAK_MANY:
+        return 1 + _PEAK_QUANTILE / math.sqrt(mean)
+    count, term = 0, math.exp(-mean)
+    below = term
+    while 1 - below > _PEAK_MISSES:
+        count += 1
+        term *= mean / count
+        below += term
+    return min(MOST_PEAK, max(1.0, count / mean)) if count else 1.0
 
 
 def io_runtime_us(share: float, period_us: int, tick_us: int) -> int:

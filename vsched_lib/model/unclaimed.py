@@ -7,6 +7,10 @@ enough, every instance gets what it asks for. Otherwise instances that need
 least come first, so that one cannot displace others by more I/O, and those
 whose threads hardly run come last. No instance gets less than what its threads
 use: a budget below that stops a thread that would get idle time without one.
+
+What remains when all have their head-room is room for bursts: capacity in
+which threads handle requests that arrive at the same time. It is granted
+last, and taken back first.
 """
 
 from collections.abc import Mapping
@@ -19,6 +23,10 @@ _NOTHING = Fraction(0)
 #: than this part of what that needs. Two of about the same need would displace
 #: each other again and again.
 _DISPLACES = Fraction(1, 2)
+#: Room for bursts is granted while so much more is free than is granted, as a
+#: part of it. Who has it keeps it without that, so that it does not come and
+#: go with small changes of the capacity.
+_SPARE = Fraction(1, 4)
 
 
 class Grant(enum.Enum):
@@ -28,6 +36,7 @@ class Grant(enum.Enum):
     LEAST = 'least'
     HELD = 'held'
     FULL = 'full'
+    PEAK = 'peak'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,12 +47,20 @@ class Demand:
     :param full: the same with head-room.
     :param held: what they have; 0 for nothing.
     :param idle: whether they hardly run.
+    :param peak: what they use with room for bursts; no room when it is not
+        more than ``full``.
     """
 
     least: Fraction
     full: Fraction
     held: Fraction = _NOTHING
     idle: bool = False
+    peak: Fraction = _NOTHING
+
+    @property
+    def room(self) -> Fraction:
+        """Return the room for bursts, beyond head-room."""
+        return max(_NOTHING, self.peak - self.full)
 
     @property
     def entry(self) -> Fraction:
@@ -57,7 +74,15 @@ class Demand:
     @property
     def rank(self) -> tuple[bool, Fraction]:
         """Return the place in the order; the smallest comes first."""
-        return self.idle, self.least * (_DISPLACES if self.held else 1)
+        return self._rank(bool(self.held))
+
+    @property
+    def room_rank(self) -> tuple[bool, Fraction]:
+        """Return the place in the order in which room for bursts is given."""
+        return self._rank(self.held > self.full)
+
+    def _rank(self, has: bool) -> tuple[bool, Fraction]:
+        return self.idle, self.least * (_DISPLACES if has else 1)
 
     def amount(self, grant: Grant) -> Fraction:
         """Return what a grant is, in CPUs."""
@@ -66,6 +91,7 @@ class Demand:
             Grant.LEAST: self.least,
             Grant.HELD: self.held,
             Grant.FULL: self.full,
+            Grant.PEAK: self.full + self.room,
         }[grant]
 
 
@@ -75,8 +101,10 @@ def divide(demands: Mapping[str, Demand], free: Fraction) -> dict[str, Grant]:
     :param demands: by instance
     :param free: the unclaimed capacity, what they hold included, in CPUs
     """
-    if sum((demand.full for demand in demands.values()), _NOTHING) <= free:
-        return dict.fromkeys(demands, Grant.FULL)
+    left = free - sum((demand.full for demand in demands.values()), _NOTHING)
+    if left >= 0:
+        grants = dict.fromkeys(demands, Grant.FULL)
+        return {**grants, **_with_room(demands, left)}
     grants = dict.fromkeys(demands, Grant.NOTHING)
     left = free
     order = sorted(demands, key=lambda uuid: (demands[uuid].rank, uuid))
@@ -99,4 +127,24 @@ def divide(demands: Mapping[str, Demand], free: Fraction) -> dict[str, Grant]:
             if 0 <= more <= left:
                 grants[uuid] = grant
                 left -= more
+    return grants
+
+
+def _with_room(
+    demands: Mapping[str, Demand], left: Fraction
+) -> dict[str, Grant]:
+    """Return the grants of those that get room for bursts.
+
+    :param left: what is free when all have their head-room.
+    """
+    grants = {}
+    for uuid in sorted(
+        (uuid for uuid, demand in demands.items() if demand.room),
+        key=lambda uuid: (demands[uuid].room_rank, uuid),
+    ):
+        demand = demands[uuid]
+        more = max(_NOTHING, demand.amount(Grant.PEAK) - demand.held)
+        if demand.room + _SPARE * min(more, demand.room) <= left:
+            grants[uuid] = Grant.PEAK
+            left -= demand.room
     return grants

@@ -101,6 +101,70 @@ class TestIoSizing(base.BaseTestCase):
         self.observe(t1=0.0, t2=0.0)
         self.assertFalse(self.sizing.idle)
 
+    def with_room(self, requests_per_s):
+        """Return full ones and those with room, which are in force then."""
+        full = self.sizing.full(20_000, WORK_CONSERVING)
+        found = self.sizing.with_room(full, requests_per_s)
+        self.current = applied.IoHolding(1, found, applied.IoRoom.UNCLAIMED)
+        return [
+            {target.tid: one.runtime_us for target, one in threads}
+            for threads in (full, found)
+        ]
+
+    def test_room_for_bursts(self):
+        self.observe(t1=0.03, t2=0.0, o3=0.5)
+        self.assertEqual(
+            [{1: 900, 2: 400}, {1: 3_000, 2: 400}], self.with_room(50)
+        )
+
+    def test_room_is_no_head_room(self):
+        """What was room for bursts is not kept as head-room."""
+        self.observe(t1=0.03)
+        self.with_room(50)
+        for _ in range(20):
+            self.observe(t1=0.028)
+            self.assertEqual([{1: 900}, {1: 3_000}], self.with_room(50))
+
+    def test_head_room_grows_while_there_is_room(self):
+        self.observe(t1=0.03)
+        self.with_room(50)
+        self.observe(t1=0.06)
+        self.assertEqual([{1: 1_800}, {1: 6_000}], self.with_room(50))
+
+    def test_few_requests_show_no_bursts(self):
+        self.observe(t1=0.03)
+        for requests_per_s in (0, 9):
+            self.assertEqual(
+                [{1: 900}, {1: 900}], self.with_room(requests_per_s)
+            )
+        self.assertEqual([{1: 900}, {1: 3_000}], self.with_room(50))
+        self.assertEqual([{1: 900}, {1: 3_000}], self.with_room(0))
+
+    def test_many_requests_need_less_room(self):
+        self.observe(t1=0.1)
+        self.assertEqual([{1: 3_000}, {1: 4_400}], self.with_room(1_000))
+
+    def test_room_is_kept_while_bursts_are_about_the_same(self):
+        self.observe(t1=0.1)
+        self.with_room(1_000)
+        for requests_per_s in (990, 1_010, 1_100):
+            self.observe(t1=0.1)
+            self.assertEqual(
+                [{1: 3_000}, {1: 4_400}], self.with_room(requests_per_s)
+            )
+
+    def test_room_goes_with_the_need(self):
+        self.observe(t1=0.03)
+        self.with_room(50)
+        for _ in range(12):
+            self.observe(t1=0.0)
+            found = self.with_room(0)
+        self.assertEqual([{1: 400}, {1: 400}], found)
+
+    def test_no_threads_need_no_room(self):
+        self.observe()
+        self.assertEqual([{}, {}], self.with_room(50))
+
     def test_threads_that_have_ended(self):
         self.observe(t1=0.1, t2=0.1)
         self.full()

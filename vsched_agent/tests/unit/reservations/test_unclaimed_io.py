@@ -279,3 +279,102 @@ class TestAuto(charging_host.AutoCase):
         self.hold(2, 20_000)
         self.hold(3, 6_000)
         self.assertEqual(6_000, self.guest_us(3))
+
+
+class TestRoomForBursts(charging_host.AutoCase):
+    def second(self, packets=50, **ran):
+        return super().second(packets=packets, **ran)
+
+    def test_out_of_what_nobody_claims(self):
+        self.hold(1, 10_000)
+        news = self.second(vm1=0.03)[1]
+        self.assertEqual(3_000, self.io_us(1))
+        self.assertEqual((3_000, None), (news.io.runtime_us, news.io.code))
+        self.assertEqual(500, self.claimed_mcpu())
+        for _ in range(20):
+            self.assertNotIn(1, self.second(vm1=0.03))
+
+    def test_only_with_auto(self):
+        for mode in (Mode.CHARGE, Mode.OVERPROVISION):
+            self.prepare()
+            self.hold(1, 10_000, mode)
+            self.second(vm1=0.03)
+            self.assertEqual(900, self.io_us(1))
+
+    def test_not_without_requests(self):
+        self.hold(1, 10_000)
+        self.second(packets=9, vm1=0.03)
+        self.assertEqual(900, self.io_us(1))
+
+    def test_a_claim_takes_it_before_any_head_room(self):
+        self.hold(1, 10_000)
+        self.hold(2, 10_000)
+        self.second(packets=0, vm2=0.1)
+        self.second(vm1=0.03, vm2=0.0)
+        self.assertEqual(3_000, self.io_us(1))
+        # 0.28 is left: 0.15 for each is too much.
+        self.hold(3, 10_400)
+        self.assertEqual((900, 3_000), (self.io_us(1), self.io_us(2)))
+        news = self.second(vm1=0.03)
+        self.assertIsNone(news[1].io.code)
+        self.assertEqual((900, 3_000), (self.io_us(1), self.io_us(2)))
+
+    def test_head_room_comes_before_room_for_bursts(self):
+        self.hold(1, 14_000)
+        self.hold(2, 14_000)
+        # 0.4 is left. With room the one needs 0.25, the other 0.5.
+        self.second(vm1=0.05, vm2=0.1)
+        self.assertEqual([1_500, 3_000], [self.io_us(1), self.io_us(2)])
+        self.enforcer.release(self.domains.pop(2))
+        self.second(vm1=0.05)
+        self.assertEqual(5_000, self.io_us(1))
+
+    def test_kept_with_little_capacity_granted_with_more(self):
+        self.hold(1, 10_000)
+        self.second(vm1=0.03)
+        self.hold(2, 20_000)
+        # 0.3 is left: 0.15 for the one, 0.02 for each of the others.
+        self.hold(3, 2_000)
+        self.second(vm1=0.03)
+        self.assertEqual(3_000, self.io_us(1))
+        # 0.18 is left now: not for 0.15 and twice 0.02.
+        self.hold(3, 2_400)
+        self.second(vm1=0.03)
+        self.assertEqual(900, self.io_us(1))
+        self.hold(3, 2_200)
+        for _ in range(20):
+            self.second(vm1=0.03)
+        self.assertEqual(900, self.io_us(1))
+        self.hold(3, 1_600)
+        self.second(vm1=0.03)
+        self.assertEqual(3_000, self.io_us(1))
+
+    def test_a_refusal_of_the_kernel_is_no_problem(self):
+        self.hold(1, 10_000)
+        self.deadline.bound = Fraction(60, 100)
+        news = self.second(vm1=0.03)[1]
+        self.assertEqual((900, None), (self.io_us(1), news.io.code))
+        applied_before = len(self.deadline.applied)
+        for _ in range(20):
+            self.assertNotIn(1, self.second(vm1=0.03))
+        self.assertEqual(applied_before, len(self.deadline.applied))
+
+    def test_threads_that_go_get_no_room(self):
+        self.hold(1, 10_000)
+        self.second(packets=0, vm1=0.03)
+        self.deadline.dead.add(100)
+        self.second(vm1=0.03)
+        self.deadline.dead.clear()
+        news = self.second(vm1=0.03)
+        self.assertEqual(3_000, self.io_us(1))
+        self.assertIsNone(news[1].io.code)
+
+    def test_a_successor_adopts_it(self):
+        self.hold(1, 10_000)
+        self.second(vm1=0.03)
+        self.make()
+        self.enforcer.adopt(self.domains[1], io_charging.ROOMS[Mode.AUTO])
+        self.hold(1, 10_000)
+        for _ in range(20):
+            self.second(vm1=0.03)
+            self.assertEqual(3_000, self.io_us(1))

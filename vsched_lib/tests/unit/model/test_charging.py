@@ -2,6 +2,8 @@
 
 """Charging: budgets follow need, and nobody pays more than he owes."""
 
+import random
+
 import hypothesis
 from hypothesis import strategies as st
 from oslotest import base
@@ -118,6 +120,88 @@ class IoNeedTestCase(base.BaseTestCase):
             if share != held:
                 shrunk_s, changes = now_s, changes + 1
             held = share
+
+
+class PeakTestCase(base.BaseTestCase):
+    def test_hardly_any_requests_need_none(self):
+        for rate in (0, 0.1, 2):
+            self.assertEqual(1.0, charging.peak(rate))
+
+    def test_few_requests_need_the_most(self):
+        for rate in (5, 45, 100):
+            self.assertEqual(charging.MOST_PEAK, charging.peak(rate))
+
+    def test_many_requests_need_less(self):
+        # One on average: more than 4 with 0.4 %, more than 3 with 1.9 %.
+        self.assertEqual(4.0, charging.peak(200))
+        # Five on average: more than 11 with 0.5 %, more than 10 with 1.4 %.
+        self.assertAlmostEqual(11 / 5, charging.peak(1_000))
+        self.assertAlmostEqual(1.12, charging.peak(80_000), 1)
+
+    def test_a_longer_window_needs_less(self):
+        self.assertEqual(4.0, charging.peak(50, 0.02))
+
+    @hypothesis.given(st.floats(0, 1e9), st.floats(1e-4, 1))
+    def test_within_bounds(self, rate, window_s):
+        found = charging.peak(rate, window_s)
+        self.assertGreaterEqual(found, 1)
+        self.assertLessEqual(found, charging.MOST_PEAK)
+
+    @hypothesis.given(st.floats(250, 50_000), st.integers(0, 2**32))
+    @hypothesis.settings(max_examples=20)
+    def test_arrivals_at_random_rarely_exceed_it(self, rate, seed):
+        chance, mean = random.Random(seed), rate * charging.PEAK_WINDOW_S
+        most, exceeded, windows = charging.peak(rate) * mean, 0, 2_000
+        for _ in range(windows):
+            arrived, left = 0, chance.expovariate(mean)
+            while left < 1 and arrived <= most:
+                arrived += 1
+                left += chance.expovariate(mean)
+            exceeded += arrived > most + 1e-6
+        # 1 % of 2000 is 20; 4 standard deviations more hardly ever happen.
+        self.assertLess(exceeded, 45)
+
+
+class ShareWithRoomTestCase(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.need = charging.IoNeed(
+            charging.IoPolicy(headroom=1.5, window_s=10, floor=0.02, most=0.9)
+        )
+
+    def observe(self, ran):
+        self.need.observe(ran * S, 0, S)
+
+    def test_room_by_bursts(self):
+        self.observe(0.03)
+        full = self.need.share()
+        self.assertAlmostEqual(0.15, self.need.share_with_room(full, 5.0))
+
+    def test_never_less_than_full(self):
+        self.observe(0.03)
+        full = self.need.share()
+        self.assertEqual(full, self.need.share_with_room(full, 1.2))
+
+    def test_never_more_than_most(self):
+        self.observe(0.5)
+        self.assertEqual(0.9, self.need.share_with_room(0.75, 5.0))
+
+    def test_kept_while_it_is_close(self):
+        self.observe(0.03)
+        for held in (0.145, 0.15, 0.19):
+            self.assertEqual(held, self.need.share_with_room(0.045, 5.0, held))
+        for held in (0.1, 0.21, 0.045):
+            self.assertAlmostEqual(
+                0.15, self.need.share_with_room(0.045, 5.0, held)
+            )
+
+    @hypothesis.given(shares, st.floats(1, 5), shares, shares)
+    def test_within_bounds(self, ran, bursts, full, held):
+        self.observe(ran)
+        full = min(0.9, full)
+        found = self.need.share_with_room(full, bursts, held)
+        self.assertGreaterEqual(found, full)
+        self.assertLessEqual(found, max(0.9, held))
 
 
 class RuntimeTestCase(base.BaseTestCase):

@@ -12,9 +12,10 @@ from vsched_lib.model import unclaimed
 Grant = unclaimed.Grant
 
 
-def demand(least, full, held=0):
+def demand(least, full, held=0, peak=0):
     return unclaimed.Demand(
-        *(Fraction(one, 100) for one in (least, full, held))
+        *(Fraction(one, 100) for one in (least, full, held)),
+        peak=Fraction(peak, 100),
     )
 
 
@@ -33,8 +34,12 @@ def all_demands(draw):
     for number in range(draw(st.integers(0, 6))):
         least = draw(st.integers(1, 60))
         full = least + draw(st.integers(0, 30))
+        peak = draw(st.sampled_from((0, full + draw(st.integers(0, 90)))))
         found['vm%d' % number] = demand(
-            least, full, draw(st.sampled_from((0, least, full, full + 5)))
+            least,
+            full,
+            draw(st.sampled_from((0, least, full, full + 5, peak))),
+            peak,
         )
         if draw(st.booleans()):
             found['vm%d' % number] = dataclasses.replace(
@@ -94,6 +99,52 @@ class TestDivide(base.BaseTestCase):
             divide(12, a=demand(10, 15, 11), b=idle),
         )
 
+    def test_room_for_bursts_when_all_have_their_head_room(self):
+        bursty = demand(10, 15, 15, peak=35)
+        for free, granted in ((59, 'full'), (60, 'peak')):
+            # A quarter of the room has to be free beside it.
+            self.assertEqual(
+                {'a': granted, 'b': 'full'},
+                divide(free, a=bursty, b=demand(20, 20, 20)),
+            )
+
+    def test_room_for_bursts_is_kept_while_it_is_there(self):
+        bursty = demand(10, 15, 35, peak=35)
+        for free, granted in ((54, 'full'), (55, 'peak')):
+            self.assertEqual(
+                granted, divide(free, a=bursty, b=demand(20, 20, 20))['a']
+            )
+
+    def test_room_for_bursts_is_taken_first(self):
+        self.assertEqual(
+            {'a': 'full', 'b': 'full'},
+            divide(45, a=demand(10, 15, 35, peak=35), b=demand(20, 30, 20)),
+        )
+
+    def test_small_needs_get_room_for_bursts_first(self):
+        self.assertEqual(
+            {'a': 'full', 'b': 'peak'},
+            divide(
+                60, a=demand(10, 15, 15, peak=35), b=demand(8, 12, 12, peak=30)
+            ),
+        )
+
+    def test_room_for_bursts_is_displaced_by_half_the_need(self):
+        for least, granted in ((6, 'full'), (4, 'peak')):
+            self.assertEqual(
+                granted,
+                divide(
+                    50,
+                    a=demand(10, 15, 35, peak=35),
+                    b=demand(least, 12, 12, peak=30),
+                )['b'],
+            )
+
+    def test_no_room_for_bursts_below_head_room(self):
+        self.assertEqual(
+            {'a': 'full'}, divide(90, a=demand(10, 15, 15, peak=12))
+        )
+
     def test_nothing_is_free(self):
         for free in (0, -10):
             self.assertEqual({'a': 'nothing'}, divide(free, a=demand(2, 3, 3)))
@@ -131,9 +182,7 @@ class TestDivide(base.BaseTestCase):
             grants = unclaimed.divide(demands, Fraction(free, 100))
             seen.append(grants)
             demands = {
-                uuid: unclaimed.Demand(
-                    one.least, one.full, one.amount(grants[uuid]), one.idle
-                )
+                uuid: dataclasses.replace(one, held=one.amount(grants[uuid]))
                 for uuid, one in demands.items()
             }
         held = [
@@ -141,6 +190,51 @@ class TestDivide(base.BaseTestCase):
             for one in seen
         ]
         self.assertEqual(held[-2], held[-1])
+        rooms = [
+            {uuid for uuid, grant in one.items() if grant is Grant.PEAK}
+            for one in seen
+        ]
+        self.assertEqual(rooms[-2], rooms[-1])
+
+    @hypothesis.given(all_demands(), st.integers(0, 300))
+    def test_room_for_bursts_takes_nothing(self, demands, free):
+        free = Fraction(free, 100)
+        without = unclaimed.divide(
+            {
+                uuid: dataclasses.replace(one, peak=Fraction(0))
+                for uuid, one in demands.items()
+            },
+            free,
+        )
+        grants = unclaimed.divide(demands, free)
+        for uuid, grant in grants.items():
+            if grant is Grant.PEAK:
+                self.assertEqual({Grant.FULL}, set(without.values()))
+            else:
+                self.assertIs(without[uuid], grant)
+
+    @hypothesis.given(all_demands(), st.integers(0, 300), st.integers(0, 90))
+    def test_more_capacity_takes_room_for_smaller_needs_only(
+        self, demands, free, more
+    ):
+        demands = {uuid: one for uuid, one in demands.items() if one.room}
+        for _ in range(2 * len(demands) + 3):
+            grants = unclaimed.divide(demands, Fraction(free, 100))
+            demands = {
+                uuid: dataclasses.replace(one, held=one.amount(grants[uuid]))
+                for uuid, one in demands.items()
+            }
+        after = unclaimed.divide(demands, Fraction(free + more, 100))
+        for uuid, grant in grants.items():
+            if grant is Grant.PEAK and after[uuid] is not Grant.PEAK:
+                self.assertTrue(
+                    any(
+                        grants[other] is not Grant.PEAK
+                        and after[other] is Grant.PEAK
+                        and one.room_rank < demands[uuid].room_rank
+                        for other, one in demands.items()
+                    )
+                )
 
     @hypothesis.given(all_demands(), st.integers(0, 300), st.integers(1, 60))
     def test_more_need_displaces_nobody(self, demands, free, more):
