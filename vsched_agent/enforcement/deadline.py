@@ -351,7 +351,9 @@ class DeadlineBackend(base.Backend):
             )
         if number == errno.ESRCH:
             return errors.Refused(
-                'thread %d is gone' % tid,
+                'thread %d has ended and is a zombie' % tid
+                if failure['step'] == 'ended'
+                else 'thread %d is gone' % tid,
                 errors.Code.THREADS_GONE,
                 {'tid': tid},
             )

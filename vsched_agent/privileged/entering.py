@@ -55,7 +55,7 @@ class Failure(ty.NamedTuple):
 
     :param tid: the thread that failed.
     :param errno: the kernel's reason.
-    :param step: ``read`` or ``set``.
+    :param step: ``read``, ``set``, or ``ended`` for a zombie.
     :param unrestored: threads whose parameters could not be restored.
     """
 
@@ -77,6 +77,12 @@ def enter(requests: Iterable[Request]) -> Failure | None:
             before = syscalls.get_attr(request.tid)
         except OSError as failure:
             return Failure(request.tid, failure.errno or 0, 'read')
+        try:
+            # A zombie has parameters, and the kernel takes new ones. It frees
+            # bandwidth at the end of a thread, which here is over.
+            threads.state(request.tid)
+        except OSError as failure:
+            return Failure(request.tid, failure.errno or 0, 'ended')
         plan.append(
             (bandwidth(request.attr) - bandwidth(before), request, before)
         )

@@ -71,6 +71,14 @@ class TestDeadline(DeadlineCase, backend_suite.BackendSuite):
         refusal = self.refused(self.targets(1), 4_000)
         self.assertEqual(errors.Code.THREADS_GONE, refusal.code)
 
+    def test_a_zombie(self):
+        tid = self.kernel.start(state='Z')
+        refusal = self.refused([enforcement.Target(0, tid)], 4_000)
+        self.assertEqual(errors.Code.THREADS_GONE, refusal.code)
+        self.assertEqual(
+            'thread %d has ended and is a zombie' % tid, refusal.detail
+        )
+
     def test_the_kernels_no_has_figures(self):
         targets = self.targets(3)
         self.backend.apply_each(

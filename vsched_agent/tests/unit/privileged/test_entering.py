@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import errno
+import os
 
 from oslotest import base
 
 from vsched_agent.privileged import entering
 from vsched_agent.privileged import sched
 from vsched_agent.privileged import syscalls
+from vsched_agent.privileged import threads
 from vsched_agent.tests import fake_kernel
 
 MS = 1_000_000
@@ -124,6 +126,16 @@ class TestEntering(base.BaseTestCase):
         )
         self.assertEqual([], self.kernel.calls)
 
+    def test_a_zombie_is_refused(self):
+        for state in 'ZX':
+            tid, zombie = self.kernel.start(), self.kernel.start(state=state)
+            failure = self.enter((tid, 4), (zombie, 4))
+            self.assertEqual(
+                (zombie, errno.ESRCH, 'ended'),
+                (failure['tid'], failure['errno'], failure['step']),
+            )
+        self.assertEqual((0, []), (self.kernel.used, self.kernel.calls))
+
     def test_one_that_ends_meanwhile_does_not_keep_others_from_going_back(
         self,
     ):
@@ -141,3 +153,15 @@ class TestEntering(base.BaseTestCase):
         self.assertEqual(errno.EPERM, failure['errno'])
         self.assertEqual((), failure['unrestored'])
         self.assertEqual(0, self.kernel.used)
+
+
+class TestZombie(base.BaseTestCase):
+    """As /proc shows one."""
+
+    def test_a_zombie_in_proc(self):
+        pid = os.fork()
+        if not pid:
+            os._exit(0)
+        self.addCleanup(os.waitpid, pid, 0)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        self.assertRaises(ProcessLookupError, threads.state, pid)
