@@ -11,7 +11,8 @@ worse than no division.
 Instances are ranked by their network intensity
 (:mod:`vsched_lib.model.communication`). The ranks distribute a bounded number
 of added periods. That bound is what an instance can cost others by receiving
-packets for no reason; its bandwidth is the same at every granularity.
+packets for no reason (:mod:`vsched_lib.model.delay_bound`); its bandwidth is
+the same at every granularity.
 """
 
 from collections.abc import Iterable
