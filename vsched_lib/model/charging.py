@@ -90,8 +90,9 @@ class IoNeed:
 
     def __init__(self, policy: IoPolicy) -> None:
         self._policy = policy
-        # (length in s, share) of each interval in the window.
-        self._seen: collections.deque[tuple[float, float]] = (
+        # (length in s, share, part of the time that it ran) of each interval
+        # in the window.
+        self._seen: collections.deque[tuple[float, float, float]] = (
             collections.deque()
         )
         self._seen_s = 0.0
@@ -125,7 +126,7 @@ class IoNeed:
         if self._starves:
             need = min(ran + waited, max(2 * ran, self._policy.floor))
         length_s = interval_us / 1e6
-        self._seen.append((length_s, need))
+        self._seen.append((length_s, need, ran))
         self._seen_s += length_s
         self._changed_s += length_s
         while (
@@ -185,7 +186,9 @@ class IoNeed:
         :returns: ``held`` when that has room and is close enough; never less
             than ``full``.
         """
-        needed = max(full, min(self._policy.most, bursts * self._most()))
+        # Of what it ran: a guess of what it would have needed is no mean.
+        ran = max((ran for _, _, ran in self._seen), default=0.0)
+        needed = max(full, min(self._policy.most, bursts * ran))
         if held > full and (
             held * (1 - _SHRINK) <= needed <= held * (1 + _GROW)
         ):
@@ -193,7 +196,7 @@ class IoNeed:
         return needed
 
     def _most(self) -> float:
-        return max((need for _, need in self._seen), default=0.0)
+        return max((need for _, need, _ in self._seen), default=0.0)
 
     def _bounded(self, factor: float) -> float:
         return min(

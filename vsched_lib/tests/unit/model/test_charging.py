@@ -186,6 +186,11 @@ class ShareWithRoomTestCase(base.BaseTestCase):
         self.observe(0.5)
         self.assertEqual(0.9, self.need.share_with_room(0.75, 5.0))
 
+    def test_a_guess_of_the_need_is_not_multiplied(self):
+        self.need.observe(0.03 * S, 0.5 * S, S)
+        self.assertAlmostEqual(0.09, self.need.share())
+        self.assertAlmostEqual(0.15, self.need.share_with_room(0.09, 5.0))
+
     def test_kept_while_it_is_close(self):
         self.observe(0.03)
         for held in (0.145, 0.15, 0.19):
