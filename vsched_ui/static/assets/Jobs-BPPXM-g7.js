@@ -1,1 +1,0 @@
-import{n as e}from"./JobList-HQim121y.js";import{I as t}from"./index-CyrCf7zn.js";import{Bt as n}from"./states-CfNk-g2B.js";var r=n();function i(){return(0,r.jsxs)(r.Fragment,{children:[(0,r.jsx)(t,{title:`Jobs`,children:`What hosts were asked to measure.`}),(0,r.jsx)(e,{id:`jobs`,query:{}})]})}export{i as Jobs};

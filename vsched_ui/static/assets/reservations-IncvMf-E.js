@@ -1,0 +1,1 @@
+var e=[`applied`,`pending`,`degraded`,`refused`,`released`],t=[`none`,`unknown`],n=[`deadline`,`cfs`,`rtds`,`credit2`,`credit`,`nothing`];function r(e){return e===null?`none`:e?.state??`unknown`}function i(e){return e?.enforced?.backend??`nothing`}export{r as a,i,t as n,e as r,n as t};
