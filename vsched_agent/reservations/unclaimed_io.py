@@ -167,7 +167,10 @@ class UnclaimedIo:
                         entry.full.bandwidth,
                         held,
                         entry.idle,
-                        entry.peak.bandwidth,
+                        # Threads that have begun come before any room.
+                        entry.peak.bandwidth
+                        if self._covers(uuid, entry.full.holding)
+                        else Fraction(0),
                     ),
                     entry.full.holding,
                     entry.least.holding,
@@ -228,6 +231,13 @@ class UnclaimedIo:
                     raise
         self.shrink(self._ledger.lent)
         step()
+
+    def _covers(self, uuid: str, full: applied.IoHolding) -> bool:
+        """Return whether what is in force is for the same threads."""
+        current = self._io.holding(uuid)
+        return current is None or {
+            target.tid for target, _ in current.reservations
+        } == {target.tid for target, _ in full.reservations}
 
     def _keeping(
         self,

@@ -147,4 +147,11 @@ def _with_room(
         if demand.room + _SPARE * min(more, demand.room) <= left:
             grants[uuid] = Grant.PEAK
             left -= demand.room
+        elif (
+            demand.full < demand.held < demand.peak
+            and demand.held - demand.full <= left
+        ):
+            # It needs more room than there is, and keeps what it has.
+            grants[uuid] = Grant.HELD
+            left -= demand.held - demand.full
     return grants

@@ -115,6 +115,12 @@ class TestDivide(base.BaseTestCase):
                 granted, divide(free, a=bursty, b=demand(20, 20, 20))['a']
             )
 
+    def test_room_that_would_grow_too_much_is_kept(self):
+        self.assertEqual(
+            {'a': 'held', 'b': 'full'},
+            divide(56, a=demand(10, 15, 35, peak=40), b=demand(20, 20, 20)),
+        )
+
     def test_room_for_bursts_is_taken_first(self):
         self.assertEqual(
             {'a': 'full', 'b': 'full'},
@@ -208,7 +214,11 @@ class TestDivide(base.BaseTestCase):
         )
         grants = unclaimed.divide(demands, free)
         for uuid, grant in grants.items():
-            if grant is Grant.PEAK:
+            if grant is Grant.PEAK or (
+                grant is Grant.HELD
+                and demands[uuid].room
+                and demands[uuid].held > demands[uuid].full
+            ):
                 self.assertEqual({Grant.FULL}, set(without.values()))
             else:
                 self.assertIs(without[uuid], grant)
