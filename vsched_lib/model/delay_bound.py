@@ -2,9 +2,9 @@
 
 """How long an instance can delay others by having its periods divided.
 
-An instance that sends packets to itself without a purpose looks like one that
-waits on packets, is ranked first, and has its periods divided as finely as the
-policy permits. What others lose by that has two parts.
+An instance that sends packets to itself without a purpose is not distinct from
+one that waits on packets: it is ranked first, and has its periods divided as
+finely as the policy permits. What others lose by that has two parts.
 
 *Its own execution.* A thread with a budget of q in every p that meets its
 deadlines executes the longest without a break where one budget is used at the
@@ -31,7 +31,7 @@ and n threads with divided periods at most
 
     A m t + 2 n
 
-more, whoever lies. In the worst case all of them happen on one CPU. Each one
+more, however many instances do so. In the worst case all of them happen on one CPU. Each one
 costs the time for two context switches, and for what the caches lose.
 
 Not in it: a thread that sleeps and wakes inside a period preempts others as
