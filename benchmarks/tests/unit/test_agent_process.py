@@ -35,7 +35,7 @@ class ObservedTestCase(base.BaseTestCase):
     def test_what_is_applied_counts_as_in_force(self):
         self.assertEqual({self.target.tid: None}, self.enforced())
         prior = self.backend.prior([self.target])
-        self.backend.apply([self.target], self.reserved)
+        self.backend.apply_each([(self.target, self.reserved)])
         held = {self.target.tid: enforcement.Enforced.of(self.reserved)}
         self.assertEqual(held, self.enforced())
         self.backend.resume([(self.target, self.reserved)])

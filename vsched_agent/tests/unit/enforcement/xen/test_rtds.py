@@ -154,7 +154,9 @@ class TestApply(RtdsCase):
         targets = self.instance(2)
         self.instance(1)
         refusal = self.assertRaises(
-            errors.Refused, self.backend.apply, targets, R(8_001, 10_000)
+            errors.Refused,
+            self.backend.apply_each,
+            assignments.alike(targets, R(8_001, 10_000)),
         )
         self.assertEqual(errors.Code.KERNEL_REFUSED, refusal.code)
         self.assertIn(
