@@ -60,7 +60,7 @@ USAGE
 # nodes: prints the kinds of nodes.
 nodes() {
     local folder
-    for folder in "$VSCHED_TOOLS"/lab/*/; do
+    for folder in "$VSCHED_TOOLS"/lab/[a-z]*/; do
         basename "$folder"
     done | paste -s -d ' '
 }
