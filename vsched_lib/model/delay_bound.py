@@ -31,8 +31,9 @@ and n threads with divided periods at most
 
     A m t + 2 n
 
-more, however many instances do so. In the worst case all of them happen on one CPU. Each one
-costs the time for two context switches, and for what the caches lose.
+more, however many instances do so. In the worst case all of them happen on
+one CPU. Each one costs the time for two context switches, and for what the
+caches lose.
 
 Not in it: a thread that sleeps and wakes inside a period preempts others as
 well, at every granularity. Its wakeups do not become more by a division.
