@@ -42,6 +42,8 @@ class IoSizing:
         self._before: dict[int, reservation.Reservation | None] = {}
         # What they were to have with head-room when that was last computed.
         self._full: dict[int, reservation.Reservation] = {}
+        # Likewise with room for bursts.
+        self._peak: dict[int, reservation.Reservation] = {}
         self._bursts = 1.0
 
     @property
@@ -70,6 +72,7 @@ class IoSizing:
         for tid in self._needs.keys() - {use.tid for use in self._uses}:
             del self._needs[tid]
             self._full.pop(tid, None)
+            self._peak.pop(tid, None)
         self._before = {
             use.tid: current.of(use.tid) if current else None
             for use in self._uses
@@ -122,17 +125,16 @@ class IoSizing:
         shares, before = {}, {}
         for target, reserved in full:
             tid = target.tid
+            last = self._peak.get(tid) or self._before[tid]
             shares[tid] = self._needs[tid].share_with_room(
-                _share(reserved), self._bursts, _share(self._before[tid])
+                _share(reserved), self._bursts, _share(last)
             )
-            before[tid] = (
-                reserved
-                if shares[tid] == _share(reserved)
-                else self._before[tid]
-            )
-        return self._assign(
+            before[tid] = reserved if shares[tid] == _share(reserved) else last
+        peak = self._assign(
             shares, before, full[0][1].period_us, full[0][1].mode
         )
+        self._peak = {target.tid: one for target, one in peak}
+        return peak
 
     def least(self, full: Assignments) -> Assignments:
         """Return reservations without head-room.

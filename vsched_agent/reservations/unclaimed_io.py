@@ -41,6 +41,7 @@ class _Entry:
     :param least: what they use.
     :param idle: whether they hardly run.
     :param peak: with room for bursts.
+    :param part: with half of that room.
     :param refusal: why they have nothing, or less than they need.
     :param retry_s: until when nothing is tried after a refusal.
     """
@@ -50,6 +51,7 @@ class _Entry:
     least: _Amount
     idle: bool
     peak: _Amount
+    part: _Amount
     refusal: errors.Refused | None = None
     retry_s: float = 0.0
 
@@ -65,6 +67,7 @@ class _Choice(ty.NamedTuple):
     least: applied.IoHolding
     current: applied.IoHolding | None
     peak: applied.IoHolding | None = None
+    part: applied.IoHolding | None = None
 
     def of(self, grant: unclaimed.Grant) -> applied.IoHolding | None:
         """Return what a grant puts in force."""
@@ -73,6 +76,7 @@ class _Choice(ty.NamedTuple):
             unclaimed.Grant.LEAST: self.least,
             unclaimed.Grant.HELD: self.current,
             unclaimed.Grant.FULL: self.full,
+            unclaimed.Grant.PART: self.part,
             unclaimed.Grant.PEAK: self.peak,
         }[grant]
 
@@ -118,10 +122,17 @@ class UnclaimedIo:
         entry = self._entries.get(domain.uuid)
         if entry is None or entry.domain.pid != domain.pid:
             self._entries[domain.uuid] = _Entry(
-                domain, _amount(full), _amount(least), idle, _amount(peak)
+                domain,
+                _amount(full),
+                _amount(least),
+                idle,
+                _amount(peak),
+                _amount(_between(full, peak)),
             )
             return
         entry.domain, entry.idle = domain, idle
+        if (entry.full.holding, entry.peak.holding) != (full, peak):
+            entry.part = _amount(_between(full, peak))
         if entry.full.holding != full:
             entry.full = _amount(full)
         if entry.least.holding != least:
@@ -171,11 +182,13 @@ class UnclaimedIo:
                         entry.peak.bandwidth
                         if self._covers(uuid, entry.full.holding)
                         else Fraction(0),
+                        entry.part.bandwidth,
                     ),
                     entry.full.holding,
                     entry.least.holding,
                     self._io.holding(uuid),
                     entry.peak.holding,
+                    entry.part.holding,
                 )
             elif held:
                 choices[uuid] = self._keeping(uuid, held)
@@ -195,7 +208,7 @@ class UnclaimedIo:
             free += held
             if held:
                 choices[uuid] = self._keeping(
-                    uuid, held, entry.least, entry.full
+                    uuid, held, entry.least, entry.full, entry.part
                 )
         self._grant(choices, free, time.monotonic())
 
@@ -245,11 +258,13 @@ class UnclaimedIo:
         held: Fraction,
         least: _Amount | None = None,
         full: _Amount | None = None,
+        part: _Amount | None = None,
     ) -> _Choice:
         """Return the choice of an instance that gets no more than it has.
 
         :param least: what it may be shrunk to.
-        :param full: what it may be shrunk to first.
+        :param full: what it may be shrunk to before.
+        :param part: what it may be shrunk to first.
         """
         current = ty.cast(applied.IoHolding, self._io.holding(uuid))
         now = _Amount(current, held)
@@ -257,6 +272,8 @@ class UnclaimedIo:
             full = now
         if least is None or least.bandwidth > held:
             least = now
+        if part is None or part.bandwidth > held:
+            part = now
         return _Choice(
             unclaimed.Demand(
                 least.bandwidth,
@@ -264,11 +281,13 @@ class UnclaimedIo:
                 held,
                 self._entries[uuid].idle,
                 held,
+                part.bandwidth,
             ),
             full.holding,
             least.holding,
             current,
             current,
+            part.holding,
         )
 
     def _grant(
@@ -278,14 +297,15 @@ class UnclaimedIo:
             {uuid: choice.demand for uuid, choice in choices.items()}, free
         )
         growing, bursting = [], []
+        rooms = (unclaimed.Grant.PART, unclaimed.Grant.PEAK)
         for uuid, grant in grants.items():
             choice = choices[uuid]
             if grant is unclaimed.Grant.NOTHING:
                 self._release(uuid)
                 self._refuse(uuid, _lacks(choice.demand.entry, free), now_s)
             elif choice.demand.amount(grant) > choice.demand.held:
-                if grant is unclaimed.Grant.PEAK:
-                    bursting.append((uuid, choice.peak))
+                if grant in rooms:
+                    bursting.append((uuid, choice.of(grant)))
                     grant = unclaimed.Grant.FULL
                 if choice.demand.amount(grant) > choice.demand.held:
                     growing.append((uuid, choice.of(grant)))
@@ -297,7 +317,9 @@ class UnclaimedIo:
                 # The kernel has no more for the others either.
                 return
         for uuid, desired in bursting:
-            if not self._apply_room(uuid, desired):
+            if self._has_full(uuid) and not self._apply(
+                uuid, desired, now_s, report=False
+            ):
                 return
 
     def _release(self, uuid: str) -> None:
@@ -311,11 +333,22 @@ class UnclaimedIo:
         entry = self._entries[uuid]
         entry.refusal, entry.retry_s = refusal, now_s + RETRY_S
 
+    def _has_full(self, uuid: str) -> bool:
+        """Return whether an instance's threads have all that they need."""
+        full = self._entries[uuid].full.bandwidth
+        return self._ledger.lent_to(uuid) >= full
+
     def _apply(
-        self, uuid: str, desired: applied.IoHolding | None, now_s: float
+        self,
+        uuid: str,
+        desired: applied.IoHolding | None,
+        now_s: float,
+        report: bool = True,
     ) -> bool:
         """Put reservations in force.
 
+        :param report: whether a refusal is one of the instance's. Of room for
+            bursts it is not, as the threads have all that they need.
         :returns: False when the kernel has too little bandwidth.
         """
         entry, current = self._entries[uuid], self._io.holding(uuid)
@@ -332,34 +365,8 @@ class UnclaimedIo:
                 # The next reading knows which are left.
                 entry.refusal = refusal
                 return True
-            self._refuse(uuid, refusal, now_s)
-            if refusal.code == errors.Code.KERNEL_REFUSED:
-                self._ledger.stop_lending()
-                return False
-        else:
-            entry.refusal = None
-        finally:
-            self._ledger.update(uuid)
-        return True
-
-    def _apply_room(
-        self, uuid: str, desired: applied.IoHolding | None
-    ) -> bool:
-        """Give an instance's threads room for bursts.
-
-        A refusal is not reported, as they have all that they need.
-
-        :returns: False when the kernel has too little bandwidth.
-        """
-        entry = self._entries[uuid]
-        if desired is None or self._ledger.lent_to(uuid) < min(
-            entry.full.bandwidth, desired.bandwidth
-        ):
-            # They were refused what they need.
-            return True
-        try:
-            self._io.apply(uuid, self._divided(uuid, desired))
-        except errors.Refused as refusal:
+            if report:
+                self._refuse(uuid, refusal, now_s)
             if refusal.code == errors.Code.KERNEL_REFUSED:
                 self._ledger.stop_lending()
                 return False
@@ -372,6 +379,29 @@ class UnclaimedIo:
 
 def _amount(holding: applied.IoHolding) -> _Amount:
     return _Amount(holding, holding.bandwidth)
+
+
+def _between(
+    full: applied.IoHolding, peak: applied.IoHolding
+) -> applied.IoHolding:
+    """Return reservations with half of the room for bursts.
+
+    :param peak: of the same threads, in the same order.
+    """
+    return dataclasses.replace(
+        peak,
+        reservations=tuple(
+            (
+                target,
+                dataclasses.replace(
+                    more, runtime_us=(less.runtime_us + more.runtime_us) // 2
+                ),
+            )
+            for (_, less), (target, more) in zip(
+                full.reservations, peak.reservations, strict=True
+            )
+        ),
+    )
 
 
 def _lacks(needed: Fraction, free: Fraction) -> errors.Refused:

@@ -49,6 +49,9 @@ _USED = 0.7
 _WAITED = 0.05
 # A thread that uses less than this part of the smallest budget is idle.
 _IDLE = 0.1
+# In an interval in which it ran for less than this part of the most that it
+# ran in one, it served less than usual.
+_BUSY = 0.5
 #: A budget grows from this part on, and shrinks from that.
 _GROW, _SHRINK = 0.05, 0.25
 
@@ -176,24 +179,34 @@ class IoNeed:
         return needed
 
     def share_with_room(
-        self, full: float, bursts: float, held: float = 0.0
+        self, full: float, bursts: float, before: float = 0.0
     ) -> float:
         """Return the share with room for bursts.
 
         :param full: from :meth:`share`.
         :param bursts: the need in a short window over the mean.
-        :param held: the share that is reserved now, or 0.
-        :returns: ``held`` when that has room and is close enough; never less
-            than ``full``.
+        :param before: what was returned last, or 0.
+        :returns: ``before`` when that has room and is close enough; never
+            less than ``full``.
         """
-        # Of what it ran: a guess of what it would have needed is no mean.
-        ran = max((ran for _, _, ran in self._seen), default=0.0)
-        needed = max(full, min(self._policy.most, bursts * ran))
-        if held > full and (
-            held * (1 - _SHRINK) <= needed <= held * (1 + _GROW)
+        needed = max(full, min(self._policy.most, bursts * self._mean()))
+        if before > full and (
+            before * (1 - _SHRINK) <= needed <= before * (1 + _GROW)
         ):
-            return held
+            return before
         return needed
+
+    def _mean(self) -> float:
+        """Return the part of the time that it ran while it was busy.
+
+        A guess of what it would have needed does not count.
+        """
+        least = _BUSY * max((ran for _, _, ran in self._seen), default=0.0)
+        busy = [
+            (length_s, ran) for length_s, _, ran in self._seen if ran >= least
+        ]
+        busy_s = sum(length_s for length_s, _ in busy)
+        return sum(length_s * ran for length_s, ran in busy) / (busy_s or 1.0)
 
     def _most(self) -> float:
         return max((need for _, need, _ in self._seen), default=0.0)

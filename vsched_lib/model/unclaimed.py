@@ -10,7 +10,8 @@ use: a budget below that stops a thread that would get idle time without one.
 
 What remains when all have their head-room is room for bursts: capacity in
 which threads handle requests that arrive at the same time. It is granted
-last, and taken back first.
+last, and taken back first. Where it does not suffice for all, each gets a part
+of its room before any gets all of it.
 """
 
 from collections.abc import Mapping
@@ -23,8 +24,8 @@ _NOTHING = Fraction(0)
 #: than this part of what that needs. Two of about the same need would displace
 #: each other again and again.
 _DISPLACES = Fraction(1, 2)
-#: Room for bursts is granted while so much more is free than is granted, as a
-#: part of it. Who has it keeps it without that, so that it does not come and
+#: Room for bursts is granted while so much more is free than is added, as a
+#: part of that. Who has it keeps it without that, so that it does not come and
 #: go with small changes of the capacity.
 _SPARE = Fraction(1, 4)
 
@@ -36,6 +37,7 @@ class Grant(enum.Enum):
     LEAST = 'least'
     HELD = 'held'
     FULL = 'full'
+    PART = 'part'
     PEAK = 'peak'
 
 
@@ -49,6 +51,8 @@ class Demand:
     :param idle: whether they hardly run.
     :param peak: what they use with room for bursts; no room when it is not
         more than ``full``.
+    :param part: with a part of that room; none when it is not between
+        ``full`` and ``peak``.
     """
 
     least: Fraction
@@ -56,6 +60,7 @@ class Demand:
     held: Fraction = _NOTHING
     idle: bool = False
     peak: Fraction = _NOTHING
+    part: Fraction = _NOTHING
 
     @property
     def room(self) -> Fraction:
@@ -91,8 +96,26 @@ class Demand:
             Grant.LEAST: self.least,
             Grant.HELD: self.held,
             Grant.FULL: self.full,
+            Grant.PART: self.part,
             Grant.PEAK: self.full + self.room,
         }[grant]
+
+    @property
+    def first_room(self) -> list[Grant]:
+        """Return the grants of a part of the room, the largest first."""
+        if not self.full < self.part < self.peak:
+            return self.more_room
+        if self.full < self.held < self.part:
+            return [Grant.PART, Grant.HELD]
+        return [Grant.PART]
+
+    @property
+    def more_room(self) -> list[Grant]:
+        """Return the grants of room, the largest first."""
+        if self.full < self.held < self.peak:
+            # It may need more room than there is, and keeps what it has.
+            return [Grant.PEAK, Grant.HELD]
+        return [Grant.PEAK]
 
 
 def divide(demands: Mapping[str, Demand], free: Fraction) -> dict[str, Grant]:
@@ -137,21 +160,26 @@ def _with_room(
 
     :param left: what is free when all have their head-room.
     """
-    grants = {}
-    for uuid in sorted(
+    grants: dict[str, Grant] = {}
+    order = sorted(
         (uuid for uuid, demand in demands.items() if demand.room),
         key=lambda uuid: (demands[uuid].room_rank, uuid),
+    )
+    for choices in (
+        {uuid: demands[uuid].first_room for uuid in order},
+        {uuid: demands[uuid].more_room for uuid in order},
     ):
-        demand = demands[uuid]
-        more = max(_NOTHING, demand.amount(Grant.PEAK) - demand.held)
-        if demand.room + _SPARE * min(more, demand.room) <= left:
-            grants[uuid] = Grant.PEAK
-            left -= demand.room
-        elif (
-            demand.full < demand.held < demand.peak
-            and demand.held - demand.full <= left
-        ):
-            # It needs more room than there is, and keeps what it has.
-            grants[uuid] = Grant.HELD
-            left -= demand.held - demand.full
+        for uuid in order:
+            demand = demands[uuid]
+            granted = demand.amount(grants.get(uuid, Grant.FULL))
+            for grant in choices[uuid]:
+                amount = demand.amount(grant)
+                added = max(_NOTHING, amount - max(demand.held, demand.full))
+                if (
+                    amount > granted
+                    and amount - granted + _SPARE * added <= left
+                ):
+                    grants[uuid] = grant
+                    left -= amount - granted
+                    break
     return grants

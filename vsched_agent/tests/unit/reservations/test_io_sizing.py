@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
+
 from oslotest import base
 
 from vsched_agent.accounting import base as readings
@@ -129,7 +131,21 @@ class TestIoSizing(base.BaseTestCase):
         self.observe(t1=0.03)
         self.with_room(50)
         self.observe(t1=0.06)
-        self.assertEqual([{1: 1_800}, {1: 6_000}], self.with_room(50))
+        # Five times the mean of both.
+        self.assertEqual([{1: 1_800}, {1: 4_500}], self.with_room(50))
+
+    def test_a_part_of_the_room_in_force_does_not_change_it(self):
+        for share in (0.03, 0.029, 0.031, 0.028):
+            self.observe(t1=share)
+            self.assertEqual([{1: 900}, {1: 3_000}], self.with_room(50))
+            self.current = applied.IoHolding(
+                1,
+                tuple(
+                    (target, dataclasses.replace(one, runtime_us=1_950))
+                    for target, one in self.current.reservations
+                ),
+                applied.IoRoom.UNCLAIMED,
+            )
 
     def test_few_requests_show_no_bursts(self):
         self.observe(t1=0.03)

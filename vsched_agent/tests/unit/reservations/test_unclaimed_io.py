@@ -3,6 +3,7 @@
 """Instances with ``auto``: reservations of I/O threads that are lent."""
 
 from fractions import Fraction
+from unittest import mock
 
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import io_charging
@@ -312,8 +313,10 @@ class TestRoomForBursts(charging_host.AutoCase):
         self.second(packets=0, vm2=0.1)
         self.second(vm1=0.03, vm2=0.0)
         self.assertEqual(3_000, self.io_us(1))
-        # 0.28 is left: 0.15 for each is too much.
+        # 0.28 is left: 0.15 for each is too much, half of the room is not.
         self.hold(3, 10_400)
+        self.assertEqual((1_950, 3_000), (self.io_us(1), self.io_us(2)))
+        self.hold(3, 11_200)
         self.assertEqual((900, 3_000), (self.io_us(1), self.io_us(2)))
         news = self.second(vm1=0.03)
         self.assertIsNone(news[1].io.code)
@@ -322,9 +325,10 @@ class TestRoomForBursts(charging_host.AutoCase):
     def test_head_room_comes_before_room_for_bursts(self):
         self.hold(1, 14_000)
         self.hold(2, 14_000)
-        # 0.4 is left. With room the one needs 0.25, the other 0.5.
+        # 0.4 is left. With room the one needs 0.25, the other 0.5; the one
+        # with half of it 0.1625.
         self.second(vm1=0.05, vm2=0.1)
-        self.assertEqual([1_500, 3_000], [self.io_us(1), self.io_us(2)])
+        self.assertEqual([3_250, 3_000], [self.io_us(1), self.io_us(2)])
         self.enforcer.release(self.domains.pop(2))
         self.second(vm1=0.05)
         self.assertEqual(5_000, self.io_us(1))
@@ -337,11 +341,19 @@ class TestRoomForBursts(charging_host.AutoCase):
         self.hold(3, 2_000)
         self.second(vm1=0.03)
         self.assertEqual(3_000, self.io_us(1))
-        # 0.18 is left now: not for 0.15 and twice 0.02.
+        # 0.18 is left now: not for 0.15 and twice 0.02, but for half the room.
         self.hold(3, 2_400)
         self.second(vm1=0.03)
-        self.assertEqual(900, self.io_us(1))
+        self.assertEqual(1_950, self.io_us(1))
         self.hold(3, 2_200)
+        for _ in range(20):
+            self.second(vm1=0.03)
+        self.assertEqual(1_950, self.io_us(1))
+        self.hold(3, 3_600)
+        self.second(vm1=0.03)
+        self.assertEqual(900, self.io_us(1))
+        # 0.14 is left: half of the room fits, and no quarter more.
+        self.hold(3, 3_200)
         for _ in range(20):
             self.second(vm1=0.03)
         self.assertEqual(900, self.io_us(1))
@@ -368,6 +380,29 @@ class TestRoomForBursts(charging_host.AutoCase):
         news = self.second(vm1=0.03)
         self.assertEqual(3_000, self.io_us(1))
         self.assertIsNone(news[1].io.code)
+
+    def test_it_follows_the_load_by_steps(self):
+        self.hold(1, 10_000)
+        self.second(vm1=0.03)
+        self.hold(2, 20_000)
+        self.hold(3, 2_400)
+        self.second(vm1=0.03)
+        self.assertEqual(1_950, self.io_us(1))
+        for share in (0.029, 0.031, 0.027, 0.03, 0.029, 0.028) * 5:
+            self.second(vm1=share)
+            self.assertEqual(1_950, self.io_us(1))
+
+    def test_a_refusal_of_another_kind_is_no_problem(self):
+        self.hold(1, 10_000)
+        self.second(packets=0, vm1=0.03)
+        with mock.patch.object(
+            self.enforcer.io,
+            'apply',
+            side_effect=errors.Refused('busy', Code.BACKEND_UNAVAILABLE),
+        ):
+            news = self.second(vm1=0.03)
+        self.assertEqual(900, self.io_us(1))
+        self.assertNotIn(1, news)
 
     def test_a_successor_adopts_it(self):
         self.hold(1, 10_000)

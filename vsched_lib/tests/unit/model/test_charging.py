@@ -177,6 +177,11 @@ class ShareWithRoomTestCase(base.BaseTestCase):
         full = self.need.share()
         self.assertAlmostEqual(0.15, self.need.share_with_room(full, 5.0))
 
+    def test_of_the_mean_while_it_is_busy(self):
+        for ran in (0.0, 0.04, 0.001, 0.02, 0.03, 0.019):
+            self.observe(ran)
+        self.assertAlmostEqual(0.15, self.need.share_with_room(0.06, 5.0))
+
     def test_never_less_than_full(self):
         self.observe(0.03)
         full = self.need.share()
@@ -193,20 +198,22 @@ class ShareWithRoomTestCase(base.BaseTestCase):
 
     def test_kept_while_it_is_close(self):
         self.observe(0.03)
-        for held in (0.145, 0.15, 0.19):
-            self.assertEqual(held, self.need.share_with_room(0.045, 5.0, held))
-        for held in (0.1, 0.21, 0.045):
+        for before in (0.145, 0.15, 0.19):
+            self.assertEqual(
+                before, self.need.share_with_room(0.045, 5.0, before)
+            )
+        for before in (0.1, 0.21, 0.045):
             self.assertAlmostEqual(
-                0.15, self.need.share_with_room(0.045, 5.0, held)
+                0.15, self.need.share_with_room(0.045, 5.0, before)
             )
 
     @hypothesis.given(shares, st.floats(1, 5), shares, shares)
-    def test_within_bounds(self, ran, bursts, full, held):
+    def test_within_bounds(self, ran, bursts, full, before):
         self.observe(ran)
         full = min(0.9, full)
-        found = self.need.share_with_room(full, bursts, held)
+        found = self.need.share_with_room(full, bursts, before)
         self.assertGreaterEqual(found, full)
-        self.assertLessEqual(found, max(0.9, held))
+        self.assertLessEqual(found, max(0.9, before))
 
 
 class RuntimeTestCase(base.BaseTestCase):

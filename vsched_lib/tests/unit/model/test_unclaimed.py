@@ -12,11 +12,16 @@ from vsched_lib.model import unclaimed
 Grant = unclaimed.Grant
 
 
-def demand(least, full, held=0, peak=0):
+def demand(least, full, held=0, peak=0, part=0):
     return unclaimed.Demand(
         *(Fraction(one, 100) for one in (least, full, held)),
         peak=Fraction(peak, 100),
+        part=Fraction(part, 100),
     )
+
+
+def has_room(one, grant):
+    return one.room and one.amount(grant) > one.full
 
 
 def divide(free, **demands):
@@ -40,6 +45,7 @@ def all_demands(draw):
             full,
             draw(st.sampled_from((0, least, full, full + 5, peak))),
             peak,
+            draw(st.sampled_from((0, (full + peak) // 2, full + 3))),
         )
         if draw(st.booleans()):
             found['vm%d' % number] = dataclasses.replace(
@@ -121,6 +127,45 @@ class TestDivide(base.BaseTestCase):
             divide(56, a=demand(10, 15, 35, peak=40), b=demand(20, 20, 20)),
         )
 
+    def test_a_part_of_the_room_where_all_of_it_does_not_fit(self):
+        bursty = demand(10, 15, 15, peak=35, part=25)
+        for free, granted in (
+            (47, 'full'),
+            # A quarter of the part has to be free beside it.
+            (48, 'part'),
+            (59, 'part'),
+            (60, 'peak'),
+        ):
+            self.assertEqual(
+                {'a': granted, 'b': 'full'},
+                divide(free, a=bursty, b=demand(20, 20, 20)),
+            )
+
+    def test_a_part_of_the_room_is_kept_while_it_is_there(self):
+        for held in (25, 35):
+            bursty = demand(10, 15, held, peak=35, part=25)
+            for free, granted in ((44, 'full'), (45, 'part'), (54, 'part')):
+                self.assertEqual(
+                    granted, divide(free, a=bursty, b=demand(20, 20, 20))['a']
+                )
+
+    def test_room_between_a_part_and_all_of_it_is_kept(self):
+        bursty = demand(10, 15, 30, peak=35, part=25)
+        for free, granted in ((49, 'part'), (50, 'held'), (57, 'peak')):
+            self.assertEqual(
+                granted, divide(free, a=bursty, b=demand(20, 20, 20))['a']
+            )
+
+    def test_each_gets_a_part_before_any_gets_all(self):
+        self.assertEqual(
+            {'a': 'part', 'b': 'part'},
+            divide(
+                56,
+                a=demand(10, 15, 15, peak=35, part=25),
+                b=demand(8, 12, 12, peak=30, part=20),
+            ),
+        )
+
     def test_room_for_bursts_is_taken_first(self):
         self.assertEqual(
             {'a': 'full', 'b': 'full'},
@@ -197,7 +242,11 @@ class TestDivide(base.BaseTestCase):
         ]
         self.assertEqual(held[-2], held[-1])
         rooms = [
-            {uuid for uuid, grant in one.items() if grant is Grant.PEAK}
+            {
+                uuid
+                for uuid, grant in one.items()
+                if has_room(demands[uuid], grant)
+            }
             for one in seen
         ]
         self.assertEqual(rooms[-2], rooms[-1])
@@ -214,11 +263,7 @@ class TestDivide(base.BaseTestCase):
         )
         grants = unclaimed.divide(demands, free)
         for uuid, grant in grants.items():
-            if grant is Grant.PEAK or (
-                grant is Grant.HELD
-                and demands[uuid].room
-                and demands[uuid].held > demands[uuid].full
-            ):
+            if has_room(demands[uuid], grant):
                 self.assertEqual({Grant.FULL}, set(without.values()))
             else:
                 self.assertIs(without[uuid], grant)
@@ -236,11 +281,12 @@ class TestDivide(base.BaseTestCase):
             }
         after = unclaimed.divide(demands, Fraction(free + more, 100))
         for uuid, grant in grants.items():
-            if grant is Grant.PEAK and after[uuid] is not Grant.PEAK:
+            if has_room(demands[uuid], grant) and not has_room(
+                demands[uuid], after[uuid]
+            ):
                 self.assertTrue(
                     any(
-                        grants[other] is not Grant.PEAK
-                        and after[other] is Grant.PEAK
+                        one.amount(after[other]) > one.amount(grants[other])
                         and one.room_rank < demands[uuid].room_rank
                         for other, one in demands.items()
                     )
