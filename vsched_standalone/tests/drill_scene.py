@@ -17,6 +17,7 @@ import fixtures
 
 from vsched_agent.profiling.guest import domain_xml
 from vsched_agent.profiling.guest import vm
+from vsched_agent.tests.functional import agent_guests
 from vsched_lib.contract import extra_specs
 from vsched_lib.model import reservation
 from vsched_lib.tests import requirements
@@ -77,8 +78,8 @@ class Scene(fixtures.Fixture):
         # Where libvirtd is dead in the end, it cannot stop its guests.
         self.addCleanup(self._end_guests)
         folder = self.useFixture(fixtures.TempDir()).path
-        self._guests = [
-            self._boot(folder, name, spec)
+        guests = [
+            self._guest(folder, name, spec)
             for name, spec in (
                 ('constant', CONSTANT),
                 ('changed', CHANGED[0]),
@@ -88,8 +89,11 @@ class Scene(fixtures.Fixture):
                 ),
             )
         ]
-        self.uuid, self.changed_uuid = (one.uuid for one in self._guests[:2])
-        self.tids = {one.uuid: self._vcpu_tid(one) for one in self._guests}
+        for one in guests:
+            self.addCleanup(one.stop)
+        agent_guests.start_in_turn(guests)
+        self.uuid, self.changed_uuid = (one.uuid for one in guests[:2])
+        self.tids = {one.uuid: self._vcpu_tid(one.spec) for one in guests}
         self.services = self.useFixture(
             deployment.Deployment(
                 self.broker.transport_url,
@@ -121,9 +125,9 @@ class Scene(fixtures.Fixture):
                     if file.read().startswith('qemu'):
                         os.kill(pid, signal.SIGKILL)
 
-    def _boot(
+    def _guest(
         self, folder: str, name: str, wanted: reservation.Reservation | None
-    ) -> domain_xml.DomainSpec:
+    ) -> vm.RunningDomain:
         name = 'vsched-drill-%s-%d' % (name, os.getpid())
         spec = domain_xml.DomainSpec(
             name=name,
@@ -134,12 +138,9 @@ class Scene(fixtures.Fixture):
             extra_specs=extra_specs.render(wanted) if wanted else {},
         )
         # It must not end with the libvirtd that is killed.
-        running = vm.RunningDomain(
+        return vm.RunningDomain(
             spec, self.libvirtd.uri, ready_timeout_s=300, outlive=True
         )
-        running.start()
-        self.addCleanup(running.stop)
-        return spec
 
     def _vcpu_tid(self, spec: domain_xml.DomainSpec) -> int:
         with open(

@@ -78,8 +78,12 @@ class Scene(fixtures.Fixture):
             self._spec(folder, 'neighbour-%d' % number, {})
             for number in range(NEIGHBOURS)
         ]
-        for spec in specs:
-            stack.enter_context(vm.RunningDomain(spec, ready_timeout_s=300))
+        guests = [
+            vm.RunningDomain(spec, ready_timeout_s=300) for spec in specs
+        ]
+        for one in guests:
+            stack.callback(one.stop)
+        agent_guests.start_in_turn(guests)
         self.uuid = specs[0].uuid
         self.tid = _vcpu_tid(specs[0].name)
         self.services = self.useFixture(

@@ -284,7 +284,7 @@ def start_all(guests: Sequence[Vm]) -> None:
             started.result()
 
 
-def start_in_turn(guests: Sequence[Vm]) -> None:
+def start_in_turn(guests: Sequence[vm.RunningDomain]) -> None:
     """Start guests that burn as soon as they are up.
 
     Each boots alone, while those before it are suspended: with all CPUs taken
