@@ -14,6 +14,7 @@ from oslo_config import cfg
 import sqlalchemy as sa
 
 from benchmarks import frame
+from benchmarks import stored_fleet
 from vsched_api.collector import endpoint
 from vsched_api.db import models
 from vsched_api.operations import retention
@@ -61,7 +62,6 @@ ABOUT = frame.About(
     ),
 )
 
-KINDS: tuple[ty.Any, ...] = (databases.PostgreSQL, databases.MariaDB)
 #: Where a minute and an hour begin.
 START = base.NOW // 3600 * 3600
 
@@ -84,7 +84,7 @@ _EXECUTIONS = 5_000
 def run(quick: bool) -> frame.Run:
     """One database after the other."""
     metrics: dict[str, float] = {}
-    for kind in KINDS:
+    for kind in stored_fleet.SERVERS:
         found = _measure(kind, 900 if quick else 5400)
         yield frame.Variant(kind.name, found)
         metrics[kind.name + '_samples_per_s'] = found['samples_per_s']

@@ -8,14 +8,15 @@ import uuid
 
 import sqlalchemy as sa
 
+from benchmarks import stored_fleet
 from vsched_api.db import models
 from vsched_api.db import session
 from vsched_api.tests import base
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 
-#: Of each host.
-INSTANCES = 5
+#: Of each host, all with a reservation.
+INSTANCES = stored_fleet.RESERVATIONS
 #: For how many minutes it has reported.
 MINUTES = 30
 

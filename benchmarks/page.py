@@ -13,14 +13,13 @@ import unittest
 
 from benchmarks import frame
 from benchmarks import page_views
+from benchmarks import stored_fleet
 from vsched_api.tests import databases
 from vsched_ui.tests import browser
 from vsched_ui.tests import fleet
 from vsched_ui.tests import serving
 from vsched_ui.tests import views
 
-HOSTS = 1_000
-INSTANCES = 5
 REPEATS = 10
 CHANGES = 20
 _QUICK_HOSTS = 100
@@ -99,7 +98,7 @@ class Bench(page_views.Views):
     """
 
     def __init__(self, conf: ty.Any, hosts: int) -> None:
-        super().__init__(hosts, INSTANCES)
+        super().__init__(hosts, stored_fleet.RESERVATIONS)
         # Hosts report when their usage is refreshed.
         conf.set_override('host_down_after_s', 5 * _FRESH_S, 'api')
         self.errors: list[str] = []
@@ -107,7 +106,7 @@ class Bench(page_views.Views):
             self.browser = browser.Browser()
             stack.callback(self.browser.close)
             self.service = serving.Service(
-                conf, hosts, INSTANCES, hostile=False
+                conf, hosts, stored_fleet.RESERVATIONS, hostile=False
             )
             stack.callback(self.service.close)
             # A service that operators run has no fleet's objects among those
@@ -243,7 +242,8 @@ def run(quick: bool) -> frame.Run:
             raise frame.Unavailable(str(problem)) from problem
         with contextlib.closing(
             Bench(
-                databases.configuration(url), _QUICK_HOSTS if quick else HOSTS
+                databases.configuration(url),
+                _QUICK_HOSTS if quick else stored_fleet.HOSTS,
             )
         ) as bench:
             return (yield from _measure(bench, quick))

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from benchmarks import frame
 from benchmarks import nova_hosts
+from benchmarks import stored_fleet
 from nova_filters import cache
 from nova_filters import conf as options
 from nova_filters import hosts as known_hosts
@@ -65,7 +66,6 @@ ABOUT = frame.About(
     },
 )
 
-KINDS: tuple[ty.Any, ...] = (databases.PostgreSQL, databases.MariaDB)
 HOSTS = 10_000
 CHANGED = 10
 _CHUNK = 500
@@ -74,7 +74,7 @@ _CHUNK = 500
 def run(quick: bool) -> frame.Run:
     """One database after the other."""
     found = {}
-    for kind in KINDS:
+    for kind in stored_fleet.SERVERS:
         found[kind.name] = _measure(
             kind, 2_000 if quick else HOSTS, 5 if quick else 30
         )

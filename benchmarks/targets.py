@@ -24,7 +24,8 @@ class Target:
     :param comparison: how it compares.
     :param bound: the bound, in the metric's unit.
     :param unit: as text.
-    :param source: where the bound comes from: an issue, a paper.
+    :param source: where the bound comes from: an issue, a paper, or, if it is
+        of this project's choice, ``our own`` and the reason.
     :param tolerance: by how much the figure may differ from the bound;
         ``WITHIN`` only.
     """

@@ -19,6 +19,7 @@ from urllib import parse
 import requests
 
 from benchmarks import frame
+from benchmarks import stored_fleet
 from vsched_api.tests import databases
 from vsched_client.tests import entry_points
 from vsched_ui.tests import serving
@@ -54,8 +55,6 @@ ABOUT = frame.About(
     ),
 )
 
-KINDS: tuple[ty.Any, ...] = (databases.PostgreSQL, databases.MariaDB)
-HOSTS = 1_000
 INSTANCES = 30
 #: What the command sums up by default, in seconds.
 WINDOW_S = 10
@@ -86,10 +85,10 @@ def run(quick: bool) -> frame.Run:
     found = {}
     with tempfile.TemporaryDirectory(prefix='vsched-bench-') as folder:
         environment = entry_points.install(folder)
-        for kind in KINDS:
+        for kind in stored_fleet.SERVERS:
             found[kind.name] = _measure(
                 kind,
-                _QUICK_HOSTS if quick else HOSTS,
+                _QUICK_HOSTS if quick else stored_fleet.HOSTS,
                 _QUICK if quick else REPEATS,
                 environment,
             )
