@@ -41,7 +41,7 @@ def plain(value: ty.Any) -> str:
         return '%.6g' % value
     if isinstance(value, Mapping):
         return '\n'.join(
-            '%s: %s' % (key, plain(one)) for key, one in (value.items())
+            '%s: %s' % _named(key, one) for key, one in (value.items())
         )
     if isinstance(value, (list, tuple)):
         return ', '.join(map(plain, value))
@@ -69,6 +69,29 @@ seconds = unless_none(units.format_seconds)
 def ns(value: float) -> str:
     """Format nanoseconds."""
     return units.format_us(value / 1000)
+
+
+#: How numbers are shown, by the end of their field's name.
+_UNITS: Mapping[str, Callable[[ty.Any], str]] = {
+    'mcpu': mcpu,
+    'ns': ns,
+    'ppm': ppm,
+    's': seconds,
+    'us': us,
+}
+
+
+def _named(field: str, value: ty.Any) -> tuple[str, str]:
+    """Return a field of an object, and its value, for people.
+
+    A number has the unit beside it, and no more in its name. Text is not
+    changed: extra specs have units in their names, too.
+    """
+    name, _, unit = field.rpartition('_')
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if name and unit in _UNITS and (number or value is None):
+        return name, _UNITS[unit](value)
+    return field, plain(value)
 
 
 @unless_none

@@ -12,8 +12,11 @@ import json
 import typing as ty
 
 from vsched_client.tests import outputs
+from vsched_client.tests import table_output
 
 HOST = 'node1'
+#: The format for people, besides those of :data:`outputs.FORMATS`.
+TABLE = 'table'
 
 #: Exit codes.
 _DONE, _ERROR, _DIFFERS = 0, 1, 6
@@ -36,7 +39,7 @@ class Step(ty.NamedTuple):
     def words(self, form: str) -> list[str]:
         """Return the whole command.
 
-        :param form: one of :data:`outputs.FORMATS`, which its output has.
+        :param form: one of :data:`outputs.FORMATS`, or :data:`TABLE`.
         """
         return [*self.command.split(), *self.arguments, '-f', form]
 
@@ -123,7 +126,8 @@ def run(
     """Run every command; return those that answered as they have to.
 
     :param execute: runs ``openstack`` with these words.
-    :param form: one of :data:`outputs.FORMATS`, which all outputs have.
+    :param form: one of :data:`outputs.FORMATS`, or :data:`TABLE`, which all
+        outputs have.
     :raises AssertionError: when one did not.
     """
     answered = []
@@ -151,7 +155,11 @@ def _read(step: Step, form: str, result: Result) -> ty.Any:
         if result.out:
             raise AssertionError('%s: %s' % (words, result.out))
         return None
-    output = outputs.Output(step.command, step.arguments, form)
+    output: table_output.TableOutput | outputs.Output = (
+        table_output.TableOutput(step.command, step.arguments)
+        if form == TABLE
+        else outputs.Output(step.command, step.arguments, form)
+    )
     found = output.read(result.out)
     if found:
         output.check(found)

@@ -461,3 +461,6 @@ class TestEveryCommand(ApiTestCase):
 
     def test_each_command_in_csv(self):
         self.each_command('csv')
+
+    def test_each_command_in_a_table(self):
+        self.each_command(scenario.TABLE)

@@ -132,3 +132,6 @@ class TestEveryCommand(Case):
 
     def test_in_csv(self):
         self.each_command('csv')
+
+    def test_in_a_table(self):
+        self.each_command(scenario.TABLE)

@@ -124,6 +124,21 @@ class TextTestCase(base.BaseTestCase):
         ):
             self.assertEqual(text, tables.plain(value))
 
+    def test_numbers_of_an_object_have_their_units(self):
+        for name, value, text in (
+            ('offered_mcpu', 1800, 'offered: 1.8 CPU'),
+            ('max_margin_ppm', 250_000, 'max_margin: 25 %'),
+            ('period_us', 10_000, 'period: 10 ms'),
+            ('cost_ns', 12_000.0, 'cost: 12 us'),
+            ('skew_s', 0.5, 'skew: 0.5 s'),
+            ('claimed_mcpu', None, 'claimed: -'),
+            # No number, or no unit.
+            ('quick_s', True, 'quick_s: yes'),
+            ('attempts', 2, 'attempts: 2'),
+            ('vsched:cpu_runtime_us', '5000', 'vsched:cpu_runtime_us: 5000'),
+        ):
+            self.assertEqual(text, tables.plain({name: value}))
+
     def test_units(self):
         for text in (
             tables.mcpu,
