@@ -74,7 +74,7 @@ interface Props<T extends object> {
   actions?: ReactNode;
   /** The same function each time. */
   rowActions?: (row: T) => ReactNode;
-  /** Without filter and pages, for a few rows. */
+  /** Without filter and pages: the first rows of a list that has both. */
   plain?: boolean;
 }
 

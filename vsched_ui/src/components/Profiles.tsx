@@ -19,7 +19,14 @@ import type {
 } from '../api/types';
 import { RULES, useApi } from '../app/api';
 import { TERMS } from '../model/evidence';
-import { count, fixed, microseconds, nanoseconds, text } from '../model/units';
+import {
+  count,
+  fixed,
+  microseconds,
+  nanoseconds,
+  percent,
+  text,
+} from '../model/units';
 import {
   Chart,
   type Colors,
@@ -248,6 +255,7 @@ const POINTS: readonly Column<ErrorPoint>[] = [
     numeric: true,
     value: (row) => row.share_ppm,
     render: (row) => <Percent ppm={row.share_ppm} />,
+    text: (row) => text(percent(row.share_ppm)),
     help: 'What was reserved, of a CPU.',
   },
   {
@@ -384,7 +392,6 @@ function ErrorProfileView({ profiles }: { profiles: readonly ErrorProfile[] }) {
       <DataTable
         id="points"
         label={`Errors with ${chosen}`}
-        plain
         rows={points}
         columns={POINTS}
         rowKey={(row) => `${seriesOf(row)} ${row.share_ppm} ${row.window_us}`}
@@ -564,7 +571,6 @@ function OverheadProfileView({
       <DataTable
         id="prices"
         label="Prices of I/O"
-        plain
         rows={profile.prices}
         columns={PRICES}
         rowKey={(row) => row.term}

@@ -103,6 +103,7 @@ export function Overview() {
         <Section
           title="Largest measured errors"
           note="The most that a benchmark run found missing of a reservation, in 99 of 100 seconds."
+          actions={<Link to="/evidence">All certificates</Link>}
         >
           <Loaded result={fleet}>
             {(found) => <Measured fleet={found} />}

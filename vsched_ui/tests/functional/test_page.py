@@ -216,6 +216,38 @@ class TestTables(page_case.PageCase):
         self.chromium.expect(rows).to_have_count(1)
         self.check(tab)
 
+    def test_what_a_host_has_measured(self):
+        tab = self.tab('/hosts/%s?tab=overhead' % FIRST)
+        rows = tab.page.get_by_role('grid', name='Prices of I/O').locator(
+            'tbody tr'
+        )
+        self.see(tab, 'packet received')
+        tab.page.get_by_label('Filter Prices of I/O').fill('packet')
+        self.chromium.expect(rows).to_have_count(2)
+        self.check(tab)
+        self.go(tab, '/hosts/%s?tab=error' % FIRST)
+        label = re.compile('^Errors with ')
+        rows = tab.page.get_by_role('grid', name=label).locator('tbody tr')
+        self.chromium.expect(rows).to_have_count(5)
+        # By what is shown, and not by the parts per million.
+        tab.page.get_by_label(re.compile('^Filter Errors with ')).fill(
+            '30.0 %'
+        )
+        self.chromium.expect(rows).to_have_count(1)
+        self.check(tab)
+
+    def test_from_the_largest_errors_to_all(self):
+        tab = self.tab()
+        tab.page.get_by_role('link', name='All certificates').click()
+        self.see_heading(tab, 'Evidence')
+        tab.page.wait_for_url('**/ui/evidence')
+        rows = tab.page.get_by_role('region', name='Error certificates')
+        # The first of them there as well.
+        self.chromium.expect(rows.locator('tbody tr').first).to_contain_text(
+            FIRST
+        )
+        self.check(tab)
+
     def test_skip_to_the_content(self):
         tab = self.tab('/hosts')
         self.see(tab, FIRST)
