@@ -33,7 +33,14 @@ INSTANCES = 8
 FIRST = fleet.host_name(1)
 #: Colours of an image: few enough for small files.
 COLOURS = 128
-SIZE: ty.Any = {'width': 1360, 'height': 850}
+WIDTH, HEIGHT = 1360, 850
+#: Of views whose lower parts the documentation describes as well.
+HEIGHTS = {'doctor': 1100, 'error': 1220, 'host': 1210, 'overview': 1400}
+
+
+def size_of(name: str) -> tuple[int, int]:
+    """Return the width and the height of an image, in pixels."""
+    return WIDTH, HEIGHTS.get(name, HEIGHT)
 
 
 def _whatif(page: ty.Any) -> None:
@@ -139,8 +146,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             service.measure(FIRST)
             for name in names:
                 path, text, act = VIEWS[name]
+                width, height = size_of(name)
                 tab = seen.tab(
-                    viewport=SIZE,
+                    viewport={'width': width, 'height': height},
                     color_scheme='dark' if options.dark else 'light',
                 )
                 tab.page.goto(service.url + '/ui' + path)

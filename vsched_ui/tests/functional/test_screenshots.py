@@ -82,11 +82,11 @@ class TestScreenshots(base.BaseTestCase):
         # Errors of the views.
         self.assertEqual('', printed.getvalue())
         self.assertEqual(named(), {path.name for path in folder.iterdir()})
-        expected = screenshots.SIZE['width'], screenshots.SIZE['height']
-        for name in sorted(named()):
-            with Image.open(folder / name) as image:
-                self.assertEqual(expected, image.size, name)
-            colours, part = drawn(folder / name)
+        for name in screenshots.VIEWS:
+            path = folder / ('page-%s.png' % name)
+            with Image.open(path) as image:
+                self.assertEqual(screenshots.size_of(name), image.size, name)
+            colours, part = drawn(path)
             self.assertLessEqual(COLOURS, colours, name)
             self.assertLessEqual(DRAWN, part, name)
 
