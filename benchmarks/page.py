@@ -103,7 +103,7 @@ class Bench(page_views.Views):
         conf.set_override('host_down_after_s', 5 * _FRESH_S, 'api')
         self.errors: list[str] = []
         with contextlib.ExitStack() as stack:
-            self.browser = browser.Browser()
+            self.browser = browser.Browser(browser.WINDOWED)
             stack.callback(self.browser.close)
             self.service = serving.Service(
                 conf, hosts, stored_fleet.RESERVATIONS, hostile=False
@@ -236,7 +236,7 @@ def run(quick: bool) -> frame.Run:
     test = unittest.TestCase()
     try:
         try:
-            browser.executable()
+            browser.executable(browser.WINDOWED)
             url = databases.PostgreSQL.make(test)
         except (browser.Missing, unittest.SkipTest) as problem:
             raise frame.Unavailable(str(problem)) from problem

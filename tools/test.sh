@@ -14,6 +14,9 @@ set -euo pipefail
 
 EXTRAS=standalone,test,openstack
 RUNS=(unit functional)
+# The browser's engine without windows, for the tests of the page. Lab nodes,
+# which have what tools/services installs, run none of them.
+PAGE_PACKAGES=(chromium-headless-shell)
 # Which tests may share the CPUs, and how processes divide them.
 WORKERS=$VSCHED_TOOLS/shared-workers.yaml
 # Tests that run in a lab node, and nowhere else, by its kind. There, to
@@ -392,7 +395,8 @@ main() {
     local packages=("${PYTHON_PACKAGES[@]}")
     if [[ ${RUNS[*]} == *functional* ]]; then
         packages+=("${GUEST_PACKAGES[@]}" "${LIBVIRT_PACKAGES[@]}"
-            "${TEST_PACKAGES[@]}" rabbitmq-server postgresql mariadb-server)
+            "${TEST_PACKAGES[@]}" "${PAGE_PACKAGES[@]}" rabbitmq-server
+            postgresql mariadb-server)
     fi
     if ! ensure_packages "${packages[@]}" ||
         ! ensure_venv "$VENV" "$EXTRAS"; then

@@ -18,7 +18,7 @@ from vsched_ui.tests import browser
 def main(url: str, token: str, instance: str, share: str) -> None:
     """Sign in, and wait until the table has the reservation."""
     secret = pathlib.Path(token).read_text().split()[-1]
-    with contextlib.closing(browser.Browser()) as chromium:
+    with contextlib.closing(browser.Browser(browser.WINDOWED)) as chromium:
         with contextlib.closing(chromium.tab()) as tab:
             tab.page.goto(
                 '%s/ui/reservations?reservations.q=%s' % (url, instance)

@@ -2,6 +2,7 @@
 
 """A test of the page in a browser."""
 
+from collections.abc import Sequence
 import pathlib
 import re
 import shutil
@@ -37,9 +38,11 @@ def other_errors(tab: browser.Tab) -> list[str]:
 class BrowserCase(base.BaseTestCase):
     """One browser for all tests of a class, and a service of any kind.
 
+    :cvar browsers: names of the browser's program, the preferred one first.
     :cvar url: root of the API.
     """
 
+    browsers: ty.ClassVar[Sequence[str]] = browser.NAMES
     chromium: ty.ClassVar[browser.Browser]
     missing: ty.ClassVar[str | None] = None
     url: ty.ClassVar[str]
@@ -48,7 +51,7 @@ class BrowserCase(base.BaseTestCase):
     def setUpClass(cls) -> None:
         super().setUpClass()
         try:
-            cls.chromium = browser.Browser()
+            cls.chromium = browser.Browser(cls.browsers)
         except browser.Missing as problem:
             cls.missing = str(problem)
             return

@@ -18,6 +18,7 @@ from testtools import content
 from vsched_agent.tests import fixtures
 from vsched_agent.tests.functional import agent_guests
 from vsched_api.tests import doors
+from vsched_ui.tests import browser
 from vsched_ui.tests import page_case
 
 #: To boot five guests on one CPU of two takes most of it.
@@ -34,6 +35,9 @@ SHARES_PCT = (25, 45, 35, 55, 30)
 
 
 class TestQuickstart(page_case.BrowserCase):
+    # What people open the page with.
+    browsers = browser.WINDOWED
+
     def setUp(self):
         super().setUp()
         self.useFixture(base_fixtures.Timeout(2 * START_S, gentle=True))
