@@ -5,7 +5,7 @@
 VschedError
  +-- DatabaseUnavailable    it is away, busy or not the one expected
       +-- DatabaseBusy      a statement or a lock took too long
-      +-- UnknownTables     another release made its tables
+      +-- UnknownTables     its tables are not those of a release we know
 """
 
 from vsched_lib.contract import errors
@@ -25,7 +25,7 @@ class DatabaseBusy(DatabaseUnavailable):
 
 
 class UnknownTables(DatabaseUnavailable):
-    """The tables are of a revision that this release does not know."""
+    """The tables are not those of a revision that this release knows."""
 
 
 class UnstorableValue(ValueError):

@@ -202,6 +202,8 @@ class Database:
             return act()
         except _AWAY as error:
             LOG.warning('The database can not serve: %s', _brief(error))
+            if _foreign_schema(error):
+                raise errors.UnknownTables(_FOREIGN) from error
             kind = (
                 errors.DatabaseBusy
                 if timeouts.exceeded(error)
@@ -225,6 +227,8 @@ class Database:
                 raise errors.UnstorableValue(_brief(error)) from error
             if _missing_schema(error):
                 raise errors.DatabaseUnavailable(_SCHEMA) from error
+            if _foreign_schema(error):
+                raise errors.UnknownTables(_FOREIGN) from error
             raise
         except sa_exc.ProgrammingError as error:
             if _missing_schema(error):
@@ -237,6 +241,15 @@ _SCHEMA = (
     'the database does not have the tables of this release: run '
     'vsched-manage db sync'
 )
+_FOREIGN = (
+    'the database has tables of another program with the names of those of '
+    'vsched: it must belong to vsched alone; nothing was changed'
+)
+
+
+def _foreign_schema(error: Exception) -> bool:
+    # SQLite and PostgreSQL; db.resuming examines those of MariaDB.
+    return 'already exists' in str(error)
 
 
 def _missing_schema(error: Exception) -> bool:

@@ -5,6 +5,7 @@
 from alembic import context
 
 from vsched_api.db import models
+from vsched_api.db import resuming
 
 context.configure(
     connection=context.config.attributes['connection'],
@@ -12,6 +13,7 @@ context.configure(
     # SQLite can not alter a table: alembic copies it instead.
     render_as_batch=True,
 )
+resuming.prepare(context.get_context())
 
 with context.begin_transaction():
     context.run_migrations()

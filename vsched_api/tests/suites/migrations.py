@@ -16,7 +16,14 @@ from vsched_api.tests import databases
 #: The first revision that was released.
 INITIAL = '0001_initial'
 
+#: How many revisions there are.
+REVISIONS = len(migration._revisions())
+
 _VALUES = {int: 1, float: 2.5, bool: True, str: 'x', dict: {'a': 1}}
+
+
+class InterruptionError(Exception):
+    """Ends a migration."""
 
 
 class Migrations:
@@ -152,6 +159,64 @@ class Migrations:
         self.assertEqual('0012', migration.version(self.conf))
         self.assertEqual({'alembic_version'}, self.tables())
 
+    def test_one_that_is_interrupted_is_continued(self):
+        """However often, and whatever change of a table was the last one."""
+        count = 1
+        while self._interrupted(_is_change, count, migration.sync):
+            count += 5
+        self.test_tables_are_what_the_models_say()
+        self.test_the_counter_is_there()
+        count = 1
+        while self._interrupted(
+            _is_change, count, migration.downgrade, migration.BASE
+        ):
+            count += 5
+        self.assertIsNone(migration.version(self.conf))
+        self.assertEqual({'alembic_version'}, self.tables())
+
+    def test_one_that_is_interrupted_before_it_stores_a_revision(self):
+        self.assertTrue(self._interrupted(_stores, 0, migration.sync))
+        for _ in range(REVISIONS):
+            self._interrupted(_stores, 1, migration.sync)
+        self.test_tables_are_what_the_models_say()
+        self.test_the_counter_is_there()
+
+    def test_a_table_of_another_program_is_left_alone(self):
+        self.database.write(
+            lambda session: session.execute(
+                sa.text('CREATE TABLE hosts (name VARCHAR(32) NOT NULL)')
+            )
+        )
+        error = self.assertRaises(
+            errors.UnknownTables, migration.sync, self.conf
+        )
+        self.assertIn('must belong to vsched alone', error.detail)
+        self.assertIsNone(migration.version(self.conf))
+        self.assertEqual({'name'}, self.database.read(_columns)['hosts'])
+
+    def _interrupted(self, chosen, count, act, *args):
+        """Whether ``act`` was stopped before its ``count + 1``-th statement.
+
+        What the server has not stored by then is undone, as if the process
+        had been killed.
+        """
+        done = []
+
+        def look(_connection, _cursor, statement, *_rest):
+            if chosen(statement.strip()):
+                done.append(statement)
+                if len(done) > count:
+                    raise InterruptionError
+
+        sa.event.listen(sa.Engine, 'before_cursor_execute', look)
+        try:
+            act(self.conf, *args)
+        except InterruptionError:
+            return True
+        finally:
+            sa.event.remove(sa.Engine, 'before_cursor_execute', look)
+        return False
+
     def test_the_counter_is_there(self):
         migration.sync(self.conf)
         self.assertEqual(
@@ -174,6 +239,16 @@ class Migrations:
 def _fill_verifications(session):
     table = models.HostVerification.__table__
     session.execute(table.insert(), _row(table))
+
+
+def _is_change(statement):
+    return statement.startswith(('CREATE ', 'ALTER ', 'DROP '))
+
+
+def _stores(statement):
+    return statement.startswith(
+        ('INSERT INTO alembic_version', 'UPDATE alembic_version')
+    )
 
 
 def _columns(session):
