@@ -13,6 +13,7 @@ import typing as ty
 
 from vsched_agent.state import records as journal_records
 from vsched_agent.state import storage as storages
+from vsched_agent.state import transfer
 from vsched_lib.contract import messages
 
 #: Most batches, and bytes of them, that are kept in memory while the file
@@ -123,7 +124,7 @@ class Outbox:
                 # The rows in the file cannot be changed.
                 rows = self._storage.rows_in_file(
                     'SELECT batch, body FROM outbox WHERE batch > ?',
-                    journal_records.number(db, storages.FLOOR),
+                    journal_records.number(db, transfer.FLOOR),
                 )
                 db.executemany(
                     'INSERT OR REPLACE INTO outbox VALUES (?, ?)', rows
@@ -227,15 +228,15 @@ class Outbox:
             return rows
 
     def _floor(self) -> int:
-        return self._records.number(storages.FLOOR)
+        return self._records.number(transfer.FLOOR)
 
     def _raise_floor(self, db: sqlite3.Connection, batch: int) -> None:
         # The file's rows cannot be deleted; up to here they are finished.
         if self._storage.degraded:
             journal_records.set_number(
                 db,
-                storages.FLOOR,
-                max(batch, journal_records.number(db, storages.FLOOR)),
+                transfer.FLOOR,
+                max(batch, journal_records.number(db, transfer.FLOOR)),
             )
 
 

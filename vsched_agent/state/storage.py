@@ -21,6 +21,7 @@ import typing as ty
 from oslo_log import log as logging
 
 from vsched_agent.state import schema
+from vsched_agent.state import transfer
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 
@@ -84,11 +85,14 @@ class Storage:
         self._memory: sqlite3.Connection | None = None
         self._retry_s = 0.0
         self._file: sqlite3.Connection | None = None
+        #: Device and inode of the file; SQLite goes on writing to a file
+        #: that was removed.
+        self._identity: tuple[int, int] | None = None
+        #: Whether ``_file`` is none that the path leads to.
+        self._removed = False
         self._copy: tempfile.TemporaryDirectory[str] | None = None
-        folder = os.path.dirname(path)
         try:
-            if folder:
-                os.makedirs(folder, mode=0o750, exist_ok=True)
+            self._make_folder()
             self._file = self._connect()
         except (*_FAILURES, OSError) as error:
             if not schema.unwritable(error):
@@ -158,6 +162,8 @@ class Storage:
             if self._memory is not None and self._clock() >= self._retry_s:
                 self._recover()
             if self._memory is None:
+                self._check_identity()
+            if self._memory is None:
                 assert self._file is not None
                 try:
                     return _transact(self._file, operation)
@@ -199,6 +205,11 @@ class Storage:
         assert db is not None
         return db
 
+    def _make_folder(self) -> None:
+        folder = os.path.dirname(self._path)
+        if folder:
+            os.makedirs(folder, mode=0o750, exist_ok=True)
+
     def _connect(self) -> sqlite3.Connection:
         new = not os.path.exists(self._path)
         try:
@@ -212,7 +223,24 @@ class Storage:
         else:
             if new:
                 _note_loss(db, Loss.NEW)
+        self._identity = _identity(self._path)
         return db
+
+    def _check_identity(self) -> None:
+        """Continue in memory, and with a new file, if ours was removed."""
+        assert self._file is not None
+        if self._file.in_transaction:
+            return
+        try:
+            found = _identity(self._path)
+        except OSError:
+            # Whether it can be written is for the next statement to find.
+            return
+        if found != self._identity:
+            self._use_memory(
+                FileNotFoundError('it was removed, or replaced by another')
+            )
+            self._recover()
 
     def _damaged(
         self, db: sqlite3.Connection, error: BaseException, aside: str
@@ -236,6 +264,7 @@ class Storage:
             try:
                 aside = schema.move_aside(self._path)
                 self._file = schema.connect(self._path)
+                self._identity = _identity(self._path)
                 self._damaged(self._file, error, aside)
             except (*_FAILURES, OSError) as failure:
                 self._use_memory(failure)
@@ -248,6 +277,10 @@ class Storage:
         # SQLite cannot read a file with a write-ahead log where it cannot
         # write beside it.
         new = not os.path.exists(self._path)
+        if not new and not os.path.isfile(self._path):
+            # A device or a pipe may have no end.
+            LOG.error('the journal %s is no regular file', self._path)
+            return None
         for where in _COPY_DIRS:
             try:
                 self._copy = tempfile.TemporaryDirectory(
@@ -282,7 +315,7 @@ class Storage:
             if self._file is None:
                 _note_loss(memory, Loss.DAMAGED)
             else:
-                _copy_state(self._file, memory)
+                transfer.copy_state(self._file, memory)
         except sqlite3.Error as problem:
             LOG.error('the journal %s cannot be read: %s', self._path, problem)
             _note_loss(memory, Loss.DAMAGED)
@@ -303,9 +336,10 @@ class Storage:
         fresh: sqlite3.Connection | None = None
         memory = self._memory
         try:
+            batches = self._replaced_batches()
             fresh = self._connect()
             # Memory has all state, so the file's is replaced.
-            _transact(fresh, lambda db: _merge(memory, db))
+            _transact(fresh, lambda db: transfer.merge(memory, db, batches))
         except (*_FAILURES, OSError, schema.NewerJournal) as error:
             LOG.debug(
                 'the journal %s cannot be written yet: %s', self._path, error
@@ -316,7 +350,7 @@ class Storage:
         if self._file is not None:
             self._file.close()
         self._drop_copy()
-        self._file, self._memory = fresh, None
+        self._file, self._memory, self._removed = fresh, None, False
         memory.close()
         self.notice(
             errors.Code.JOURNAL_STORAGE_BACK,
@@ -324,6 +358,42 @@ class Storage:
             'the journal %s can be written again; it has all records that '
             'were kept in memory' % self._path,
         )
+
+    def _replaced_batches(self) -> list[ty.Any]:
+        """Make room for a new file if ours was removed or replaced.
+
+        :returns: the batches of ours, which SQLite can still read; empty if
+            it is there.
+        :raises OSError: when there is no room.
+        """
+        if not self._removed:
+            if self._identity in (None, _identity(self._path)):
+                return []
+            self._clear_path()
+            self._removed = True
+        return self.rows_in_file('SELECT batch, body FROM outbox')
+
+    def _clear_path(self) -> None:
+        self._make_folder()
+        if os.path.exists(self._path):
+            LOG.warning(
+                'the journal %s was replaced; the other file is moved to %s',
+                self._path,
+                schema.move_aside(self._path),
+            )
+        # They belong to ours: a new file must not be read with them.
+        for suffix in ('-wal', '-shm'):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path + suffix)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return device and inode of a file; None if there is none."""
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _transact(
@@ -344,42 +414,7 @@ def _transact(
     return result
 
 
-def _copy_state(source: sqlite3.Connection, to: sqlite3.Connection) -> None:
-    for table, columns in schema.STATE.items():
-        # The names are the schema's own.
-        names, places = ', '.join(columns), ', '.join('?' * len(columns))
-        read = 'SELECT %s FROM %s' % (names, table)  # noqa: S608
-        write = 'INSERT OR REPLACE INTO %s (%s) VALUES (%s)' % (  # noqa: S608
-            table,
-            names,
-            places,
-        )
-        to.executemany(write, source.execute(read).fetchall())
-
-
 def _note_loss(db: sqlite3.Connection, loss: Loss) -> None:
     db.execute(
         'INSERT OR REPLACE INTO meta VALUES (?, ?)', (_LOSS, loss.value)
-    )
-
-
-#: The key of ``meta`` for the newest batch of the file's outbox that is
-#: confirmed or dropped.
-FLOOR = 'outbox_floor'
-
-
-def _merge(memory: sqlite3.Connection, db: sqlite3.Connection) -> None:
-    """Write the state in memory to a file; its older batches stay."""
-    floor = memory.execute(
-        'SELECT value FROM meta WHERE key = ?', (FLOOR,)
-    ).fetchone()
-    if floor is not None:
-        db.execute('DELETE FROM outbox WHERE batch <= ?', floor)
-    for table in schema.STATE:
-        db.execute('DELETE FROM %s' % table)  # noqa: S608
-    _copy_state(memory, db)
-    db.execute('DELETE FROM meta WHERE key = ?', (FLOOR,))
-    db.executemany(
-        'INSERT OR REPLACE INTO outbox VALUES (?, ?)',
-        memory.execute('SELECT batch, body FROM outbox').fetchall(),
     )

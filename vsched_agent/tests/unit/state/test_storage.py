@@ -5,6 +5,7 @@ import contextlib
 import glob
 import os
 import random
+import shutil
 import sqlite3
 import tempfile
 
@@ -17,6 +18,7 @@ from vsched_agent.state import records
 from vsched_agent.state import schema
 from vsched_agent.state import storage
 from vsched_agent.state import store
+from vsched_agent.state import transfer
 from vsched_lib.contract import balloons
 from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
@@ -422,7 +424,118 @@ class TestDiskFull(JournalCase):
         self.assertEqual(self.last - 1, other.outbox.oldest().batch)
 
 
+class TestRemovedFile(JournalCase):
+    """The agent runs on; its file is gone."""
+
+    def setUp(self):
+        super().setUp()
+        self.book = self.open()
+        _take_loss(self.book)
+        self.last = _fill(self.book)
+
+    def assert_kept(self):
+        """Nothing is lost, for a later agent either; returns the epochs."""
+        last = self.book.outbox.post(_batch)
+        self.assertFalse(self.book.degraded)
+        self.assertEqual(
+            [Code.JOURNAL_STORAGE_LOST, Code.JOURNAL_STORAGE_BACK],
+            self.codes(self.book),
+        )
+        self.book.outbox.confirm(self.last - 1)
+        self.book.close()
+        book = self.open()
+        self.assertEqual(Loss.NOTHING, _take_loss(book))
+        self.assertEqual([(U, 'cfs')], book.touched())
+        delivered = []
+        while (report := book.outbox.oldest()) is not None:
+            delivered.append(report.batch)
+            book.outbox.confirm(report.batch)
+        self.assertEqual([self.last, last], delivered)
+
+    def remove(self, *suffixes):
+        for suffix in suffixes:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path + suffix)
+
+    def test_removed(self):
+        self.remove('', '-wal', '-shm')
+        self.assert_kept()
+
+    def test_without_the_files_beside_it(self):
+        self.remove('')
+        self.assert_kept()
+
+    def test_with_its_folder(self):
+        folder = os.path.dirname(self.path)
+        os.rename(folder, folder + '.away')
+        self.addCleanup(shutil.rmtree, folder + '.away')
+        self.assert_kept()
+
+    def test_replaced_by_another_one(self):
+        other = store.Journal(self.path + '.other')
+        for _ in range(9):
+            other.outbox.post(_batch)
+        other.remember(V, 'deadline', 20, {21: {'nice': 3}})
+        other.close()
+        self.remove('-wal', '-shm')
+        os.replace(self.path + '.other', self.path)
+        self.assert_kept()
+
+    def test_and_no_other_can_be_made(self):
+        clock = [100.0]
+        self.book._storage._clock = lambda: clock[0]
+        folder = os.path.dirname(self.path)
+        shutil.rmtree(folder)
+        with open(folder, 'w'):
+            pass
+        for waiting in (3, 4):
+            self.book.outbox.post(_batch)
+            self.assertTrue(self.book.degraded)
+            self.assertEqual(waiting, self.book.outbox.waiting())
+            clock[0] += storage.RETRY_S
+        os.unlink(folder)
+        self.book.outbox.post(_batch)
+        self.assertFalse(self.book.degraded)
+        self.assertEqual(5, self.book.outbox.waiting())
+
+    def test_and_the_disk_is_full(self):
+        clock = [100.0]
+        self.book._storage._clock = lambda: clock[0]
+        self.remove('', '-wal', '-shm')
+        failing = [True, True]
+
+        def merge(*args):
+            if failing and failing.pop():
+                error = sqlite3.OperationalError('database or disk is full')
+                error.sqlite_errorcode = sqlite3.SQLITE_FULL
+                raise error
+            _MERGE(*args)
+
+        self.useFixture(_Patched(transfer, 'merge', merge))
+        for waiting in (3, 4):
+            self.book.outbox.post(_batch)
+            self.assertTrue(self.book.degraded)
+            self.assertEqual(waiting, self.book.outbox.waiting())
+            clock[0] += storage.RETRY_S
+        self.book.outbox.post(_batch)
+        self.assertFalse(self.book.degraded)
+        self.assertEqual(5, self.book.outbox.waiting())
+        self.assertEqual([], glob.glob(self.path + '.corrupt-*'))
+
+    def test_what_is_no_file_is_not_read(self):
+        """A device or a pipe has no end."""
+        for name in ('/dev/zero', '/dev/full'):
+            path = self.path + name.replace('/', '.')
+            os.symlink(name, path)
+            book = store.Journal(path)
+            self.addCleanup(book.close)
+            self.assertTrue(book.degraded)
+            book.outbox.post(_batch)
+            self.assertEqual(1, book.outbox.waiting())
+
+
 _CONNECT = schema.connect
+_MERGE = transfer.merge
 
 
 class _Patched:
