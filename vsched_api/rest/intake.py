@@ -106,6 +106,13 @@ class Intake:
                 'the headers and the path are longer than %d bytes'
                 % MAX_HEADER_BYTES,
             )
+        try:
+            # PEP 3333: one character for each byte.
+            environ.get('QUERY_STRING', '').encode('latin-1').decode()
+        except UnicodeError:
+            raise _Refused(
+                400, Code.BAD_REQUEST, 'the query is not UTF-8'
+            ) from None
 
     def _read(self, environ: dict[str, ty.Any]) -> None:
         """Put the body into ``wsgi.input``, whole.

@@ -76,6 +76,7 @@ ODD: tuple[ty.Any, ...] = (
 class Request:
     """One request.
 
+    :param query: one character for each byte.
     :param body: None for none.
     """
 
@@ -154,9 +155,11 @@ class Fuzzer:
                         'multipart/form-data',
                     )
                 )
-        return Request(
-            method, self._path(rule), self._query(schemas), headers, body
-        )
+        query = self._query(schemas)
+        if chance.random() < 0.02:
+            # Bytes that are no text, as a server hands them over.
+            query += chance.choice(('\xff', '&a=\xed\xa0\x80', '&\xe9=1'))
+        return Request(method, self._path(rule), query, headers, body)
 
     def _path(self, rule: werkzeug.routing.Rule) -> str:
         path = rule.rule
@@ -319,7 +322,7 @@ def send(client: flask.testing.FlaskClient, request: Request) -> ty.Any:
     return client.open(
         request.path,
         method=request.method,
-        query_string=request.query,
+        environ_overrides={'QUERY_STRING': request.query},
         headers=request.headers,
         data=request.body,
     )

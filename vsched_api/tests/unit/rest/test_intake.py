@@ -175,6 +175,17 @@ class TestIntake(base.TestCase):
                 self.send(**{name: 'x' * 20_000})[::2],
             )
 
+    def test_a_query_that_is_no_text(self):
+        """Bytes, as a server hands them over."""
+        for query in ('limit=\xff', '\xff=1', 'a=\xed\xa0\x80', '\xe9'):
+            self.assertEqual(
+                (400, Code.BAD_REQUEST),
+                self.send(QUERY_STRING=query)[::2],
+                query,
+            )
+        for query in ('', 'a=%FF', 'a=\xc3\xa9'):
+            self.assertEqual(200, self.send(QUERY_STRING=query)[0], query)
+
     def test_a_body_that_the_server_has_read_is_left(self):
         self.assertEqual(
             200,
