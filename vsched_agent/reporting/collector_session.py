@@ -128,13 +128,19 @@ class Reporter(agent_rpc.AgentEndpoint):
 
     def on_overrides_changed(self, generation: int) -> None:
         """Request a pull of the overrides that the API announces."""
-        LOG.info('Overrides of generation %d are announced', generation)
-        self._request(self._fetch)
+        self._announced(self._fetch, 'Overrides', generation)
 
     def on_jobs_changed(self, generation: int) -> None:
         """Request a pull of the jobs that the API announces."""
-        LOG.info('Jobs of generation %d are announced', generation)
-        self._request(self._fetch_jobs)
+        self._announced(self._fetch_jobs, 'Jobs', generation)
+
+    def _announced(
+        self, pull: threading.Event, what: str, generation: int
+    ) -> None:
+        # One line for each pull, however many announcements ask for it.
+        if not pull.is_set():
+            LOG.info('%s of generation %d are announced', what, generation)
+        self._request(pull)
 
     def _request(self, pull: threading.Event) -> None:
         # A pull that is requested already needs no second wake-up.

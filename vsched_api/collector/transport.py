@@ -1,14 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The bus of a collector: its threads, and how long they wait.
+"""The bus of a collector: its threads.
 
-**No reply waits for its receiver.** A request names the queue for its reply.
-oslo.messaging tries for a minute to send a reply to a queue that does not
-exist, in one of the threads that answer requests. Requests with invented
-queues, which need no key, would keep all threads busy. A reply that is dropped
-costs little: the agent sends its batch again, and a batch is stored once.
-
-**Threads.** Each thread that stores a batch takes memory and a connection to
+Each thread that stores a batch takes memory and a connection to
 the database, and Python runs one at a time. There must be enough of them for
 the batches that share a transaction. While they are busy, the broker has a
 number of requests ready in each process, which the next transaction stores.
@@ -20,8 +14,6 @@ from oslo_config import cfg
 
 from vsched_lib.contract import rpc
 
-#: Seconds for which a reply waits for its queue.
-REPLY_WAIT_S = 0
 #: How many threads a process has for requests at most.
 THREADS = 24
 #: How many requests the broker sends to a process whose threads are busy.
@@ -30,10 +22,6 @@ PREFETCHED = 24
 #: By group and option of oslo.messaging, the default of a collector.
 _DEFAULTS = {
     (None, 'executor_thread_pool_size'): THREADS,
-    (
-        'oslo_messaging_rabbit',
-        'kombu_missing_consumer_retry_timeout',
-    ): REPLY_WAIT_S,
     ('oslo_messaging_rabbit', 'rabbit_qos_prefetch_count'): PREFETCHED,
 }
 

@@ -13,6 +13,7 @@ to its next report.
 import abc
 import typing as ty
 
+from vsched_lib.contract import bounds
 from vsched_lib.contract import request_context
 from vsched_lib.contract import rpc
 
@@ -21,6 +22,11 @@ VERSION = '1.1'
 
 #: How long the API lets the bus take a message for an agent, in seconds.
 CAST_TIMEOUT_S = 3
+
+
+def _is_generation(value: object) -> bool:
+    # Anything else is not the API's: nothing is lost without it.
+    return type(value) is int and 0 <= value <= bounds.MAX_INTEGER
 
 
 class AgentEndpoint(abc.ABC):
@@ -34,13 +40,15 @@ class AgentEndpoint(abc.ABC):
     ) -> None:
         """Notify that the host's overrides have a newer generation."""
         request_context.incoming(ctxt)
-        self.on_overrides_changed(generation)
+        if _is_generation(generation):
+            self.on_overrides_changed(generation)
 
     @rpc.expose
     def jobs_changed(self, ctxt: dict[str, ty.Any], generation: int) -> None:
         """Notify that the host's jobs have a newer generation."""
         request_context.incoming(ctxt)
-        self.on_jobs_changed(generation)
+        if _is_generation(generation):
+            self.on_jobs_changed(generation)
 
     @abc.abstractmethod
     def on_jobs_changed(self, generation: int) -> None:

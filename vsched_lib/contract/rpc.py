@@ -21,12 +21,16 @@ from oslo_service import backend
 backend.register_backend_default_hook(lambda: backend.BackendType.THREADING)
 
 import oslo_messaging as messaging  # noqa: E402
+from oslo_messaging import opts  # noqa: E402
 from oslo_messaging.rpc import server as rpc_server  # noqa: E402
 
 from vsched_lib import bounded_calls  # noqa: E402
 from vsched_lib.contract import errors  # noqa: E402
 
 EXCHANGE = 'vsched'
+
+#: Seconds for which a reply waits for its queue.
+REPLY_WAIT_S = 0
 
 #: Transports that do not leave the process.
 _IN_MEMORY = ('fake', 'kombu+memory')
@@ -42,11 +46,29 @@ def get_transport(conf: cfg.ConfigOpts, url: str | None = None) -> ty.Any:
     for name in _GLOBAL_OPTS:
         _register_global_opts(conf, name)
     messaging.set_transport_defaults(EXCHANGE)
+    _drop_undeliverable_replies(conf)
     _register_tracing(conf)
     transport = messaging.get_rpc_transport(conf, url=url)
     if messaging.TransportURL.parse(conf, url).transport in _IN_MEMORY:
         _in_memory.add(transport)
     return transport
+
+
+def _drop_undeliverable_replies(conf: cfg.ConfigOpts) -> None:
+    # oslo.messaging tries for a minute to send a reply to a queue that does
+    # not exist, in a thread that answers requests. A request names the queue:
+    # invented ones would keep all threads busy. Who still wants the reply
+    # asks again.
+    group, name = (
+        'oslo_messaging_rabbit',
+        'kombu_missing_consumer_retry_timeout',
+    )
+    for listed, options in opts.list_opts():
+        if listed == group:
+            conf.register_opts(
+                [one for one in options if one.name == name], group=group
+            )
+    conf.set_default(name, REPLY_WAIT_S, group=group)
 
 
 def in_memory(transport: ty.Any) -> bool:

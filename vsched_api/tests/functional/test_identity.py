@@ -6,12 +6,6 @@ Against a collector on RabbitMQ and PostgreSQL. An attacker has access to
 the broker, and the key of one host.
 """
 
-import json
-import typing as ty
-import urllib.parse
-import uuid
-
-import amqp
 import oslo_messaging as messaging
 
 from vsched_api.db import models
@@ -25,8 +19,8 @@ from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
+from vsched_lib.tests import bus_garbage
 from vsched_lib.tests import bus_keys
-from vsched_lib.tests import rabbitmq
 from vsched_lib.tests import rpc_suite
 
 PATIENCE_S = 120
@@ -35,76 +29,9 @@ MANY = 256
 EPOCH = 'e' * 32
 
 
-def request(**changes):
-    """A request without a signature, as oslo.messaging has it."""
-    return {
-        'method': 'jobs',
-        'args': {'host': 'victim'},
-        'version': '1.1',
-        '_msg_id': uuid.uuid4().hex,
-        '_reply_q': 'reply_' + uuid.uuid4().hex,
-        '_unique_id': uuid.uuid4().hex,
-        **changes,
-    }
-
-
-def envelope(message):
-    """Wrap a message for the wire; text is taken as it is."""
-    text = message if isinstance(message, str) else json.dumps(message)
-    return json.dumps({'oslo.version': '2.0', 'oslo.message': text})
-
-
-#: What is in place of a field of a request.
-ODD: tuple[ty.Any, ...] = (
-    None,
-    True,
-    0,
-    -1,
-    1e308,
-    '',
-    'x',
-    '\0',
-    'x' * 70_000,
-    [],
-    {},
-    [[]],
-)
-_DEEP = '[' * 100_000 + ']' * 100_000
-
-
-def garbage():
-    """Yield messages that are no requests of ours."""
-    yield from (
-        '',
-        '{',
-        'null',
-        '7',
-        '[]',
-        '{}',
-        '\ud800'.encode('utf-8', 'surrogatepass'),
-        b'\xff\xfe',
-        b'\x00' * 100,
-        _DEEP,
-        '9' * 10_000,
-    )
-    for text in ('', '{', 'null', '7', '[]', '{}', _DEEP, '9' * 10_000):
-        yield envelope(text)
-    yield json.dumps({'oslo.version': '9.9', 'oslo.message': '{}'})
-    yield json.dumps({'oslo.version': [], 'oslo.message': {}})
-    for name in (*request(), '_timeout', 'namespace', '_context_user'):
-        for odd in ODD:
-            yield envelope(request(**{name: odd}))
-        yield envelope(
-            json.dumps(request(**{name: '@'})).replace('"@"', _DEEP)
-        )
-        yield envelope(
-            {key: value for key, value in request().items() if key != name}
-        )
-    for method in ('report', 'overrides', 'jobs'):
-        for arguments in ({}, {'host': {}}, {'report': 7, 'host': 7}):
-            yield envelope(request(method=method, args=arguments))
-    for odd in ODD:
-        yield envelope(request(**{'_context_' + signing.FIELD: odd}))
+def _request(**changes):
+    """A request without a signature."""
+    return bus_garbage.request('jobs', {'host': 'victim'}, **changes)
 
 
 class TestIdentity(bus_case.BusTestCase):
@@ -293,26 +220,13 @@ class TestIdentity(bus_case.BusTestCase):
 
     def publish(self, bodies, content_type='application/json'):
         """Send to collectors what need not be a request."""
-        host, port = rabbitmq.address()
-        with amqp.Connection(
-            '%s:%d' % (host, port),
-            virtual_host=urllib.parse.urlsplit(self.url).path[1:],
-        ) as connection:
-            channel = connection.channel()
-            for body in bodies:
-                channel.basic_publish(
-                    amqp.Message(
-                        body,
-                        content_type=content_type,
-                        content_encoding='utf-8',
-                    ),
-                    'vsched',
-                    collector_rpc.TOPIC,
-                )
+        bus_garbage.publish(
+            self.url, 'vsched', collector_rpc.TOPIC, bodies, content_type
+        )
 
     def flood(self):
         """Ask for replies in queues that do not exist, without a key."""
-        self.publish(envelope(request()) for _ in range(MANY))
+        self.publish(bus_garbage.envelope(_request()) for _ in range(MANY))
 
     def test_replies_that_nobody_takes_hold_nobody_up(self):
         collector = self.serve()
@@ -332,7 +246,20 @@ class TestIdentity(bus_case.BusTestCase):
         victim = self.client('victim')
         self.assertFalse(victim.report(self.report()).duplicate)
         before = self.count(models.Event)
-        sent = list(garbage())
+        sent = [
+            *bus_garbage.messages(_request),
+            *(
+                bus_garbage.envelope(_request(method=method, args=arguments))
+                for method in ('report', 'overrides', 'jobs')
+                for arguments in ({}, {'host': {}}, {'report': 7, 'host': 7})
+            ),
+            *(
+                bus_garbage.envelope(
+                    _request(**{'_context_' + signing.FIELD: odd})
+                )
+                for odd in bus_garbage.ODD
+            ),
+        ]
         self.assertGreater(len(sent), 150)
         self.publish(sent)
         self.publish(sent[:20], 'application/x-python-serialize')

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import logging
 import time
+
+import fixtures
 
 from vsched_agent.reporting import collector_session
 from vsched_agent.tests import fakes
@@ -131,6 +134,25 @@ class TestReporter(journals.JournalCase):
         self.now += collector_session.MIN_PULL_INTERVAL_S
         self.reporter.deliver()
         self.assertEqual((2, 2), (len(self.overrides), len(self.jobs)))
+
+    def test_announcements_are_logged_once_for_each_pull(self):
+        log = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
+        self.post()
+        self.reporter.deliver()
+        for generation in range(100):
+            self.reporter.on_overrides_changed(generation)
+            self.reporter.on_jobs_changed(generation)
+        self.assertEqual(2, log.output.count('are announced'), log.output)
+
+    def test_what_is_no_announcement(self):
+        log = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
+        self.post()
+        self.reporter.deliver()
+        for odd in (None, 'x', 1.5, True, -1, 2**63, [], {}):
+            self.reporter.overrides_changed({}, odd)
+            self.reporter.jobs_changed({}, odd)
+        self.assertEqual('', log.output)
+        self.assertIsNone(self.reporter._pull_wait_s())
 
     def test_a_new_epoch_is_begun_after_the_newest_batch(self):
         self.collector.answers = [self.unopened(41), self.current(42)]

@@ -9,6 +9,7 @@ from oslotest import base
 from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
+from vsched_lib.tests import bus_garbage
 from vsched_lib.tests import rabbitmq
 from vsched_lib.tests import rpc_suite
 
@@ -19,6 +20,63 @@ class RabbitTestCase(
     def setUp(self):
         self.url = rabbitmq.make_vhost(self)
         super().setUp()
+
+    def test_what_is_no_notification_holds_no_agent_up(self):
+        agent = rpc_suite.Agent()
+        self.serve(agent_rpc.TOPIC, 'node1', agent)
+        topic = agent_rpc.TOPIC + '.node1'
+        rabbitmq.await_queue(self.url, topic)
+
+        def notification(**changes):
+            return bus_garbage.request(
+                'overrides_changed', {'generation': 1}, **changes
+            )
+
+        bus_garbage.publish(
+            self.url,
+            self.conf.control_exchange,
+            topic,
+            [
+                *bus_garbage.messages(notification),
+                *(
+                    bus_garbage.envelope(
+                        notification(args={'generation': one})
+                    )
+                    for one in (*bus_garbage.ODD, 2**63, 10**4000)
+                ),
+            ],
+        )
+        client = self.agent_client()
+        for generation in (7, 8, 9):
+            client.overrides_changed('node1', generation)
+        found = set()
+        while not found.issuperset((7, 8, 9)):
+            found.add(agent.generations.get(timeout=rpc_suite.PATIENCE_S))
+        # Some have a generation; what is odd of them is not read.
+        self.assertLessEqual(found, {0, 1, 7, 8, 9})
+        self.assertEqual({int}, {type(one) for one in found})
+
+    def test_replies_of_agents_wait_for_no_queue(self):
+        agent = rpc_suite.Agent()
+        self.serve(agent_rpc.TOPIC, 'node1', agent)
+        topic = agent_rpc.TOPIC + '.node1'
+        rabbitmq.await_queue(self.url, topic)
+        threads = self.conf.executor_thread_pool_size
+        bus_garbage.publish(
+            self.url,
+            self.conf.control_exchange,
+            topic,
+            [
+                bus_garbage.envelope(
+                    bus_garbage.request('jobs_changed', {'generation': one})
+                )
+                for one in range(2 * threads)
+            ],
+        )
+        self.agent_client().overrides_changed('node1', 9)
+        # Each reply would wait for 60 s by default, in one of the threads.
+        while agent.generations.get(timeout=30) != 9:
+            pass
 
     def test_wrong_password(self):
         transport = self.make_transport(self.url.replace(':guest@', ':wrong@'))
