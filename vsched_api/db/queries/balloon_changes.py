@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from vsched_api.db import models
+from vsched_api.db.queries import portions
 from vsched_api.db.queries import instances
 from vsched_api.db.queries import series
 
@@ -123,20 +124,11 @@ def delete_before(session: orm.Session, before: float, limit: int) -> int:
 
     :returns: how many went; fewer than ``limit`` when none is left.
     """
-    ids = (
-        session.execute(
-            sa.select(_row.id)
-            .where(_row.told_at < before)
-            .order_by(_row.told_at)
-            .limit(limit)
-        )
-        .scalars()
-        .all()
+    return portions.delete(
+        session,
+        _row,
+        sa.select(_row.id)
+        .where(_row.told_at < before)
+        .order_by(_row.told_at)
+        .limit(limit),
     )
-    if ids:
-        session.execute(
-            sa.delete(_row)
-            .where(_row.id.in_(ids))
-            .execution_options(synchronize_session=False)
-        )
-    return len(ids)

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from vsched_api.db import models
+from vsched_api.db.queries import portions
 
 _host = models.Host
 
@@ -66,22 +67,13 @@ def delete_owned(session: orm.Session, host_id: int, limit: int) -> int:
     """
     total = 0
     for row in _OWNED:
-        ids = (
-            session.execute(
-                sa.select(row.id)
-                .where(row.host_id == host_id)
-                .limit(limit - total)
-            )
-            .scalars()
-            .all()
+        total += portions.delete(
+            session,
+            row,
+            sa.select(row.id)
+            .where(row.host_id == host_id)
+            .limit(limit - total),
         )
-        if ids:
-            session.execute(
-                sa.delete(row)
-                .where(row.id.in_(ids))
-                .execution_options(synchronize_session=False)
-            )
-        total += len(ids)
         if total >= limit:
             break
     return total

@@ -15,6 +15,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy import orm
 
 from vsched_api.db import models
+from vsched_api.db.queries import portions
 from vsched_api.db.queries import instances
 from vsched_api.db.queries import series
 
@@ -253,20 +254,11 @@ def delete_before(
     :returns: how many went; fewer than ``limit`` when none is left.
     """
     row: ty.Any = kind
-    ids = (
-        session.execute(
-            sa.select(row.id)
-            .where(row.length_s == length_s, row.at < before)
-            .order_by(row.at)
-            .limit(limit)
-        )
-        .scalars()
-        .all()
+    return portions.delete(
+        session,
+        row,
+        sa.select(row.id)
+        .where(row.length_s == length_s, row.at < before)
+        .order_by(row.at)
+        .limit(limit),
     )
-    if ids:
-        session.execute(
-            sa.delete(row)
-            .where(row.id.in_(ids))
-            .execution_options(synchronize_session=False)
-        )
-    return len(ids)

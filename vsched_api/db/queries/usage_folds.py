@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from vsched_api.db import models
+from vsched_api.db.queries import portions
 
 _row = models.UsageFold
 
@@ -112,23 +113,12 @@ def delete_before(
     :returns: how many went; fewer than ``limit`` when none is left.
     """
     row: ty.Any = kind
-    ids = (
-        session.execute(
-            sa.select(row.id)
-            .outerjoin(_row, _row.host_id == row.host_id)
-            .where(
-                row.at < before, row.batch <= sa.func.coalesce(_row.batch, 0)
-            )
-            .order_by(row.at)
-            .limit(limit)
-        )
-        .scalars()
-        .all()
+    return portions.delete(
+        session,
+        row,
+        sa.select(row.id)
+        .outerjoin(_row, _row.host_id == row.host_id)
+        .where(row.at < before, row.batch <= sa.func.coalesce(_row.batch, 0))
+        .order_by(row.at)
+        .limit(limit),
     )
-    if ids:
-        session.execute(
-            sa.delete(row)
-            .where(row.id.in_(ids))
-            .execution_options(synchronize_session=False)
-        )
-    return len(ids)
