@@ -23,6 +23,7 @@ STOPS = (
     'vsched_agent.reporting.collector_session:Reporter.on_overrides_changed',
     'vsched_lib.contract.collector_rpc:CollectorClient.overrides',
     'vsched_lib.contract.collector_rpc:CollectorEndpoint.overrides',
+    'vsched_api.collector.endpoint:Collector.on_overrides',
     'vsched_api.operations.overrides:of_host',
     'vsched_api.db.queries.overrides:of_host',
     # The agent applies it.

@@ -3,7 +3,6 @@
 """The collector's side of the bus."""
 
 from collections.abc import Callable
-import functools
 import time
 import typing as ty
 
@@ -70,8 +69,6 @@ class Collector(collector_rpc.CollectorEndpoint):
             ),
         )
         self._now = now
-        self.on_overrides = functools.partial(overrides.of_host, self.database)
-        self.on_jobs = functools.partial(jobs.orders, self.database)
 
     def on_report(
         self, report: messages.Report
@@ -90,6 +87,14 @@ class Collector(collector_rpc.CollectorEndpoint):
             },
         )
         return reply
+
+    def on_overrides(self, host: str) -> collector_replies.Overrides:
+        """See :func:`vsched_api.operations.overrides.of_host`."""
+        return overrides.of_host(self.database, host)
+
+    def on_jobs(self, host: str) -> messages.Jobs:
+        """See :func:`vsched_api.operations.jobs.orders`."""
+        return jobs.orders(self.database, host)
 
     def on_malformed_report(
         self, report: object, problem: wire.MalformedMessage

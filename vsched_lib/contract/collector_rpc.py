@@ -96,14 +96,10 @@ class CollectorEndpoint(abc.ABC):
 
     :cvar authenticator: returns who sent a request. The default accepts
         any sender, which is for a bus in memory.
-    :ivar on_overrides: returns a host's overrides.
-    :ivar on_jobs: returns a host's unfinished jobs.
     """
 
     target = rpc.target(VERSION)
     authenticator = Authenticator()
-    on_overrides: ty.Callable[[str], collector_replies.Overrides]
-    on_jobs: ty.Callable[[str], messages.Jobs]
 
     @rpc.expose
     @rpc.expected_errors
@@ -161,6 +157,14 @@ class CollectorEndpoint(abc.ABC):
         self, report: messages.Report
     ) -> collector_replies.ReportReply:
         """Store a batch and return the reply."""
+
+    @abc.abstractmethod
+    def on_overrides(self, host: str) -> collector_replies.Overrides:
+        """Return a host's overrides."""
+
+    @abc.abstractmethod
+    def on_jobs(self, host: str) -> messages.Jobs:
+        """Return a host's unfinished jobs."""
 
     def on_malformed_report(
         self, report: object, problem: wire.MalformedMessage

@@ -120,3 +120,11 @@ class TestVersions(rpc_suite.OnBus, base.BaseTestCase):
         )
         self.assertEqual([NEWEST], client.asked)
         self.assertEqual([2], [one.batch for one in old.reports])
+
+
+class TestEndpoint(base.BaseTestCase):
+    def test_each_request_has_to_be_implemented(self):
+        self.assertEqual(
+            {'on_report', 'on_overrides', 'on_jobs'},
+            collector_rpc.CollectorEndpoint.__abstractmethods__,
+        )
