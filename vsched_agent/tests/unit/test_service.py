@@ -16,6 +16,7 @@ from vsched_agent import conf as agent_conf
 from vsched_agent import service
 from vsched_agent.state import directory
 from vsched_agent.tests import agent_parts
+from vsched_agent.tests import collector_endpoint
 from vsched_agent.tests import fakes
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
@@ -27,20 +28,6 @@ from vsched_lib.tests import ports
 DEADLINE = reservation.Backend.DEADLINE
 #: Only a hang takes longer.
 PATIENCE_S = 60
-
-
-class Endpoint(collector_rpc.CollectorEndpoint):
-    def __init__(self, collector):
-        self._collector = collector
-
-    def on_report(self, report):
-        return self._collector.report(report)
-
-    def on_overrides(self, host):
-        return self._collector.overrides(host)
-
-    def on_jobs(self, host):
-        return self._collector.jobs(host)
 
 
 class TestAgent(base.BaseTestCase):
@@ -86,7 +73,7 @@ class TestAgent(base.BaseTestCase):
             self.transport,
             collector_rpc.TOPIC,
             'collector',
-            [Endpoint(self.collector)],
+            [collector_endpoint.Endpoint(self.collector)],
         )
         server.start()
         self.addCleanup(server.wait)

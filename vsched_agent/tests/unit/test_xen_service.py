@@ -18,6 +18,7 @@ from oslotest import base
 from vsched_agent import conf as agent_conf
 from vsched_agent import service
 from vsched_agent.tests import agent_parts
+from vsched_agent.tests import collector_endpoint
 from vsched_agent.tests import fake_libxl
 from vsched_agent.tests import fake_xl
 from vsched_agent.tests import fakes
@@ -30,20 +31,6 @@ from vsched_lib.contract import rpc
 State = messages.State
 #: Only a hang takes longer.
 PATIENCE_S = 60
-
-
-class Endpoint(collector_rpc.CollectorEndpoint):
-    def __init__(self, collector):
-        self._collector = collector
-
-    def on_report(self, report):
-        return self._collector.report(report)
-
-    def on_overrides(self, host):
-        return self._collector.overrides(host)
-
-    def on_jobs(self, host):
-        return self._collector.jobs(host)
 
 
 class TestXenAgent(base.BaseTestCase):
@@ -78,7 +65,7 @@ class TestXenAgent(base.BaseTestCase):
             self.transport,
             collector_rpc.TOPIC,
             'collector',
-            [Endpoint(self.collector)],
+            [collector_endpoint.Endpoint(self.collector)],
         )
         server.start()
         self.addCleanup(server.wait)
