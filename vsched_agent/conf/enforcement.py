@@ -62,6 +62,8 @@ enforcement_opts: list[cfg.Opt] = [
             str(reservation.Backend.DEADLINE),
             str(reservation.Backend.CFS),
             str(reservation.Backend.RTDS),
+            str(reservation.Backend.CREDIT2),
+            str(reservation.Backend.CREDIT),
         ],
         item_type=types.String(
             choices=[
@@ -79,11 +81,21 @@ enforcement_opts: list[cfg.Opt] = [
                     "Xen's scheduler RTDS: a guarantee, and a cap unless the "
                     'mode is work_conserving',
                 ),
+                (
+                    str(reservation.Backend.CREDIT2),
+                    "weight and cap of Xen's scheduler Credit2: a share over "
+                    'some time, in no period',
+                ),
+                (
+                    str(reservation.Backend.CREDIT),
+                    "likewise of Xen's scheduler Credit",
+                ),
             ]
         ),
         help='Backends that this compute node may use, in the order of '
         'preference. A reservation that names no backend gets the first. '
-        'Hosts of Xen use rtds only, and all others do not use it.',
+        'Hosts of Xen use rtds, credit2 and credit only, whichever the '
+        'hypervisor runs, and all others do not use them.',
     ),
     cfg.Opt(
         'budget_check_us',

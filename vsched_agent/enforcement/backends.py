@@ -103,14 +103,28 @@ def _rtds(conf: cfg.ConfigOpts | None) -> base.Backend:
     return rtds.RtdsBackend()
 
 
+def _credit(
+    name: reservation.Backend,
+) -> Callable[[cfg.ConfigOpts | None], base.Backend]:
+    def make(conf: cfg.ConfigOpts | None) -> base.Backend:
+        # Imported on hosts of Xen only.
+        from vsched_agent.enforcement.xen import credit
+
+        return credit.CreditBackend(name)
+
+    return make
+
+
 _MADE_BY: Mapping[
     reservation.Backend, Callable[[cfg.ConfigOpts | None], base.Backend]
 ] = {
     reservation.Backend.DEADLINE: _deadline,
     reservation.Backend.CFS: lambda conf: cfs.CfsBackend(),
     reservation.Backend.RTDS: _rtds,
+    reservation.Backend.CREDIT2: _credit(reservation.Backend.CREDIT2),
+    reservation.Backend.CREDIT: _credit(reservation.Backend.CREDIT),
 }
-_OF_XEN = frozenset((reservation.Backend.RTDS,))
+_OF_XEN = _MADE_BY.keys() - reservation.OF_LINUX
 
 #: Only an operator changes what a host supports.
 _SUPPORT_AGE_S = 60.0
@@ -143,9 +157,7 @@ def capacity_of(
     if hypervisor_conf.is_xen(conf):
         from vsched_agent.enforcement.xen import capacity as xen_capacity
 
-        found = xen_capacity.of(
-            backends.get(reservation.Backend.RTDS), reserve_mcpu
-        )
+        found = xen_capacity.of(backends.values(), reserve_mcpu)
         return HostCapacity(found, found.replacing)
     return HostCapacity(capacity.KernelCapacity(reserve_mcpu=reserve_mcpu))
 

@@ -2,13 +2,14 @@
 
 """Ask and instruct Xen by its toolstack, ``xl``: CAP_DAC_OVERRIDE.
 
-libvirt cannot read or set the parameters of RTDS. The three command lines
-below are all that is started, without a shell: the file is constant, and the
-only arguments from outside are whole numbers in bounds. CPU pools are not
-touched: to destroy one that RTDS schedules panics the hypervisor (Xen 4.17).
+libvirt cannot read or set the parameters of RTDS. The command lines below are
+all that is started, without a shell: the file is constant, and the only
+arguments from outside are whole numbers in bounds. CPU pools are not touched:
+to destroy one that RTDS schedules panics the hypervisor (Xen 4.17).
 
-Xen takes any sum of budgets. :func:`set_rtds` refuses one that exceeds the
-CPUs of the host, whatever its caller has checked.
+Xen takes any sum of budgets, and any weights. :func:`set_rtds` and
+:func:`set_credit` refuse a sum that exceeds the CPUs of the host, whatever
+their caller has checked.
 
 Access to ``/dev/xen/privcmd`` is access to the whole hypervisor, so ``xl``
 itself is not confined by its capability; these bounds confine the agent.
@@ -54,6 +55,8 @@ INFO_KEYS = frozenset(
 #: reads periods and budgets as integers of C.
 MAX_DOMID, MAX_VCPUS = 0x7FEF, 512
 LEAST_US, MOST_US = 10, 2**31 - 1
+#: Of credit2 and credit. A cap is a percentage of one CPU, 0 for none.
+MAX_WEIGHT, MAX_CAP = 65_535, 100 * MAX_VCPUS
 #: How many vCPUs one command sets: xl of Xen 4.17 takes the length of its
 #: arrays for their size in bytes, and corrupts its memory with seven.
 COMMAND_VCPUS = 4
@@ -66,10 +69,22 @@ _VCPU = re.compile(
     re.ASCII,
 )
 _TITLE = re.compile(r'Name +ID +VCPU +Period +Budget +Extratime\Z')
+#: The schedulers with a weight and a cap of each domain.
+_OF_DOMAINS = {
+    'credit2': re.compile(r'Cpupool (.*): ratelimit=[0-9]+us\Z'),
+    'credit': re.compile(
+        r'Cpupool (.*): tslice=[0-9]+ms ratelimit=[0-9]+us'
+        r'( migration-delay=[0-9]+us)?\Z'
+    ),
+}
+_DOMAIN = re.compile(
+    r'.* ([0-9]{1,5}) +([0-9]{1,6}) +([0-9]{1,6})\Z', re.ASCII
+)
+_DOMAIN_TITLE = re.compile(r'Name +ID +Weight +Cap\Z')
 
 _PR_SET_NO_NEW_PRIVS = 38
 
-#: No budget may be set between the check of the sum and the command.
+#: No parameter may be set between the check of the sum and the command.
 _setting = threading.Lock()
 
 #: Of one vCPU: its number, period and budget in microseconds, and whether it
@@ -147,6 +162,85 @@ def set_rtds(domid: int, values: Sequence[VcpuValues]) -> str:
     return ''
 
 
+@xen_pctxt.entrypoint
+def credit_parameters(scheduler: str) -> dict[str, ty.Any]:
+    """Return the parameters of all domains that a scheduler schedules.
+
+    :param scheduler: credit2 or credit.
+    :returns: ``pools``, the number of CPU pools, and ``domains``: (domain,
+        weight, cap) of each. Both are empty with another scheduler.
+    :raises PermissionError: for another name.
+    :raises OSError: when the toolstack does not answer, or unlike known
+        versions.
+    """
+    pools, domains = _listed_domains(scheduler)
+    return {
+        'pools': pools,
+        'domains': [(domid, *one) for domid, one in domains.items()],
+    }
+
+
+@xen_pctxt.entrypoint
+def set_credit(scheduler: str, domid: int, weight: int, cap: int) -> str:
+    """Set the weight and the cap of a domain, by one command.
+
+    :param scheduler: credit2 or credit, whichever runs.
+    :param domid: Xen's number of the domain; not the first one's.
+    :param cap: percent of a CPU; 0 for none.
+    :returns: empty on success, else the reason.
+    :raises PermissionError: for another name or domain, or values out of
+        bounds; nothing is set then.
+    :raises OSError: with EBUSY and the figures, when the weights of all
+        domains, in mcpu and as far as their caps let them count, would exceed
+        the CPUs of the host; nothing is set then. Otherwise when the toolstack
+        does not answer.
+    """
+    _check(domid, 1, MAX_DOMID, 'a domain')
+    _check(weight, 1, MAX_WEIGHT, 'a weight')
+    _check(cap, 0, MAX_CAP, 'a cap')
+    with _setting:
+        _check_weights(scheduler, domid, (weight, cap))
+        try:
+            _run(
+                *('sched-' + scheduler, '-d', str(domid)),
+                *('-w', str(weight), '-c', str(cap)),
+            )
+        except ToolstackError as failure:
+            return str(failure)[:500]
+    return ''
+
+
+def _check_weights(
+    scheduler: str, domid: int, values: tuple[int, int]
+) -> None:
+    """Refuse weights that grow beyond the host's CPUs.
+
+    A sum that does not grow passes: each new domain gets a weight from Xen.
+
+    :raises OSError: with EBUSY and the figures; also when the toolstack does
+        not answer.
+    """
+    before = _listed_domains(scheduler)[1]
+    after = before | {domid: values}
+    asked = sum(_mcpu(*one) for one in after.values())
+    if asked <= sum(_mcpu(*one) for one in before.values()):
+        return
+    cpus = _cpus()
+    if asked > 1000 * cpus:
+        own = _mcpu(*values)
+        raise OSError(
+            errno.EBUSY,
+            'the weights of all domains would be %d mcpu of %d: %d of domain '
+            '%d, and %d of all others'
+            % (asked, 1000 * cpus, own, domid, asked - own),
+        )
+
+
+def _mcpu(weight: int, cap: int) -> int:
+    # A weight gives no more than the cap.
+    return min(weight, 10 * cap) if cap else weight
+
+
 def _check_sum(domid: int, values: Sequence[VcpuValues]) -> None:
     """Refuse a sum of all budgets that grows beyond the host's CPUs.
 
@@ -167,10 +261,8 @@ def _check_sum(domid: int, values: Sequence[VcpuValues]) -> None:
     asked = sum(after.values())
     if asked <= sum(before.values()):
         return
-    cpus = _info().get('nr_cpus', '')
-    if not cpus.isdecimal():
-        raise OSError('xl info lacks the number of CPUs')
-    if asked > int(cpus):
+    cpus = _cpus()
+    if asked > cpus:
         own = sum(share for key, share in after.items() if key[0] == domid)
         raise OSError(
             errno.EBUSY,
@@ -178,7 +270,7 @@ def _check_sum(domid: int, values: Sequence[VcpuValues]) -> None:
             '%d, and %d of all others'
             % (
                 math.ceil(1000 * asked),
-                1000 * int(cpus),
+                1000 * cpus,
                 math.ceil(1000 * own),
                 domid,
                 math.ceil(1000 * (asked - own)),
@@ -198,6 +290,42 @@ def _info() -> dict[str, str]:
         for match in matches
         if match and match[1] in INFO_KEYS
     }
+
+
+def _cpus() -> int:
+    """Return the number of the host's CPUs.
+
+    :raises OSError: when the toolstack does not report it.
+    """
+    cpus = _info().get('nr_cpus', '')
+    if not cpus.isdecimal():
+        raise OSError('xl info lacks the number of CPUs')
+    return int(cpus)
+
+
+def _listed_domains(scheduler: str) -> tuple[int, dict[int, tuple[int, int]]]:
+    """Return the number of pools, and weight and cap by domain.
+
+    :raises PermissionError: for another scheduler than credit2 and credit.
+    :raises OSError: when the toolstack does not answer, or unlike known
+        versions.
+    """
+    if scheduler not in _OF_DOMAINS:
+        raise PermissionError('scheduler %.80r is refused' % (scheduler,))
+    pools = 0
+    domains: dict[int, tuple[int, int]] = {}
+    for line in _run('sched-' + scheduler).splitlines():
+        match = _DOMAIN.match(line.rstrip())
+        if match:
+            domid, weight, cap = map(int, match.groups())
+            if domid in domains:
+                raise OSError('xl lists domain %d twice' % domid)
+            domains[domid] = weight, cap
+        elif _OF_DOMAINS[scheduler].match(line.rstrip()):
+            pools += 1
+        elif line.strip() and not _DOMAIN_TITLE.match(line.strip()):
+            raise OSError('xl prints what is not known: %.80r' % line)
+    return pools, domains
 
 
 def _listed() -> tuple[int, list[_Listed]]:

@@ -51,8 +51,13 @@ class Holding:
 
     @property
     def guaranteed(self) -> bool:
-        """Return whether it uses the host's real-time capacity."""
+        """Return whether it is kept in each period."""
         return self.backend in reservation.GUARANTEES
+
+    @property
+    def admitted(self) -> bool:
+        """Return whether it uses the host's capacity."""
+        return self.backend in reservation.ADMITTED
 
     @property
     def claim(self) -> admission.Claim:

@@ -73,7 +73,7 @@ class CapacityLedger:
         claims = [
             held.claim
             for uuid, held in self._holdings.items()
-            if uuid != without and held.guaranteed
+            if uuid != without and held.admitted
         ]
         for uuid, io in self._io.holdings():
             if uuid != without and self.takes_room(uuid, io):
@@ -89,7 +89,7 @@ class CapacityLedger:
         found = {
             uuid: held.bandwidth
             for uuid, held in self._holdings.items()
-            if held.guaranteed
+            if held.admitted
         }
         for uuid, io in self._io.holdings():
             if self.takes_room(uuid, io):
@@ -105,7 +105,7 @@ class CapacityLedger:
             return io.room is applied.IoRoom.ON_TOP
         held = self._holdings.get(uuid)
         # A reservation without a guarantee has no capacity to share.
-        return held is None or not held.guaranteed
+        return held is None or not held.admitted
 
     @property
     def lent(self) -> Fraction:
@@ -144,7 +144,7 @@ class CapacityLedger:
         """Add up again what one instance has."""
         taken = Fraction(0)
         held, io = self._holdings.get(uuid), self._io.holding(uuid)
-        if held is not None and held.guaranteed:
+        if held is not None and held.admitted:
             taken += held.bandwidth + self._surplus(uuid)
         if io is not None and self.takes_room(uuid, io):
             taken += io.bandwidth

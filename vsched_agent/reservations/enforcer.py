@@ -284,7 +284,7 @@ class Enforcer:
         if self._ledger.takes_room(uuid, io):
             if self.io.holding(uuid) != io:
                 self._admit(
-                    uuid, [held.claim] if held.guaranteed else [], io.claims
+                    uuid, [held.claim] if held.admitted else [], io.claims
                 )
         else:
             spare = self._ledger.spare(uuid)
@@ -421,7 +421,7 @@ class Enforcer:
             raise errors.Refused(
                 'the instance has no vCPU threads', errors.Code.THREADS_GONE
             )
-        if holding.guaranteed:
+        if holding.admitted:
             io = self.io.holding(domain.uuid)
             kept = (
                 io.claims

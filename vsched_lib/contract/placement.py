@@ -116,11 +116,11 @@ def claim_mcpu(reserved: reservation.Reservation | None, vcpus: int) -> int:
 
     What its host adds, a margin for measured errors or the cost of I/O,
     differs from host to host; the host's agent reserves it in its inventory.
-    A backend that guarantees nothing claims nothing.
+    A backend that takes none of a host's capacity claims nothing.
     """
     if reserved is None or (
         reserved.backend is not None
-        and reserved.backend not in reservation.GUARANTEES
+        and reserved.backend not in reservation.ADMITTED
     ):
         return 0
     return reserved.bandwidth_mcpu(vcpus)

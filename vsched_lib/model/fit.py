@@ -155,7 +155,7 @@ class Need(ty.NamedTuple):
     :param overhead_mcpu: the host's work on the I/O; None when the host was
         not measured.
     :param demand_mcpu: the part of the host's capacity: 0 when the backend
-        guarantees nothing.
+        takes none of it.
     :param error_ppm: by how much one second of a hundred falls short there
         at this share, before the margin; None when that is not known.
     """
@@ -312,7 +312,7 @@ class _BackendFit:
         self._share_ppm = int(reserved.utilisation * error.PPM)
         self._own_mcpu = reserved.bandwidth_mcpu(ask.vcpus)
         self._per_runtime = reservation.MCPU_PER_CPU * ask.vcpus
-        self._takes = backend in reservation.GUARANTEES
+        self._takes = backend in reservation.ADMITTED
         self._unmeasured = Problem(
             Cause.ERROR,
             'backend %s was not measured under contention at a '

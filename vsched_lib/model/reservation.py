@@ -53,6 +53,11 @@ class Backend(enum.StrEnum):
 #: weigh; what they provide depends on the neighbours.
 GUARANTEES = frozenset({Backend.DEADLINE, Backend.RTDS})
 
+#: The backends whose reservations take part of the host's capacity. By weights
+#: whose sum is bounded, domains of Xen get their shares over some time, and
+#: not in each period.
+ADMITTED = GUARANTEES | {Backend.CREDIT2, Backend.CREDIT}
+
 #: The backends that schedule threads of Linux. The others schedule what runs
 #: beside the first domain's Linux.
 OF_LINUX = frozenset({Backend.DEADLINE, Backend.CFS})
@@ -85,12 +90,15 @@ class Limits:
 #: periods between the sched_deadline_period_{min,max}_us sysctls, whose
 #: defaults these are. cfs: the ranges libvirt and the cpu controller accept.
 #: rtds: RTDS_MIN_BUDGET of xen/common/sched/rt.c. Xen takes periods from 10 us
-#: to 10 s, extra specs do not.
+#: to 10 s, extra specs do not. credit2 and credit have no periods: what extra
+#: specs take.
 LIMITS: Mapping[Backend, Limits] = types.MappingProxyType(
     {
         Backend.DEADLINE: Limits(2, 4_194_304, 100, 4_194_304),
         Backend.CFS: Limits(1_000, 1_000_000, 1_000, 1_000_000),
         Backend.RTDS: Limits(10, 4_194_304, 100, 4_194_304),
+        Backend.CREDIT2: Limits(1, 4_194_304, 100, 4_194_304),
+        Backend.CREDIT: Limits(1, 4_194_304, 100, 4_194_304),
     }
 )
 

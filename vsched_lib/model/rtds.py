@@ -35,6 +35,14 @@ FLOOR_PERIOD_US, FLOOR_BUDGET_US = 1_000, 1_000
 FLOOR_SHARE = Fraction(1, 10)
 
 
+class HasUtilisation(ty.Protocol):
+    """Parameters that give a right to a part of the host's CPUs."""
+
+    @property
+    def utilisation(self) -> Fraction:
+        """Return it in CPUs, exact."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Parameters:
     """What RTDS has of one vCPU.
@@ -127,9 +135,13 @@ def admissible(cpus: int, others: Iterable[Parameters]) -> Fraction:
 
 
 def restorable(
-    cpus: int, present: Mapping[K, Parameters], former: Mapping[K, Parameters]
+    cpus: int,
+    present: Mapping[K, HasUtilisation],
+    former: Mapping[K, HasUtilisation],
 ) -> tuple[list[K], Fraction]:
     """Return which vCPUs can have their former parameters again.
+
+    Also which domains, of schedulers whose parameters are those of domains.
 
     All that need no more than they have can. Of the others, those with the
     smallest change can, as long as the sum of all budgets does not exceed the

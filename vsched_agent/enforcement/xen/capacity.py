@@ -1,29 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The CPU capacity of a Xen host that runs RTDS.
+"""The CPU capacity of a Xen host.
 
-RTDS gives each vCPU of each domain a budget, also those without a reservation
-and those of the first domain, and takes any sum of them. So what reservations
-may have is the host's CPUs without the budgets of all others.
+RTDS gives each vCPU of each domain a budget, and Credit2 and Credit give each
+domain a weight, also those without a reservation and the first domain. All of
+them take any sum. So what reservations may have is the host's CPUs without
+what all others have.
 """
 
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
 import dataclasses
 from fractions import Fraction
+import typing as ty
 
 from oslo_log import log as logging
 
 from vsched_agent.enforcement import base
-from vsched_agent.enforcement.xen import rtds as backends
+from vsched_agent.enforcement.xen import credit
+from vsched_agent.enforcement.xen import rtds
 from vsched_agent.enforcement.xen import scheduler
-from vsched_agent.hypervisor.xen import vcpu_ids
 from vsched_lib.model import host
-from vsched_lib.model import rtds
 from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
+
+Backend = rtds.RtdsBackend | credit.CreditBackend
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,47 +43,37 @@ class Measured:
 class XenCapacity:
     """The host's capacity.
 
-    :param backend: knows which vCPUs have a reservation.
+    :param backends: that may be used; the one whose scheduler runs knows what
+        others have. Without it there is no capacity.
     :param reserve_mcpu: milli-CPU kept for the host.
     """
 
     def __init__(
-        self, backend: backends.RtdsBackend, reserve_mcpu: int = 0
+        self, backends: Iterable[Backend], reserve_mcpu: int = 0
     ) -> None:
-        self._backend = backend
-        self._scheduler = backend.scheduler
+        self._backends = {str(one.name): one for one in backends}
         self._reserve_mcpu = reserve_mcpu
         self._problems = problem_log.ProblemLog(LOG)
-        self._replaced: frozenset[scheduler.Key] = frozenset()
+        self._replaced: frozenset[int] = frozenset()
         self._cpus = 1
 
     def current(self) -> host.Capacity:
         """Return what the host can reserve: 0 when Xen does not answer."""
         try:
-            self._cpus = self._scheduler.cpus
-            others = self.others()
+            admissible = self._admissible()
         except scheduler.SchedulerUnavailable as failure:
             self._problems.failed(
                 'capacity', failure, "the host's capacity is not known"
             )
-            return host.Capacity(self._cpus, Fraction(0))
-        return host.Capacity(
-            self._cpus,
-            rtds.admissible(self._cpus, others.values()),
-            self._reserve_mcpu,
-        )
+            admissible = Fraction(0)
+        return host.Capacity(self._cpus, admissible, self._reserve_mcpu)
 
-    def others(self) -> dict[scheduler.Key, rtds.Parameters]:
-        """Return the parameters of all vCPUs without a reservation.
-
-        :raises scheduler.SchedulerUnavailable: when Xen does not answer.
-        """
-        reserved = self._backend.reserved() | self._replaced
-        return {
-            key: one
-            for key, one in self._scheduler.parameters().items()
-            if key not in reserved
-        }
+    def _admissible(self) -> Fraction:
+        for name, backend in self._backends.items():
+            self._cpus = backend.scheduler.cpus
+            if backend.scheduler.name == name:
+                return backend.admissible(self._replaced)
+        return Fraction(0)
 
     @contextlib.contextmanager
     def replacing(self, numbers: Collection[int]) -> Iterator[None]:
@@ -89,7 +83,7 @@ class XenCapacity:
 
         :param numbers: of the vCPUs that ask for a reservation.
         """
-        self._replaced = frozenset(map(vcpu_ids.decode, numbers))
+        self._replaced = frozenset(numbers)
         try:
             yield
         finally:
@@ -103,15 +97,14 @@ class XenCapacity:
         return Measured()
 
 
-def of(backend: base.Backend | None, reserve_mcpu: int) -> XenCapacity:
+def of(backends: Iterable[base.Backend], reserve_mcpu: int) -> XenCapacity:
     """Return the capacity of a host.
 
-    :param backend: rtds as it is in use; None when it is not enabled.
+    :param backends: as they are in use; those of other hypervisors are
+        ignored.
     :param reserve_mcpu: milli-CPU kept for the host.
     """
     return XenCapacity(
-        backend
-        if isinstance(backend, backends.RtdsBackend)
-        else backends.RtdsBackend(),
+        [one for one in backends if isinstance(one, ty.get_args(Backend))],
         reserve_mcpu,
     )

@@ -11,10 +11,8 @@ RTDS accepts any sum: :mod:`vsched_agent.enforcement.xen.capacity` bounds it.
 
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-import contextlib
 from fractions import Fraction
 import threading
 
@@ -23,6 +21,7 @@ from oslo_log import log as logging
 from vsched_agent.enforcement import base
 from vsched_agent.enforcement.xen import former
 from vsched_agent.enforcement.xen import scheduler
+from vsched_agent.enforcement.xen import vcpus
 from vsched_agent.hypervisor.xen import vcpu_ids
 from vsched_lib.contract import errors
 from vsched_lib.model import reservation
@@ -73,12 +72,28 @@ class RtdsBackend(base.Backend):
         with self._lock:
             return frozenset(map(vcpu_ids.decode, self._reserved))
 
+    def admissible(self, replaced: Collection[int]) -> Fraction:
+        """Return what reservations may have in total, in CPUs.
+
+        :param replaced: vCPUs that ask for a reservation.
+        :raises scheduler.SchedulerUnavailable: when Xen does not answer.
+        """
+        reserved = self.reserved() | set(map(vcpu_ids.decode, replaced))
+        return rtds.admissible(
+            self.scheduler.cpus,
+            (
+                one
+                for key, one in self.scheduler.parameters().items()
+                if key not in reserved
+            ),
+        )
+
     def prior(self, targets: Sequence[base.Target]) -> dict[int, base.Prior]:
         """Return the parameters of each vCPU.
 
         :raises errors.Refused: when the hypervisor does not answer.
         """
-        with _refused_if_unavailable():
+        with vcpus.refused_if_unavailable():
             known = self._of(targets, newest=True)
         return {
             number: {
@@ -103,9 +118,9 @@ class RtdsBackend(base.Backend):
             for target, reserved in assignments
         }
         targets = [target for target, _ in assignments]
-        with _refused_if_unavailable():
+        with vcpus.refused_if_unavailable():
             before = self._of(targets, newest=True)
-        _check_all_run(wanted, before)
+        vcpus.check_all_run(wanted, before)
         changed = {
             number: values
             for number, values in wanted.items()
@@ -132,13 +147,10 @@ class RtdsBackend(base.Backend):
                     if values != before[number]
                 }
             )
-            _check_all_run(wanted, after)
+            vcpus.check_all_run(wanted, after)
             if unrestored:
-                raise _not_restored(unrestored)
-            raise errors.Refused(
-                'the hypervisor refused it: %s' % problem,
-                errors.Code.KERNEL_REFUSED,
-            )
+                raise vcpus.not_restored(unrestored)
+            raise vcpus.refused(problem)
         with self._lock:
             self._reserved.update(wanted)
 
@@ -154,6 +166,9 @@ class RtdsBackend(base.Backend):
 
     def refresh(self) -> None:
         """Forget vCPUs of domains that have ended."""
+        with self._lock:
+            if not self._reserved:
+                return
         found = self.scheduler.parameters()
         with self._lock:
             self._reserved = {
@@ -246,7 +261,7 @@ class RtdsBackend(base.Backend):
         if problem and (
             self._of(targets, newest=True).keys() >= restored.keys()
         ):
-            raise _not_restored(problem)
+            raise vcpus.not_restored(problem)
         kept = changed.keys() - restored.keys()
         if kept:
             raise former.does_not_fit(
@@ -262,7 +277,7 @@ class RtdsBackend(base.Backend):
         found = self.scheduler.parameters(newest)
         known = {}
         for target in targets:
-            key = _key(target.tid)
+            key = vcpus.key_of(target.tid)
             if key is not None and key in found:
                 known[target.tid] = found[key]
         return known
@@ -303,31 +318,6 @@ def missing(found: scheduler.Scheduler) -> str:
     )
 
 
-@contextlib.contextmanager
-def _refused_if_unavailable() -> Iterator[None]:
-    try:
-        yield
-    except scheduler.SchedulerUnavailable as failure:
-        raise errors.Refused(
-            'the hypervisor does not answer: %s' % failure,
-            errors.Code.BACKEND_UNAVAILABLE,
-        ) from failure
-
-
-def _not_restored(problem: str) -> scheduler.SchedulerUnavailable:
-    return scheduler.SchedulerUnavailable(
-        'former parameters are not restored: %s' % problem
-    )
-
-
-def _key(number: int) -> scheduler.Key | None:
-    try:
-        return vcpu_ids.decode(number)
-    except ValueError:
-        # A thread of Linux, of another backend's records.
-        return None
-
-
 def _domid(number: int) -> int:
     return vcpu_ids.decode(number)[0]
 
@@ -340,21 +330,3 @@ def _parameters(reserved: reservation.Reservation) -> rtds.Parameters:
         except ValueError as problem:
             problems = [str(problem)]
     raise errors.Refused('; '.join(problems), errors.Code.RESERVATION_INVALID)
-
-
-def _check_all_run(wanted: Collection[int], found: Collection[int]) -> None:
-    """Refuse vCPUs of domains that have ended.
-
-    :raises errors.Refused: with their numbers.
-    """
-    ended = sorted(set(wanted) - set(found))
-    if ended:
-        raise errors.Refused(
-            'vCPUs are gone: %s' % ', '.join(map(_describe, ended)),
-            errors.Code.THREADS_GONE,
-        )
-
-
-def _describe(number: int) -> str:
-    key = _key(number)
-    return str(number) if key is None else '%d of domain %d' % (key[1], key[0])

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Xen's scheduler has of each vCPU, read at most a few times a second."""
+"""What Xen's scheduler has of each vCPU or domain.
+
+It is read at most a few times a second.
+"""
 
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import errno
+import functools
 import threading
 import time
 import typing as ty
@@ -13,6 +17,7 @@ import typing as ty
 from oslo_privsep import daemon
 
 from vsched_agent.privileged import xen
+from vsched_lib.model import credit
 from vsched_lib.model import rtds
 
 #: How long parameters are cached, in seconds: reading them takes a process.
@@ -20,6 +25,8 @@ from vsched_lib.model import rtds
 AGE_S = 0.5
 #: Likewise of what changes with a boot of the host, or of its CPUs.
 INFO_AGE_S = 30.0
+#: The schedulers with parameters of domains.
+CREDIT = ('credit2', 'credit')
 #: A toolstack that took longer before it failed is not asked again for a
 #: while: each instance of a pass would wait for it.
 SLOW_S = 1.0
@@ -48,6 +55,10 @@ class Scheduler:
         self._info: tuple[float, Mapping[str, str]] | None = None
         self._found: tuple[float, int, Mapping[Key, rtds.Parameters]] | None
         self._found = None
+        self._domains: (
+            tuple[float, int, Mapping[int, credit.Parameters]] | None
+        )
+        self._domains = None
         self._paused: tuple[float, str] | None = None
 
     def info(self) -> Mapping[str, str]:
@@ -79,6 +90,13 @@ class Scheduler:
         with self._lock:
             return 0 if self._found is None else self._found[1]
 
+    @property
+    def domain_pools(self) -> int:
+        """Return the number of CPU pools that credit2 or credit schedules."""
+        self.domains()
+        with self._lock:
+            return 0 if self._domains is None else self._domains[1]
+
     def parameters(
         self, newest: bool = False
     ) -> Mapping[Key, rtds.Parameters]:
@@ -101,6 +119,37 @@ class Scheduler:
                     },
                 )
             return self._found[2]
+
+    def domains(self, newest: bool = False) -> Mapping[int, credit.Parameters]:
+        """Return the parameters of every domain, with credit2 and credit.
+
+        :param newest: see :meth:`parameters`.
+        :returns: by Xen's number of the domain; empty with other schedulers.
+        :raises SchedulerUnavailable: when it does not answer.
+        """
+        name = self.name
+        if name not in CREDIT:
+            return {}
+        with self._lock:
+            now = self._clock()
+            if (
+                newest
+                or self._domains is None
+                or now - self._domains[0] >= AGE_S
+            ):
+                self._domains = None
+                read = self._read(
+                    functools.partial(xen.credit_parameters, name)
+                )
+                self._domains = (
+                    now,
+                    int(read['pools']),
+                    {
+                        domid: credit.Parameters(weight, cap)
+                        for domid, weight, cap in read['domains']
+                    },
+                )
+            return self._domains[2]
 
     def _read(self, function: Callable[[], R]) -> R:
         """Ask the toolstack, unless it has just been slow to fail.
@@ -143,10 +192,36 @@ class Scheduler:
             with self._lock:
                 self._found = None
 
+    def set_domain(self, domid: int, values: credit.Parameters) -> str:
+        """Set the parameters of a domain, with credit2 and credit.
+
+        :returns: empty on success, else the reason. Nothing is set when the
+            weights of all domains would exceed the CPUs.
+        :raises SchedulerUnavailable: when it does not answer.
+        """
+        name = self.name
+        try:
+            return str(
+                _ask(
+                    _refusal_of,
+                    functools.partial(
+                        xen.set_credit, name, domid, values.weight, values.cap
+                    ),
+                )
+            )
+        finally:
+            with self._lock:
+                self._domains = None
+
 
 def _set(domid: int, values: Sequence[xen.VcpuValues]) -> str:
+    return _refusal_of(functools.partial(xen.set_rtds, domid, values))
+
+
+def _refusal_of(command: Callable[[], str]) -> str:
+    """Return why a command has failed, also when it was not started."""
     try:
-        return str(xen.set_rtds(domid, values))
+        return str(command())
     except OSError as failure:
         if failure.errno != errno.EBUSY:
             raise

@@ -163,7 +163,11 @@ class TestXenAgent(base.BaseTestCase):
         info = self.collector.reports[0].host_info
         self.assertEqual(
             ('xen', 2, [messages.BackendInfo('rtds', True)]),
-            (info.hypervisor, info.cpus, list(info.backends)),
+            (
+                info.hypervisor,
+                info.cpus,
+                [one for one in info.backends if one.usable],
+            ),
         )
         # 2000 without 400 of the first domain, 400 and 300.
         self.assertEqual(900, info.capacity_mcpu)

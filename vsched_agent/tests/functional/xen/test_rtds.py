@@ -61,7 +61,7 @@ class TestReservations(RtdsCase, hypervisor_suite.Watching):
             self.useFixture(fixture_base.TempDir()).path
         )
         self.addCleanup(self.state.close)
-        self.capacity = capacity.XenCapacity(self.backend)
+        self.capacity = capacity.XenCapacity([self.backend])
         self.enforcer = enforcer.Enforcer(
             {RTDS: self.backend},
             lambda name: self.backend.supports(),

@@ -54,7 +54,12 @@ class TestLadder(base.BaseTestCase):
         self.assertEqual([DEADLINE, CFS], backends.enabled(None))
         conf.set_override('uri', 'xen:///system', 'hypervisor')
         self.assertEqual(
-            [reservation.Backend.RTDS], list(backends.Ladder(conf).backends)
+            [
+                reservation.Backend.RTDS,
+                reservation.Backend.CREDIT2,
+                reservation.Backend.CREDIT,
+            ],
+            list(backends.Ladder(conf).backends),
         )
         # Nothing of the first domain's Linux is reserved for enforcement.
         self.assertEqual(0, backends.reserve_mcpu(conf))

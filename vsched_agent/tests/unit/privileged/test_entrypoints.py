@@ -62,8 +62,10 @@ _GIVEN_NONE = {
     'preemption.end',
     'preemption.ready',
     # Xen's vCPUs are no threads; which it may change is tested where it is.
+    'xen.credit_parameters',
     'xen.info',
     'xen.rtds_parameters',
+    'xen.set_credit',
     'xen.set_rtds',
 }
 

@@ -168,6 +168,96 @@ class TestCommands(base.BaseTestCase):
         )
 
 
+@ddt.ddt
+class TestCredit(base.BaseTestCase):
+    """Weights and caps of domains."""
+
+    def setUp(self):
+        super().setUp()
+        self.xl = self.useFixture(fake_xl.FakeXl(scheduler='credit2'))
+        self.xl.start(7, 2)
+
+    @ddt.data('credit2', 'credit')
+    def test_parameters(self, name):
+        self.xl.scheduler = name
+        self.xl.domains[7] = [600, 120]
+        self.assertEqual(
+            {'pools': 1, 'domains': [(0, 256, 0), (7, 600, 120)]},
+            xen.credit_parameters(name),
+        )
+
+    def test_another_scheduler_has_none(self):
+        self.assertEqual(
+            {'pools': 0, 'domains': []}, xen.credit_parameters('credit')
+        )
+
+    def test_names_are_not_trusted(self):
+        self.xl.names[7] = 'a 3 10 10'
+        self.assertEqual(
+            [0, 7],
+            [one[0] for one in xen.credit_parameters('credit2')['domains']],
+        )
+
+    @ddt.data('x\na 7 10 10', 'x\nwhatever', 'x\nCpupool P: sched=RTDS')
+    def test_what_is_not_known_is_refused(self, name):
+        self.xl.names[7] = name
+        self.assertRaises(OSError, xen.credit_parameters, 'credit2')
+
+    def test_both_by_one_command(self):
+        self.assertEqual('', xen.set_credit('credit2', 7, 600, 60))
+        self.assertEqual(
+            ('sched-credit2', '-d', '7', '-w', '600', '-c', '60'),
+            self.xl.commands[-1],
+        )
+
+    def test_the_sum_of_all_domains_is_bounded(self):
+        self.xl.start(8)
+        refused = self.assertRaises(
+            OSError, xen.set_credit, 'credit2', 7, 1_489, 0
+        )
+        self.assertEqual(errno.EBUSY, refused.errno)
+        self.assertEqual(
+            'the weights of all domains would be 2001 mcpu of 2000: 1489 of '
+            'domain 7, and 512 of all others',
+            refused.strerror,
+        )
+        self.assertEqual([256, 0], self.xl.domains[7])
+        # A weight counts as far as the cap lets it.
+        self.assertEqual('', xen.set_credit('credit2', 7, 5_000, 148))
+
+    def test_less_passes_where_there_is_too_much(self):
+        for domid in range(8, 17):
+            self.xl.start(domid)
+        self.assertEqual('', xen.set_credit('credit2', 7, 200, 0))
+        self.assertRaises(OSError, xen.set_credit, 'credit2', 7, 201, 0)
+
+    def test_a_failure_is_returned(self):
+        self.xl.problem = 'xl: Device or resource busy', 7
+        self.assertIn('busy', xen.set_credit('credit2', 7, 600, 60))
+
+    @ddt.data(
+        ('rtds', 7, 600, 60),
+        ('credit2 -s', 7, 600, 60),
+        (None, 7, 600, 60),
+        ('credit2', 0, 600, 60),
+        ('credit2', 0x7FF0, 600, 60),
+        ('credit2', '7', 600, 60),
+        ('credit2', True, 600, 60),
+        ('credit2', 7, 0, 60),
+        ('credit2', 7, 65_536, 60),
+        ('credit2', 7, 600.0, 60),
+        ('credit2', 7, 600, -1),
+        ('credit2', 7, 600, 51_201),
+        ('credit2', 7, 600, '60 -d 0'),
+    )
+    @ddt.unpack
+    def test_out_of_bounds(self, scheduler, domid, weight, cap):
+        self.assertRaises(
+            PermissionError, xen.set_credit, scheduler, domid, weight, cap
+        )
+        self.assertEqual([], self.xl.commands)
+
+
 class TestProgram(base.BaseTestCase):
     """A program in the place of the toolstack."""
 

@@ -44,7 +44,7 @@ class TestXenHost(base.BaseTestCase):
         """What an agent that starts makes of its parts."""
         self.now += 60
         backend = rtds.RtdsBackend(scheduler.Scheduler(clock=lambda: self.now))
-        found = capacity.XenCapacity(backend)
+        found = capacity.XenCapacity([backend])
         return enforcer.Enforcer(
             {RTDS: backend},
             lambda name: backend.supports(),

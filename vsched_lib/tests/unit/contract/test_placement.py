@@ -105,7 +105,7 @@ class TestRequest(base.BaseTestCase):
     def test_never_less_than_is_promised(self, promise, vcpus):
         claim = placement.claim_mcpu(promise, vcpus)
         exact = Fraction(promise.runtime_us, promise.period_us) * vcpus * 1000
-        if promise.backend in (None, *reservation.GUARANTEES):
+        if promise.backend in (None, *reservation.ADMITTED):
             self.assertEqual(math.ceil(exact), claim)
         else:
             self.assertEqual(0, claim)

@@ -15,7 +15,7 @@ R = reservation.Reservation
 class TestCapacity(test_rtds.RtdsCase):
     def setUp(self):
         super().setUp()
-        self.capacity = capacity.XenCapacity(self.backend, 100)
+        self.capacity = capacity.XenCapacity([self.backend], 100)
 
     def admissible(self):
         self.now += 1

@@ -4,10 +4,13 @@
 
 from vsched_agent.enforcement import diagnosis
 from vsched_agent.enforcement.xen import doctor
+from vsched_agent.tests.unit.enforcement.xen import test_credit
 from vsched_agent.tests.unit.enforcement.xen import test_rtds
 from vsched_lib.model import reservation
 
 RTDS = reservation.Backend.RTDS
+CREDIT2 = reservation.Backend.CREDIT2
+CREDIT = reservation.Backend.CREDIT
 OK, NOTE, PROBLEM = diagnosis.Level
 
 
@@ -16,7 +19,7 @@ class TestDoctor(test_rtds.RtdsCase):
         self.now += 60
         return [
             one
-            for one in doctor.examine(enabled, self.backend)
+            for one in doctor.examine(enabled, self.backend.scheduler)
             if one.level is level
         ]
 
@@ -75,7 +78,91 @@ class TestDoctor(test_rtds.RtdsCase):
 
     def test_nothing_is_changed(self):
         self.instance(2)
-        doctor.examine((RTDS,), self.backend)
+        doctor.examine((RTDS,), self.backend.scheduler)
         self.assertEqual(
             {('info',), ('sched-rtds', '-v', 'all')}, set(self.xl.commands)
+        )
+
+
+class TestCredit(test_credit.CreditCase):
+    def find(self, level, enabled=(RTDS, CREDIT2, CREDIT)):
+        self.now += 60
+        return [
+            one
+            for one in doctor.examine(enabled, self.backend.scheduler)
+            if one.level is level
+        ]
+
+    def notes(self):
+        return [
+            one.text for one in self.find(NOTE) if one.subject == 'weights'
+        ]
+
+    def test_a_host_that_can(self):
+        self.assertEqual([], self.find(PROBLEM))
+        self.assertEqual(
+            [
+                'Xen 4.17.5, 2 CPUs, scheduler credit2',
+                'usable, gives shares by weights and caps, and guarantees no '
+                'time in each period',
+                'all 1 domains have 256 of 2000 mcpu by weight, the first '
+                'domain 256 of them',
+            ],
+            [one.text for one in self.find(OK)],
+        )
+
+    def test_the_silent_fall_back(self):
+        """RTDS was asked for; that credit2 is usable does not hide it."""
+        self.xl.words = 'sched=rtds'
+        (found,) = self.find(PROBLEM)
+        self.assertEqual('rtds', found.subject)
+        self.assertIn('started with sched=rtds and runs credit2', found.text)
+
+    def test_not_enabled(self):
+        (found,) = self.find(PROBLEM, ())
+        self.assertEqual('credit2', found.subject)
+        (found,) = self.find(PROBLEM, (CREDIT,))
+        self.assertEqual('credit', found.subject)
+        self.assertIn('sched=credit;', found.remedy)
+        self.assertIn('add credit2 to', found.remedy)
+
+    def test_more_pools(self):
+        self.xl.pools = 2
+        (found,) = self.find(PROBLEM)
+        self.assertIn('2 CPU pools', found.text)
+        self.assertIn('next boot', found.remedy)
+
+    def test_more_than_there_is(self):
+        for _ in range(7):
+            self.instance(1)
+        (found,) = self.find(PROBLEM)
+        self.assertIn('all 8 domains have 2048 of 2000 mcpu', found.text)
+        self.assertIn('xl sched-credit2', found.remedy)
+
+    def test_domains_that_nobody_gave_anything(self):
+        self.instance(1)
+        self.instance(1)
+        self.xl.domains[2] = [100, 0]
+        (found,) = self.notes()
+        self.assertIn('1 domains (1)', found)
+
+    def test_caps_that_make_weights_moot(self):
+        self.instance(1)
+        self.instance(1)
+        self.xl.domains[1] = [256, 10]
+        self.xl.domains[2] = [600, 60]
+        own, all_of_them = self.notes()
+        self.assertIn('domain 1, 10 % of a CPU, is below', own)
+        self.assertIn('256 mcpu', own)
+        self.assertIn('leave 1300 mcpu of the host idle', all_of_them)
+        # Two that compete, and one without a cap.
+        for values in ([600, 200], [600, 0]):
+            self.xl.domains[2] = values
+            self.assertEqual(1, len(self.notes()))
+
+    def test_nothing_is_changed(self):
+        self.instance(2)
+        self.find(OK)
+        self.assertEqual(
+            {('info',), ('sched-credit2',)}, set(self.xl.commands)
         )
