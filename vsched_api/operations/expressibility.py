@@ -28,8 +28,7 @@ def check(
         problems = promise.problems(
             promise.backend, info.tick_us if info is not None else 0
         )
-        # A host may have a backend whose ranges are not in the model.
-        if problems and (info is None or promise.backend in model.LIMITS):
+        if problems:
             raise _invalid(problems)
         return
     found: list[str] = []

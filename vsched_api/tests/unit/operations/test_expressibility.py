@@ -55,12 +55,13 @@ class TestCheck(base.BaseTestCase):
             ),
         )
 
-    def test_a_backend_without_known_ranges(self):
+    def test_a_backend_of_xen(self):
         xen = api_base.host_info(
             backends=(messages.BackendInfo('credit2', True),)
         )
         self.check(5_000, 20_000, 'credit2', xen)
-        self.assertRaises(errors.Invalid, self.check, 5_000, 20_000, 'credit2')
+        self.check(5_000, 20_000, 'credit2')
+        self.assertRaises(errors.Invalid, self.check, 50, 99, 'credit2', xen)
         self.assertRaises(
             errors.Conflict, self.check, 5_000, 20_000, 'cfs', xen
         )
