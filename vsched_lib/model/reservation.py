@@ -97,8 +97,8 @@ LIMITS: Mapping[Backend, Limits] = types.MappingProxyType(
         Backend.DEADLINE: Limits(2, 4_194_304, 100, 4_194_304),
         Backend.CFS: Limits(1_000, 1_000_000, 1_000, 1_000_000),
         Backend.RTDS: Limits(10, 4_194_304, 100, 4_194_304),
-        Backend.CREDIT2: Limits(1, 4_194_304, 100, 4_194_304),
-        Backend.CREDIT: Limits(1, 4_194_304, 100, 4_194_304),
+        Backend.CREDIT2: Limits(2, 4_194_304, 100, 4_194_304),
+        Backend.CREDIT: Limits(2, 4_194_304, 100, 4_194_304),
     }
 )
 
