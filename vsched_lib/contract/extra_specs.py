@@ -238,11 +238,6 @@ _SPECS = (
         'The mechanism that must enforce the reservation. Without it the '
         'best one that the host has.',
         needs=_RUNTIME,
-        unavailable=(
-            reservation.Backend.RTDS,
-            reservation.Backend.CREDIT2,
-            reservation.Backend.CREDIT,
-        ),
     ),
     _choice(
         'io_charging',

@@ -142,10 +142,10 @@ class Claims(evaluations.Asking):
                 'is not known',
             ),
             (
-                {**evaluations.QUARTER, 'vsched:backend': 'credit2'},
+                {**evaluations.QUARTER, 'vsched:backend': 'magic'},
                 {},
-                errors.Code.EXTRA_SPECS_UNAVAILABLE,
-                'not available',
+                errors.Code.EXTRA_SPECS_INVALID,
+                'not accepted',
             ),
             ({'a': 'x' * 256}, {}, None, 'extra_specs.a'),
             ({}, {'vcpus': 1025}, None, 'vcpus'),

@@ -121,7 +121,7 @@ class EvaluatedOverrides(evaluations.Asking):
             ({'min_vcpus': 3}, None, 'has 2 vCPUs'),
             ({'min_vcpus': 1, 'balloon': 'off'}, None, 'min_vcpus'),
             ({'weight': 0}, None, 'override.weight'),
-            ({'backend': 'rtds'}, None, "'deadline', 'cfs'"),
+            ({'backend': 'magic'}, None, "'deadline', 'cfs'"),
             ({'colour': 'red'}, None, 'colour'),
             ({}, None, 'override'),
             (

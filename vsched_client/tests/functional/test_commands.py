@@ -382,7 +382,7 @@ class TestEveryCommand(ApiTestCase):
         before = dict(compute.specs['small'])
         for words, text in (
             (('--runtime', '30ms'), 'more than the period'),
-            (('--backend', 'credit2'), 'vsched.extra_specs.unavailable'),
+            (('--backend', 'magic'), 'accepted: one of'),
             (('--mode', 'fast'), 'accepted: one of'),
             (('--property', 'colour=red'), 'is not known'),
         ):

@@ -1037,7 +1037,7 @@ export interface components {
             /** @description The reserved shares in percent of a CPU. */
             shares_pct?: number[];
             /** @description The backends; without it those that the host can use. */
-            backends?: ("deadline" | "cfs")[];
+            backends?: ("deadline" | "cfs" | "rtds" | "credit2" | "credit")[];
             /** @description The periods. */
             periods_us?: number[];
             /** @description The windows of one second at each point; not with ``quick``. */
@@ -1142,7 +1142,7 @@ export interface components {
              * @description The mechanism that must enforce it. ``null``: the best that the host has.
              * @enum {string|null}
              */
-            backend?: "deadline" | "cfs" | null;
+            backend?: "deadline" | "cfs" | "rtds" | "credit2" | "credit" | null;
             /**
              * @description Who pays for the host's work on the instance's I/O. auto: the host's threads for it get a reservation out of capacity that no instance has claimed, and lose it when it is claimed. charge: the guest and the threads share the reservation. overprovision: the threads get a reservation on top of it. none: they are neither held nor charged. ``null``: as the flavor says.
              * @enum {string|null}
@@ -1814,7 +1814,7 @@ export interface components {
              * @description The mechanism that must enforce it. ``null``: the best that the host has.
              * @enum {string|null}
              */
-            backend?: "deadline" | "cfs" | null;
+            backend?: "deadline" | "cfs" | "rtds" | "credit2" | "credit" | null;
             /**
              * @description Who pays for the host's work on the instance's I/O. auto: the host's threads for it get a reservation out of capacity that no instance has claimed, and lose it when it is claimed. charge: the guest and the threads share the reservation. overprovision: the threads get a reservation on top of it. none: they are neither held nor charged. ``null``: as the flavor says.
              * @enum {string|null}
@@ -1870,7 +1870,7 @@ export interface components {
              * @description The mechanism that must enforce it. ``null``: the best that the host has.
              * @enum {string|null}
              */
-            backend?: "deadline" | "cfs" | null;
+            backend?: "deadline" | "cfs" | "rtds" | "credit2" | "credit" | null;
             /**
              * @description Who pays for the host's work on the instance's I/O. auto: the host's threads for it get a reservation out of capacity that no instance has claimed, and lose it when it is claimed. charge: the guest and the threads share the reservation. overprovision: the threads get a reservation on top of it. none: they are neither held nor charged. ``null``: as the flavor says.
              * @enum {string|null}
