@@ -204,7 +204,9 @@ def _finer(facts: kernel.KernelFacts) -> str:
         ways.append(
             'this kernel can expire budgets by a timer%s: write HRTICK_DL to '
             '/sys/kernel/debug/sched/features, where debugfs is mounted and '
-            'not locked down'
+            'not locked down, after each boot. The cost: the timer is set '
+            'whenever a thread of SCHED_DEADLINE begins to run, and each '
+            'exhausted budget is an interrupt'
             % (
                 ' (whether it does cannot be read)'
                 if facts.hrtick_dl is None

@@ -129,6 +129,8 @@ class TestDoctor(base.BaseTestCase):
             facts=dataclasses.replace(FACTS, options={'SCHED_HRTICK': 'y'}),
         )[0]
         self.assertIn('write HRTICK_DL', timers.remedy)
+        self.assertIn('after each boot', timers.remedy)
+        self.assertIn('each exhausted budget is an interrupt', timers.remedy)
         self.assertIn('budget_check_us = 500', timers.remedy)
 
     def test_a_timer_that_cannot_be_read(self):
