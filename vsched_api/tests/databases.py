@@ -3,7 +3,9 @@
 """A database of its own for a test, on each of the three kinds."""
 
 import atexit
+import contextlib
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -93,28 +95,74 @@ class SQLite:
         return '/proc/self/fd/%d' % handle
 
 
+def _without_tls(text: str) -> str:
+    # PyMySQL tries TLS by default, and reads all certificates of this host
+    # for every connection.
+    url = sa.make_url(text)
+    if url.drivername == 'mysql+pymysql' and not any(
+        key.startswith('ssl') for key in url.query
+    ):
+        url = url.update_query_dict({'ssl_disabled': 'true'})
+    return url.render_as_string(hide_password=False)
+
+
+class _Altered(Exception):
+    """A database is not what the template is, its rows apart."""
+
+
 class _Server:
-    """A database on a server; its tables are made once in a process."""
+    """A database on a server; its tables are made once in a process.
+
+    To make tables and to drop a database, a server waits for its disk again
+    and again. A database that a test has left is therefore emptied for the
+    next test of the process, unless its schema was changed or somebody is
+    connected to it: then it is dropped, and a copy is made.
+    """
 
     name: ty.ClassVar[str]
     administrator: ty.ClassVar[str]
     drop: ty.ClassVar[str] = 'DROP DATABASE %s'
     _template: ty.ClassVar[str | None] = None
     _lock = threading.Lock()
+    #: Names of migrated databases that tests have left as they were.
+    _left: ty.ClassVar[list[str]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._left = []
 
     @classmethod
     def make(cls, test: unittest.TestCase, migrated: bool = True) -> str:
-        """The URL of a new database, which goes with the test."""
-        name = _new_name()
+        """The URL of a database that no other test has.
+
+        :param migrated: whether it has the tables of this release.
+        """
         try:
             if migrated:
-                cls._copy(cls._migrated(), name)
+                name = cls._take()
+                test.addCleanup(cls._left.append, name)
             else:
-                cls.execute('CREATE DATABASE %s' % name)
+                name = _new_name()
+                cls._create(name)
+                test.addCleanup(cls.execute, cls.drop % name)
         except sa.exc.OperationalError as error:
             requirements.require(test, cls.name, str(error.orig))
-        test.addCleanup(cls.execute, cls.drop % name)
         return cls._url(name)
+
+    @classmethod
+    def _take(cls) -> str:
+        template = cls._migrated()
+        while cls._left:
+            left = cls._left.pop()
+            try:
+                return cls._empty(left)
+            except (_Altered, sa.exc.DBAPIError):
+                # A test may have dropped it.
+                with contextlib.suppress(sa.exc.DBAPIError):
+                    cls.execute(cls.drop % left)
+        name = _new_name()
+        cls._copy(template, name)
+        return name
 
     @classmethod
     def _migrated(cls) -> str:
@@ -122,14 +170,38 @@ class _Server:
         with cls._lock:
             if cls._template is None:
                 name = _new_name()
-                cls.execute('CREATE DATABASE %s' % name)
-                atexit.register(cls.execute, cls.drop % name)
+                cls._create(name)
+                atexit.register(cls._drop_all, name)
                 migration.sync(configuration(cls._url(name)))
+                cls._describe(name)
                 cls._template = name
             return cls._template
 
     @classmethod
+    def _drop_all(cls, template: str) -> None:
+        cls.execute(*(cls.drop % name for name in (template, *cls._left)))
+
+    @classmethod
+    def _create(cls, name: str) -> None:
+        cls.execute('CREATE DATABASE %s' % name)
+
+    @classmethod
+    def _describe(cls, template: str) -> None:
+        """Keep what :meth:`_copy` and :meth:`_empty` need."""
+        raise NotImplementedError
+
+    @classmethod
     def _copy(cls, template: str, name: str) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def _empty(cls, name: str) -> str:
+        """Make a database equal to the template again.
+
+        :returns: its name, which may be another one now.
+        :raises _Altered: when more than rows would have to change, or
+            somebody is connected to it.
+        """
         raise NotImplementedError
 
     @classmethod
@@ -142,21 +214,31 @@ class _Server:
         )
 
     @classmethod
-    def execute(cls, *statements: str) -> list[sa.Row[ty.Any]]:
+    def execute(
+        cls, *statements: str, database: str | None = None
+    ) -> list[sa.Row[ty.Any]]:
         """Do something as an administrator.
 
+        :param database: where; the administrator's own if None.
         :returns: what the last statement gives, if it gives rows.
         """
+        with cls._connected(database) as connection:
+            for statement in statements:
+                result = connection.exec_driver_sql(statement)
+            return list(result) if result.returns_rows else []
+
+    @classmethod
+    @contextlib.contextmanager
+    def _connected(cls, database: str | None) -> ty.Iterator[sa.Connection]:
+        url = sa.make_url(cls.administrator)
         engine = sa.create_engine(
-            cls.administrator,
+            url if database is None else url.set(database=database),
             isolation_level='AUTOCOMMIT',
             connect_args={'connect_timeout': CONNECT_S},
         )
         try:
             with engine.connect() as connection:
-                for statement in statements:
-                    result = connection.exec_driver_sql(statement)
-                return list(result) if result.returns_rows else []
+                yield connection
         finally:
             engine.dispose()
 
@@ -165,50 +247,235 @@ def _new_name() -> str:
     return 'vsched_test_' + uuid.uuid4().hex
 
 
+#: The rows of one table, as values of the driver.
+_Rows = ty.Sequence[tuple[ty.Any, ...]]
+
+
+def _filled(connection: sa.Connection, tables: ty.Sequence[str]) -> list[str]:
+    """Which tables have rows, by one statement."""
+    return [
+        name
+        for (name,) in connection.exec_driver_sql(
+            ' UNION ALL '.join(
+                "(SELECT '%s' FROM %s LIMIT 1)" % (one, one) for one in tables
+            )
+        ).all()
+    ]
+
+
+def _read(
+    connection: sa.Connection, tables: ty.Sequence[str]
+) -> dict[str, _Rows]:
+    """All rows of tables that have any, by table."""
+    return {
+        name: [
+            tuple(row)
+            for row in connection.exec_driver_sql('SELECT * FROM ' + name)
+        ]
+        for name in _filled(connection, tables)
+    }
+
+
+def _restore(
+    connection: sa.Connection,
+    tables: ty.Sequence[str],
+    rows: ty.Mapping[str, _Rows],
+) -> None:
+    """Replace all rows of all tables, in one transaction."""
+    filled = _filled(connection, tables)
+    connection.exec_driver_sql('BEGIN')
+    for name in filled:
+        connection.exec_driver_sql('DELETE FROM ' + name)
+    for name, kept in rows.items():
+        for row in kept:
+            connection.exec_driver_sql(
+                'INSERT INTO %s VALUES (%s)'
+                % (name, ', '.join(['%s'] * len(row))),
+                row,
+            )
+    connection.exec_driver_sql('COMMIT')
+
+
 class PostgreSQL(_Server):
     """A database on a PostgreSQL server."""
 
     name = 'postgresql'
     administrator = POSTGRESQL
-    drop = 'DROP DATABASE %s WITH (FORCE)'
+    drop = 'DROP DATABASE IF EXISTS %s WITH (FORCE)'
+    #: Deleted rows take space until a vacuum; more of it is not kept.
+    _KEPT_BYTES = 8 << 20
+    _schema: ty.ClassVar[_Rows] = ()
+    _rows: ty.ClassVar[ty.Mapping[str, _Rows]] = {}
+    _sequences: ty.ClassVar[_Rows] = ()
+
+    _SCHEMA = """
+SELECT 'relation', c.relkind::text, c.relname, '', '' FROM pg_class c
+WHERE c.relnamespace = 'public'::regnamespace
+UNION ALL
+SELECT 'column', c.relname, a.attname,
+    format_type(a.atttypid, a.atttypmod) || ' ' || a.attnotnull,
+    coalesce(pg_get_expr(d.adbin, d.adrelid), '')
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
+AND a.attnum > 0
+UNION ALL
+SELECT 'index', indexname, indexdef, '', '' FROM pg_indexes
+WHERE schemaname = 'public'
+UNION ALL
+SELECT 'constraint', conrelid::regclass::text, conname,
+    pg_get_constraintdef(oid), '' FROM pg_constraint
+WHERE connamespace = 'public'::regnamespace
+UNION ALL
+SELECT 'trigger', tgrelid::regclass::text, tgname, tgenabled::text, ''
+FROM pg_trigger WHERE NOT tgisinternal
+UNION ALL
+SELECT 'schema', nspname, '', '', '' FROM pg_namespace
+WHERE nspname NOT LIKE 'pg\\_%%'
+UNION ALL
+SELECT 'setting', setting, '', '', '' FROM pg_db_role_setting s
+JOIN pg_database b ON b.oid = s.setdatabase, unnest(s.setconfig) setting
+WHERE b.datname = current_database()
+ORDER BY 1, 2, 3, 4, 5
+"""
+
+    @classmethod
+    def _create(cls, name: str) -> None:
+        cls._copy('template1', name)
 
     @classmethod
     def _copy(cls, template: str, name: str) -> None:
-        cls.execute('CREATE DATABASE %s TEMPLATE %s' % (name, template))
+        cls.execute(
+            'CREATE DATABASE %s TEMPLATE %s' % (name, template),
+            # Test data need not survive a power cut.
+            'ALTER DATABASE %s SET synchronous_commit = off' % name,
+        )
+
+    @classmethod
+    def _describe(cls, template: str) -> None:
+        with cls._connected(template) as connection:
+            cls._schema = cls._schema_of(connection)
+            cls._rows = _read(connection, cls._tables())
+            cls._sequences = [
+                tuple(row)
+                for row in connection.exec_driver_sql(
+                    'SELECT sequencename, coalesce(last_value, start_value),'
+                    ' last_value IS NOT NULL FROM pg_sequences'
+                )
+            ]
+
+    @classmethod
+    def _schema_of(cls, connection: sa.Connection) -> _Rows:
+        return [tuple(row) for row in connection.exec_driver_sql(cls._SCHEMA)]
+
+    @classmethod
+    def _tables(cls) -> list[str]:
+        return [row[2] for row in cls._schema if row[:2] == ('relation', 'r')]
+
+    @classmethod
+    def _empty(cls, name: str) -> str:
+        with cls._connected(name) as connection:
+            ((others, size),) = connection.exec_driver_sql(
+                'SELECT (SELECT count(*) FROM pg_stat_activity WHERE datname'
+                ' = current_database() AND pid != pg_backend_pid()),'
+                ' (SELECT sum(pg_relation_size(oid)) FROM pg_class'
+                " WHERE relnamespace = 'public'::regnamespace)"
+            )
+            if (
+                others
+                or size > cls._KEPT_BYTES
+                or cls._schema_of(connection) != cls._schema
+            ):
+                raise _Altered
+            connection.exec_driver_sql(
+                'SET session_replication_role = replica'
+            )
+            _restore(connection, cls._tables(), cls._rows)
+            for sequence in cls._sequences:
+                connection.exec_driver_sql(
+                    'SELECT setval(%s::regclass, %s, %s)', sequence
+                )
+        # Whoever has the old name cannot reach it any more.
+        fresh = _new_name()
+        cls.execute(
+            'SET synchronous_commit = off',
+            'ALTER DATABASE %s RENAME TO %s' % (name, fresh),
+        )
+        return fresh
 
 
 class MariaDB(_Server):
     """A database on a MariaDB server."""
 
     name = 'mariadb'
-    administrator = MARIADB
-    #: What makes the tables of the template, and its few rows.
-    _statements: ty.ClassVar[list[str]] = []
+    administrator = _without_tls(MARIADB)
+    drop = 'DROP DATABASE IF EXISTS %s'
+    #: By table: what makes it, with the next value of its sequence.
+    _creates: ty.ClassVar[ty.Mapping[str, str]] = {}
+    _rows: ty.ClassVar[ty.Mapping[str, _Rows]] = {}
 
     @classmethod
     def _copy(cls, template: str, name: str) -> None:
-        with cls._lock:
-            if not cls._statements:
-                cls._statements = cls._describe(template)
-        cls.execute(
-            'CREATE DATABASE %s' % name,
-            'USE %s' % name,
-            'SET foreign_key_checks = 0',
-            *cls._statements,
-        )
+        with cls._connected(None) as connection:
+            for statement in (
+                'CREATE DATABASE %s' % name,
+                'USE %s' % name,
+                'SET foreign_key_checks = 0',
+                *cls._creates.values(),
+            ):
+                connection.exec_driver_sql(statement)
+            _restore(connection, list(cls._creates), cls._rows)
 
     @classmethod
-    def _describe(cls, template: str) -> list[str]:
-        creates, inserts = [], []
-        for (table,) in cls.execute('SHOW TABLES FROM %s' % template):
-            (create,) = cls.execute(
-                'SHOW CREATE TABLE %s.%s' % (template, table)
+    def _describe(cls, template: str) -> None:
+        with cls._connected(template) as connection:
+            cls._creates = cls._creates_of(connection)
+            cls._rows = _read(connection, list(cls._creates))
+
+    @staticmethod
+    def _creates_of(connection: sa.Connection) -> dict[str, str]:
+        return {
+            name: connection.exec_driver_sql(
+                'SHOW CREATE TABLE ' + name
+            ).one()[1]
+            for (name,) in connection.exec_driver_sql('SHOW TABLES').all()
+        }
+
+    @classmethod
+    def _empty(cls, name: str) -> str:
+        with cls._connected(name) as connection:
+            ((others, triggers),) = connection.exec_driver_sql(
+                'SELECT (SELECT count(*) FROM information_schema.processlist'
+                ' WHERE db = database() AND id != connection_id()),'
+                ' (SELECT count(*) FROM information_schema.triggers'
+                ' WHERE trigger_schema = database())'
             )
-            creates.append(create[1])
-            inserts.append(
-                'INSERT INTO %s SELECT * FROM %s.%s' % (table, template, table)
-            )
-        return creates + inserts
+            creates = cls._creates_of(connection)
+            if (
+                others
+                or triggers
+                or list(map(_unnumbered, creates.items()))
+                != list(map(_unnumbered, cls._creates.items()))
+            ):
+                raise _Altered
+            connection.exec_driver_sql('SET foreign_key_checks = 0')
+            _restore(connection, list(creates), cls._rows)
+            for table, create in creates.items():
+                if create != cls._creates[table]:
+                    found = _NEXT.search(cls._creates[table])
+                    connection.exec_driver_sql(
+                        'ALTER TABLE %s AUTO_INCREMENT = %s'
+                        % (table, found[1] if found else 1)
+                    )
+        return name
+
+
+#: The next value of a sequence, in what SHOW CREATE TABLE tells.
+_NEXT = re.compile(r' AUTO_INCREMENT=(\d+)')
+
+
+def _unnumbered(table: tuple[str, str]) -> tuple[str, str]:
+    return table[0], _NEXT.sub('', table[1])
 
 
 Columns = ty.Mapping[str, ty.Sequence[str]]
