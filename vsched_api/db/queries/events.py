@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from vsched_api.db import models
-from vsched_api.db.queries import portions
 from vsched_api.db.queries import instances
+from vsched_api.db.queries import portions
 from vsched_api.db.queries import series
 
 _row = models.Event

@@ -15,8 +15,8 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy import orm
 
 from vsched_api.db import models
-from vsched_api.db.queries import portions
 from vsched_api.db.queries import instances
+from vsched_api.db.queries import portions
 from vsched_api.db.queries import series
 
 _row = models.UsageBucket

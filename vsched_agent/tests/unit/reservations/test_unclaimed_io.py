@@ -398,6 +398,7 @@ class TestRoomForBursts(charging_host.AutoCase):
         with mock.patch.object(
             self.enforcer.io,
             'apply',
+            autospec=True,
             side_effect=errors.Refused('busy', Code.BACKEND_UNAVAILABLE),
         ):
             news = self.second(vm1=0.03)
