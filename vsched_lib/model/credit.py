@@ -124,7 +124,7 @@ def caps_leave_idle(
     Then the domains never compete, and their weights have no effect.
 
     :param cpus: of the host.
-    :param domains: all that are to be looked at.
+    :param domains: all that may compete.
     :returns: in CPUs, exact; None when they may compete: one has no cap, or
         the caps are more than the CPUs.
     """

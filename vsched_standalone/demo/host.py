@@ -204,6 +204,12 @@ class Host:
     def _admit(
         self, instance: instances.Instance, held: reservation.Reservation
     ) -> None:
+        if held.backend not in _BACKENDS:
+            raise errors.Refused(
+                'this host has no backend %s; it has %s'
+                % (held.backend, ', '.join(_BACKENDS)),
+                Code.BACKEND_UNAVAILABLE,
+            )
         problems = held.problems(
             ty.cast(reservation.Backend, held.backend), profiles.TICK_US
         )

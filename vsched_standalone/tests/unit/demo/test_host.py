@@ -123,7 +123,6 @@ class TestReservations(HostTestCase):
         for changes, word in (
             ({'runtime_us': 1}, '1'),
             ({'runtime_us': 20_000}, 'period'),
-            ({'backend': 'credit'}, 'credit'),
         ):
             host = self.host(member())
             self.report(host)
@@ -134,6 +133,16 @@ class TestReservations(HostTestCase):
             self.assertEqual(messages.State.REFUSED, report.state)
             self.assertEqual(errors.Code.RESERVATION_INVALID, report.code)
             self.assertIn(word, report.detail)
+
+    def test_backends_of_other_hosts_are_refused(self):
+        for backend in ('rtds', 'credit2', 'credit'):
+            host = self.host(member())
+            self.report(host)
+            host.set_overrides(self.override(3_000, backend=backend), NOW)
+            (report,) = self.report(host)['reservations']
+            self.assertEqual(messages.State.REFUSED, report.state)
+            self.assertEqual(errors.Code.BACKEND_UNAVAILABLE, report.code)
+            self.assertIn(backend, report.detail)
 
     def test_a_quota_takes_no_capacity(self):
         host = self.host(member())
