@@ -248,8 +248,11 @@ _FOREIGN = (
 
 
 def _foreign_schema(error: Exception) -> bool:
-    # SQLite and PostgreSQL; db.resuming examines those of MariaDB.
-    return 'already exists' in str(error)
+    # SQLite and PostgreSQL; db.resuming examines those of MariaDB. PostgreSQL
+    # says the same of the key of a row.
+    return 'already exists' in str(error) and not isinstance(
+        error, db_exc.DBDuplicateEntry
+    )
 
 
 def _missing_schema(error: Exception) -> bool:

@@ -2,6 +2,8 @@
 
 """Transactions: what is done again, and what a failure becomes."""
 
+from unittest import mock
+
 from oslo_db import exception as db_exc
 from oslotest import base as oslotest_base
 import sqlalchemy as sa
@@ -82,12 +84,35 @@ class TestDatabase(base.TestCase):
                 errors.UnstorableValue,
             ),
             (db_exc.DBError(RuntimeError('x')), db_exc.DBError),
+            (
+                sa.exc.OperationalError(
+                    'x', {}, Exception('table hosts already exists')
+                ),
+                errors.UnknownTables,
+            ),
+            (
+                db_exc.DBError(Exception('relation "hosts" already exists')),
+                errors.UnknownTables,
+            ),
         ):
 
             def work(transaction, error=error):
                 raise error
 
             self.assertRaises(kind, self.database.write, work)
+
+    def test_a_row_that_is_there_is_no_table(self):
+        duplicate = db_exc.DBDuplicateEntry(
+            inner_exception=Exception('Key (name)=(node1) already exists.')
+        )
+
+        def work(transaction):
+            raise duplicate
+
+        with mock.patch.object(session, '_MAX_RETRIES', 0):
+            self.assertRaises(
+                db_exc.DBDuplicateEntry, self.database.write, work
+            )
 
     def test_a_failure_quotes_no_statement(self):
         def work(transaction):
