@@ -22,7 +22,8 @@ if ty.TYPE_CHECKING:
 ABOUT = frame.About(
     'A thousand agents report to one collector',
     'A thousand simulated agents, in two processes, report over a RabbitMQ '
-    'node to one collector, which stores in a PostgreSQL server; both '
+    'node to one collector, a service of several processes, which stores in '
+    'a PostgreSQL server; both '
     "servers are the benchmark's own, with their defaults, on the same "
     "machine. The agents' messages are those of oslo.messaging, sent without "
     'its client, which has the CPUs of a thousand hosts elsewhere. Requests '

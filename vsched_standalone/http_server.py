@@ -45,11 +45,22 @@ class HttpServer:
         when a request that is still being answered writes to it.
         """
         self._server.task_dispatcher.shutdown()
-        if self._thread.is_alive():
-            self._server.trigger.pull_trigger(self._close)
-            self._thread.join()
-        else:
+        if not self._thread.is_alive():
             self._close()
+            return
+        # The end of a request wakes the thread as well. It must not close the
+        # pipe before this call has written to it.
+        pulled = threading.Event()
+
+        def close() -> None:
+            pulled.wait()
+            self._close()
+
+        try:
+            self._server.trigger.pull_trigger(close)
+        finally:
+            pulled.set()
+        self._thread.join()
 
     def _close(self) -> None:
         wasyncore.close_all(self._server._map)

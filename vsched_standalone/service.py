@@ -82,8 +82,10 @@ class Standalone(service_base.ServiceBase):
 
     def stop(self, graceful: bool = True) -> None:
         """Stop all parts, in the reverse order of the start."""
-        self._parts.close()
-        self._stopped.set()
+        try:
+            self._parts.close()
+        finally:
+            self._stopped.set()
 
     def wait(self) -> None:
         """Wait until the service has stopped."""

@@ -104,7 +104,7 @@ class CapacityLedger:
         if io.room is not applied.IoRoom.INSIDE:
             return io.room is applied.IoRoom.ON_TOP
         held = self._holdings.get(uuid)
-        # A reservation without a guarantee has no capacity to share.
+        # A reservation that takes no capacity has none to share.
         return held is None or not held.admitted
 
     @property

@@ -363,7 +363,8 @@ class UnclaimedIo:
         except errors.Refused as refusal:
             if refusal.code == errors.Code.THREADS_GONE:
                 # The next reading knows which are left.
-                entry.refusal = refusal
+                if report:
+                    entry.refusal = refusal
                 return True
             if report:
                 self._refuse(uuid, refusal, now_s)

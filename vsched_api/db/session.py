@@ -202,14 +202,11 @@ class Database:
             return act()
         except _AWAY as error:
             LOG.warning('The database can not serve: %s', _brief(error))
+            if timeouts.exceeded(error):
+                raise errors.DatabaseBusy(_explain(error)) from error
             if _foreign_schema(error):
                 raise errors.UnknownTables(_FOREIGN) from error
-            kind = (
-                errors.DatabaseBusy
-                if timeouts.exceeded(error)
-                else errors.DatabaseUnavailable
-            )
-            raise kind(_explain(error)) from error
+            raise errors.DatabaseUnavailable(_explain(error)) from error
         except (
             db_exc.DBDataError,
             db_exc.DBInvalidUnicodeParameter,
@@ -250,7 +247,7 @@ _FOREIGN = (
 def _foreign_schema(error: Exception) -> bool:
     # SQLite and PostgreSQL; db.resuming examines those of MariaDB. PostgreSQL
     # says the same of the key of a row.
-    return 'already exists' in str(error) and not isinstance(
+    return 'already exists' in _brief(error) and not isinstance(
         error, db_exc.DBDuplicateEntry
     )
 

@@ -426,14 +426,14 @@ def _promised(one: reservations.Reservation | None) -> int:
     if (
         one is None
         or one.state == messages.State.RELEASED
-        or (one.backend is not None and one.backend not in model.GUARANTEES)
+        or (one.backend is not None and one.backend not in model.ADMITTED)
     ):
         return 0
     return one.bandwidth_mcpu or 0
 
 
 def _held(one: reservations.Reservation) -> int:
-    if one.enforced_backend not in model.GUARANTEES:
+    if one.enforced_backend not in model.ADMITTED:
         return 0
     return one.enforced_bandwidth_mcpu or 0
 

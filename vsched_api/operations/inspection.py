@@ -206,7 +206,12 @@ def _host_time(usage: messages.HostUsage, clock: _Clock) -> host_time.New:
 
 
 def _event(event: messages.Event, clock: _Clock) -> Row:
-    return {**notices.of_host(event.to_dict()), 'at': clock.past(event.at)}
+    row = notices.of_host(event.to_dict())
+    row['at'] = clock.past(event.at)
+    if row['at'] != event.at:
+        # Nothing else keeps the host's own value.
+        row['figures'] = {**row['figures'], 'host_at': event.at}
+    return row
 
 
 def _job(job: messages.JobReport) -> Row:

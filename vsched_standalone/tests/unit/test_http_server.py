@@ -66,6 +66,22 @@ class TestHttpServer(base.BaseTestCase):
             requests.ConnectionError, session.get, self.url, timeout=60
         )
 
+    def test_a_request_ends_while_the_server_stops(self):
+        """It wakes the thread, which has the sockets to close already."""
+        self.server.start()
+        trigger, thread = self.server._server.trigger, self.server._thread
+        pull = trigger._physical_pull
+
+        def pull_after_a_request():
+            pull()
+            # Long enough to close the pipe, if it does not wait.
+            thread.join(1)
+            pull()
+
+        trigger._physical_pull = pull_after_a_request
+        self.server.stop()
+        self.assertFalse(thread.is_alive())
+
     def test_no_other_file_is_written_to(self):
         self.server.start()
         trigger = self.server._server.trigger.trigger

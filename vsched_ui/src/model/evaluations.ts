@@ -5,7 +5,7 @@
 import type { EvaluatedHost, Reservation } from '../api/types';
 
 /** Backends whose reservations use capacity; those of others use none. */
-const GUARANTEES: readonly string[] = ['deadline', 'rtds'];
+const ADMITTED: readonly string[] = ['deadline', 'rtds', 'credit2', 'credit'];
 
 export interface Change {
   /** What the instance has of the capacity that is in use, in mcpu. */
@@ -18,7 +18,7 @@ export interface Change {
 /** Whether the host has room for a change: the service counts what is held. */
 export function changeOf(host: EvaluatedHost, now: Reservation | null): Change {
   const enforced = now?.enforced;
-  const held = enforced && GUARANTEES.includes(enforced.backend)
+  const held = enforced && ADMITTED.includes(enforced.backend)
     ? (enforced.bandwidth_mcpu ?? 0)
     : 0;
   const more = host.demand_mcpu - held;

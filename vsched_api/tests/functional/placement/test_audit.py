@@ -35,7 +35,8 @@ class TestAudit(base.TestCase):
         )
         self.own = own.uuid
         self.instance = str(uuids.uuid4())
-        self.agent('node1').send(
+        self.node = self.agent('node1')
+        self.node.send(
             self.instance,
             reservations=(base.reservation(self.instance),),
             host_info=base.host_info(
@@ -79,6 +80,28 @@ class TestAudit(base.TestCase):
                 for one in found['differences']
             },
         )
+
+    def test_weights_that_take_capacity(self):
+        self.claim(self.instance, 600)
+        for backend, promised_mcpu in (('credit2', 600), ('cfs', 0)):
+            self.node.send(
+                self.instance,
+                reservations=(
+                    base.reservation(
+                        self.instance,
+                        backend=backend,
+                        enforced_backend=backend,
+                    ),
+                ),
+            )
+            found = self.audit().json['audit']
+            self.assertEqual(
+                [] if promised_mcpu else [(600, 0)],
+                [
+                    (one['claimed_mcpu'], one['promised_mcpu'])
+                    for one in found['differences']
+                ],
+            )
 
     def test_placement_is_away(self):
         self.conf.set_override('endpoint', 'http://127.0.0.1:9', 'placement')

@@ -91,6 +91,12 @@ class TestDatabase(base.TestCase):
                 errors.UnknownTables,
             ),
             (
+                sa.exc.OperationalError(
+                    'x already exists', {}, Exception('gone')
+                ),
+                errors.DatabaseUnavailable,
+            ),
+            (
                 db_exc.DBError(Exception('relation "hosts" already exists')),
                 errors.UnknownTables,
             ),

@@ -75,7 +75,7 @@ class RabbitTestCase(
         )
         self.agent_client().overrides_changed('node1', 9)
         # Each reply would wait for 60 s by default, in one of the threads.
-        while agent.generations.get(timeout=30) != 9:
+        while agent.generations.get(timeout=50) != 9:
             pass
 
     def test_wrong_password(self):

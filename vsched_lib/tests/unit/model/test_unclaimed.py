@@ -287,7 +287,7 @@ class TestDivide(base.BaseTestCase):
                 self.assertTrue(
                     any(
                         one.amount(after[other]) > one.amount(grants[other])
-                        and one.room_rank < demands[uuid].room_rank
+                        and one.room_rank <= demands[uuid].room_rank
                         for other, one in demands.items()
                     )
                 )
