@@ -2,6 +2,9 @@
 
 """A test finds nothing of another test in its database."""
 
+import time
+from unittest import mock
+
 from oslotest import base
 import sqlalchemy as sa
 
@@ -59,13 +62,21 @@ class ReusedDatabases:
         case.doCleanups()
         return self.kind._left[-1]
 
+    def await_nobody(self, name):
+        """Wait until a server has noticed that connections were closed."""
+        while self.kind.execute(self.sessions % name)[0][0]:
+            time.sleep(0.02)
+
     def test_it_is_as_a_new_one(self):
         first = self.begin()
         before = self.content(first)
         ids = self.ids(first)
         self.assertNotEqual(before, self.content(first))
-        self.leave(first)
-        second = self.begin()
+        self.await_nobody(self.leave(first))
+        with mock.patch.object(
+            self.kind, '_copy', side_effect=AssertionError, autospec=True
+        ):
+            second = self.begin()
         self.assertEqual([], self.kind._left)
         self.assertEqual(before, self.content(second))
         self.assertEqual(ids, self.ids(second))
@@ -86,8 +97,23 @@ class ReusedDatabases:
             connection.exec_driver_sql(statement)
         return self.leave(case)
 
+    def schema(self, case):
+        engine = sa.create_engine(
+            case.conf.database.connection, poolclass=sa.NullPool
+        )
+        inspected = sa.inspect(engine)
+        return {
+            table: (
+                [one['name'] for one in inspected.get_columns(table)],
+                sorted(one['name'] for one in inspected.get_indexes(table)),
+            )
+            for table in inspected.get_table_names()
+        }
+
     def check_gone(self, name):
+        before = self.schema(self.begin())
         case = self.begin()
+        self.assertEqual(before, self.schema(case))
         self.assertNotIn(name, case.conf.database.connection)
         self.assertRaises(
             sa.exc.OperationalError,
@@ -124,9 +150,13 @@ class TestReusedDatabasesOnPostgreSQL(ReusedDatabases, base.BaseTestCase):
     """The tests on PostgreSQL."""
 
     kind = databases.PostgreSQL
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = '%s'"
 
 
 class TestReusedDatabasesOnMariaDB(ReusedDatabases, base.BaseTestCase):
     """The tests on MariaDB."""
 
     kind = databases.MariaDB
+    sessions = (
+        "SELECT count(*) FROM information_schema.processlist WHERE db = '%s'"
+    )
