@@ -20,14 +20,13 @@ class TestExtraMounts(base.BaseTestCase):
         super().setUp()
         self.groups = cgroup.Cgroups()
         mounts = {name: self.groups.mount(name) for name in ('cpu', 'cpuset')}
-        if (
-            os.geteuid()
-            or None in mounts.values()
-            or any(mount.version != 1 for mount in mounts.values())
-        ):
+        if os.geteuid() or None in mounts.values():
             requirements.require(
-                self, 'libvirt', 'not root of a host with cgroup v1'
+                self, 'libvirt', 'not root of a host with cgroups'
             )
+        if any(mount.version != 1 for mount in mounts.values()):
+            # Nothing that can be installed: the host has booted so.
+            self.skipTest('this host has no controllers of cgroup v1')
         self.name = 'vsched-test-mounts-%d' % os.getpid()
         self.tops = {name: mount.point for name, mount in mounts.items()}
         for name, top in self.tops.items():
