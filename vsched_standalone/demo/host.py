@@ -210,9 +210,7 @@ class Host:
                 % (held.backend, ', '.join(_BACKENDS)),
                 Code.BACKEND_UNAVAILABLE,
             )
-        problems = held.problems(
-            ty.cast(reservation.Backend, held.backend), profiles.TICK_US
-        )
+        problems = held.problems(held.backend, profiles.TICK_US)
         if problems:
             raise errors.Refused(problems[0], Code.RESERVATION_INVALID)
         if held.backend not in reservation.GUARANTEES:
