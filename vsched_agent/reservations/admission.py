@@ -65,6 +65,19 @@ class Measured(ty.NamedTuple):
     policy: fit.Policy
 
 
+class Request(ty.NamedTuple):
+    """A reservation that is to be admitted.
+
+    :param name: of the backend that would enforce it.
+    :param need: what it would take of the host with its predicted I/O.
+    :param ask: the request besides the reservation.
+    """
+
+    name: reservation.Backend
+    need: fit.Need
+    ask: fit.Ask
+
+
 class Measurements(ty.Protocol):
     """Source of what a host has measured of itself."""
 
@@ -121,7 +134,25 @@ class AdmissionChecker:
         self._ledger = ledger
         self._test = test
 
-    def host(self) -> fit.Host:
+    def need(
+        self,
+        name: reservation.Backend,
+        ask: fit.Ask,
+        reserved: reservation.Reservation,
+    ) -> fit.Need:
+        """Return what a reservation would take of this host.
+
+        :param name: of the backend that would enforce it.
+        :param ask: the request besides the reservation.
+        :raises errors.Refused: when the host's errors do not permit it, for
+            the first problem of any kind.
+        """
+        need = fit.need_by(name, ask, reserved, self._host())
+        if any(one.cause is fit.Cause.ERROR for one in need.problems):
+            self._check(name, need, ask)
+        return need
+
+    def _host(self) -> fit.Host:
         """Return this host as the scheduler filters see it."""
         capacity = self._capacity.current()
         known = self._measurements.measured()
@@ -139,19 +170,7 @@ class AdmissionChecker:
             known.policy,
         )
 
-    def check_errors(
-        self, name: reservation.Backend, need: fit.Need, ask: fit.Ask
-    ) -> None:
-        """Refuse a request that has a problem with the host's errors.
-
-        :param name: of the backend that would enforce it.
-        :param need: what it would take of the host.
-        :raises errors.Refused: for the first problem of any kind.
-        """
-        if any(one.cause is fit.Cause.ERROR for one in need.problems):
-            self.check(name, need, ask)
-
-    def check(
+    def _check(
         self, name: reservation.Backend, need: fit.Need, ask: fit.Ask
     ) -> None:
         """Refuse a request that has any problem, whatever is in use.
@@ -187,17 +206,22 @@ class AdmissionChecker:
         self,
         uuid: str,
         kept: Sequence[admission.Claim],
-        asked: Sequence[admission.Claim],
-        need: fit.Need | None = None,
+        asked: Sequence[admission.Claim] | None,
+        request: Request | None = None,
     ) -> None:
-        """Refuse what does not fit beside the others' claims.
+        """Refuse what this host cannot have, or not beside other claims.
 
-        :param uuid: the instance that asks.
+        :param uuid: the instance whose claims they are.
         :param kept: its other claims.
-        :param need: what it would take of the host with its predicted I/O;
-            None when that is not to be checked.
+        :param asked: its new claims; None when it claims no capacity.
+        :param request: the reservation that it claims; None when what it
+            would take of the host is not to be checked.
         :raises errors.Refused: with the figures.
         """
+        if request is not None:
+            self._check(*request)
+        if asked is None:
+            return
         capacity = self._capacity.current()
         verdict = admission.admit(
             [*self._ledger.claims(without=uuid), *kept, *asked],
@@ -220,8 +244,8 @@ class AdmissionChecker:
                     'cpu': verdict.cpu,
                 },
             )
-        if need is not None:
-            self._check_io_headroom(uuid, need)
+        if request is not None:
+            self._check_io_headroom(uuid, request.need)
 
     def _check_io_headroom(self, uuid: str, need: fit.Need) -> None:
         """Refuse what the scheduler filters would not place here.

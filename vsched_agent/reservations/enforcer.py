@@ -25,6 +25,7 @@ from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent.reservations import admission
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import capacity_ledger
+from vsched_agent.reservations import charges
 from vsched_agent.reservations import divided_periods
 from vsched_agent.reservations import granularities
 from vsched_agent.reservations import io_threads
@@ -121,6 +122,16 @@ class Enforcer:
             self._ledger,
             test,
         )
+        #: Charges instances for the host's work on their I/O.
+        self.charges = charges.Charges(
+            self._vcpus,
+            self.io,
+            self.periods,
+            self._ledger,
+            self.unclaimed_io,
+            self._admit,
+            self._reclaiming,
+        )
 
     def holding(self, uuid: str) -> applied.Holding | None:
         """Return what is in force for an instance."""
@@ -200,7 +211,7 @@ class Enforcer:
         :param ask: the request besides the reservation: the bound on
             errors, the I/O rates and their charging. ``vcpus`` is ignored.
         :param charged: the instance is charged for the host's work, and
-            its guest has what :meth:`charge` has left it.
+            its guest has what :attr:`charges` have left it.
         :returns: None when it is in force as asked; the cause when it is
             enforced by a weaker backend.
         :raises errors.Refused: when it is not in force; the instance keeps
@@ -220,11 +231,9 @@ class Enforcer:
         current = self._current(domain)
         cause: errors.Refused | None = None
         ask = dataclasses.replace(ask, vcpus=len(targets), promise=reserved)
-        host = self._admission.host()
         for name in self._candidates(reserved):
-            need = fit.need_by(name, ask, reserved, host)
             try:
-                self._admission.check_errors(name, need, ask)
+                need = self._admission.need(name, ask, reserved)
                 granted = dataclasses.replace(
                     reserved, runtime_us=need.runtime_us
                 )
@@ -248,8 +257,9 @@ class Enforcer:
                     self._ledger.update(domain.uuid)
                     self._granularities.held(domain.uuid, holding.granularity)
                     return cause
-                self._admission.check(name, need, ask)
-                self._apply(domain, holding, need)
+                self._apply(
+                    domain, holding, admission.Request(name, need, ask)
+                )
                 self._granularities.held(domain.uuid, holding.granularity)
             except errors.Refused as refusal:
                 cause = cause or refusal
@@ -262,62 +272,6 @@ class Enforcer:
             'name one of: %s' % (', '.join(self._backends) or 'none'),
             errors.Code.BACKEND_UNAVAILABLE,
         )
-
-    def charge(
-        self, uuid: str, io: applied.IoHolding, runtime_us: int
-    ) -> None:
-        """Apply reservations to an instance's I/O threads and its guest.
-
-        :param io: for the I/O threads. If part of the instance's
-            reservation, it has to be smaller than that.
-        :param runtime_us: for each vCPU. While the host has no spare
-            capacity the vCPUs get no more than the I/O threads leave of
-            the reservation.
-        :raises errors.Refused: when the I/O threads keep what they had.
-        """
-        self.unclaimed_io.forget(uuid)
-        held = self._vcpus.holdings[uuid]
-        io = self.periods.divided_io(uuid, io)
-        after = held.lowered(runtime_us)
-        if after.now == held.now and self.io.holding(uuid) == io:
-            return
-        if self._ledger.takes_room(uuid, io):
-            if self.io.holding(uuid) != io:
-                self._admit(
-                    uuid, [held.claim] if held.admitted else [], io.claims
-                )
-        else:
-            spare = self._ledger.spare(uuid)
-            if after.surplus(io) > spare:
-                after = after.inside(io, spare)
-            self.unclaimed_io.shrink(
-                self._ledger.shortage(uuid, held.bandwidth + after.surplus(io))
-            )
-        try:
-            self.unclaimed_io.apply(
-                lambda: self._apply_charge(uuid, after, io)
-            )
-        except errors.Refused as refusal:
-            if refusal.code != errors.Code.KERNEL_REFUSED or not (
-                self._ledger.saturated(uuid, after, io)
-            ):
-                raise
-            # Tasks that the ledger does not know use the capacity.
-            self._apply_charge(uuid, held.inside(io), io)
-
-    def _apply_charge(
-        self, uuid: str, after: applied.Holding, io: applied.IoHolding
-    ) -> None:
-        try:
-            before = self._vcpus.holdings[uuid]
-            if after.now.runtime_us < before.now.runtime_us:
-                self._lower(uuid, after)
-                self.io.apply(uuid, io)
-            else:
-                self.io.apply(uuid, io)
-                self._lower(uuid, after)
-        finally:
-            self._ledger.update(uuid)
 
     def release(self, domain: hypervisor.Domain) -> bool:
         """Restore what the instance had before vsched changed it.
@@ -415,31 +369,34 @@ class Enforcer:
         self,
         domain: hypervisor.Domain,
         holding: applied.Holding,
-        need: fit.Need,
+        request: admission.Request,
     ) -> None:
+        io = self.io.holding(domain.uuid)
+        self._admit(
+            domain.uuid,
+            io.claims
+            if io is not None and io.room is applied.IoRoom.ON_TOP
+            else [],
+            [holding.claim] if holding.admitted and holding.targets else None,
+            request,
+        )
         if not holding.targets:
             raise errors.Refused(
                 'the instance has no vCPU threads', errors.Code.THREADS_GONE
             )
-        if holding.admitted:
-            io = self.io.holding(domain.uuid)
-            kept = (
-                io.claims
-                if io is not None and io.room is applied.IoRoom.ON_TOP
-                else []
-            )
-            self._admit(domain.uuid, kept, [holding.claim], need)
-        self.unclaimed_io.apply(lambda: self._vcpus.apply(domain, holding))
+        self._reclaiming(lambda: self._vcpus.apply(domain, holding))
         self._ledger.update(domain.uuid)
 
     def _admit(
         self,
         uuid: str,
         kept: Sequence[schedulability.Claim],
-        asked: Sequence[schedulability.Claim],
-        need: fit.Need | None = None,
+        asked: Sequence[schedulability.Claim] | None,
+        request: admission.Request | None = None,
     ) -> None:
-        self._admission.admit(uuid, kept, asked, need)
+        self._admission.admit(uuid, kept, asked, request)
+        if asked is None:
+            return
         # Reclaim what is lent, then what others have beyond their
         # reservations, as far as needed.
         self.unclaimed_io.shrink(
@@ -451,11 +408,31 @@ class Enforcer:
         )
         for other in self._ledger.reclaimable(uuid, [*kept, *asked]):
             if (io := self.io.holding(other)) is not None:
-                self._lower(other, self._vcpus.holdings[other].inside(io))
+                self.charges.lower(
+                    other, self._vcpus.holdings[other].inside(io)
+                )
 
-    def _lower(self, uuid: str, after: applied.Holding) -> None:
-        self._vcpus.lower(uuid, after)
-        self._ledger.update(uuid)
+    def _reclaiming(self, step: ty.Callable[[], None]) -> None:
+        """Take a step; reclaim capacity when the kernel refuses it.
+
+        :param step: what needs bandwidth; may be called again after a
+            refusal.
+        :raises errors.Refused: what the last call raises.
+        """
+        try:
+            step()
+            return
+        except errors.Refused as refusal:
+            last = refusal
+        for _ in self.unclaimed_io.reclaim(last):
+            try:
+                step()
+                return
+            except errors.Refused as refusal:
+                last = refusal
+                if last.code != errors.Code.KERNEL_REFUSED:
+                    break
+        raise last
 
 
 def _nothing_replaced(

@@ -353,7 +353,7 @@ class Charging:
                     errors.Code.DOES_NOT_FIT,
                 )
         try:
-            self._enforcer.charge(uuid, desired, left_us)
+            self._enforcer.charges.apply(uuid, desired, left_us)
         except errors.Refused as refusal:
             return refusal
         return None

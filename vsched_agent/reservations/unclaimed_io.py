@@ -8,6 +8,7 @@ their head-room.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterator
 import dataclasses
 from fractions import Fraction
 import math
@@ -212,38 +213,25 @@ class UnclaimedIo:
                 )
         self._grant(choices, free, time.monotonic())
 
-    def apply(self, step: Callable[[], None]) -> None:
-        """Take a step; reclaim capacity when the kernel refuses it.
+    def reclaim(self, refusal: errors.Refused) -> Iterator[None]:
+        """Reclaim what the kernel lacks, in steps.
 
-        :param step: what needs bandwidth; may be called again after a
-            refusal.
-        :raises errors.Refused: what the last call raises.
+        :param refusal: of something that needs bandwidth.
+        :returns: an iterator; it may be tried again after each step.
         """
-        try:
-            step()
+        if refusal.code != errors.Code.KERNEL_REFUSED or not self._ledger.lent:
             return
-        except errors.Refused as refusal:
-            if (
-                refusal.code != errors.Code.KERNEL_REFUSED
-                or not self._ledger.lent
-            ):
-                raise
-            shortage = _shortage(refusal)
-            if shortage is not None and shortage > self._ledger.lent:
-                # It would not help.
-                raise
+        shortage = _shortage(refusal)
+        if shortage is not None and shortage > self._ledger.lent:
+            # It would not help.
+            return
         # Tasks that the ledger does not know use the capacity.
         self._ledger.stop_lending()
         if shortage is not None:
             self.shrink(shortage)
-            try:
-                step()
-                return
-            except errors.Refused as refusal:
-                if refusal.code != errors.Code.KERNEL_REFUSED:
-                    raise
+            yield
         self.shrink(self._ledger.lent)
-        step()
+        yield
 
     def _covers(self, uuid: str, full: applied.IoHolding) -> bool:
         """Return whether what is in force is for the same threads."""

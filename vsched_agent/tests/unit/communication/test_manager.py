@@ -222,7 +222,7 @@ class TestManager(ManagerCase):
     def test_an_io_thread_that_gets_more_is_divided_further(self):
         self.io_ms = 0.8
         self.passes(10)
-        self.enforcer.charge(self.one.uuid, self.io(8_000), 6_000)
+        self.enforcer.charges.apply(self.one.uuid, self.io(8_000), 6_000)
         self.assertEqual((4_000, 10_000), self.kernel_us()[100])
         self.assertEqual([], self.passes(10))
         self.assertEqual((2_000, 5_000), self.kernel_us()[100])
@@ -230,7 +230,7 @@ class TestManager(ManagerCase):
     def test_an_io_thread_that_gets_less_is_divided_less(self):
         self.passes(10)
         self.assertEqual((500, 5_000), self.kernel_us()[100])
-        self.enforcer.charge(self.one.uuid, self.io(600), 6_000)
+        self.enforcer.charges.apply(self.one.uuid, self.io(600), 6_000)
         self.assertEqual((150, 5_000), self.kernel_us()[100])
         self.passes(2)
         self.assertEqual((300, 10_000), self.kernel_us()[100])
@@ -303,7 +303,7 @@ class TestManager(ManagerCase):
         self.one = fakes.domain(1, vcpus=2, pid=500)
         self.served_by = 500
         self.hold(io_us=0)
-        self.enforcer.charge(self.one.uuid, self.io(tid=500), 6_000)
+        self.enforcer.charges.apply(self.one.uuid, self.io(tid=500), 6_000)
         self.assertEqual((1_500, 5_000), self.kernel_us()[501])
         self.assertEqual([], self.passes(20))
         self.assertEqual((500, 5_000), self.kernel_us()[500])

@@ -40,7 +40,7 @@ class GranularitiesCase(enforcing_host.EnforcerCase):
     def hold(self, reserved=RESERVED, io_us=2_000):
         self.enforcer.hold(self.one, reserved)
         if io_us:
-            self.enforcer.charge(
+            self.enforcer.charges.apply(
                 self.one.uuid, self.io(io_us), reserved.runtime_us
             )
 
@@ -220,7 +220,7 @@ class TestKept(GranularitiesCase):
         self.deadline.held = {}
         self.one = fakes.domain(1, vcpus=2, pid=500)
         self.hold(io_us=0)
-        self.enforcer.charge(self.one.uuid, self.io(tid=500), 6_000)
+        self.enforcer.charges.apply(self.one.uuid, self.io(tid=500), 6_000)
         self.assertEqual(
             {501: (1_500, 5_000), 502: (1_500, 5_000), 500: (500, 5_000)},
             self.kernel_us(),
@@ -240,7 +240,7 @@ class TestKept(GranularitiesCase):
     def test_by_a_guest_that_is_charged(self):
         self.hold()
         self.enforcer.periods.divide(self.one.uuid, 4, {})
-        self.enforcer.charge(self.one.uuid, self.io(3_000), 4_000)
+        self.enforcer.charges.apply(self.one.uuid, self.io(3_000), 4_000)
         self.assertEqual((1_000, 5_000), self.kernel_us()[101])
         self.assertEqual((750, 5_000), self.kernel_us()[100])
 
