@@ -220,8 +220,12 @@ class ReportBuilder:
             return made[0]
 
         try:
-            self.reservations.note()
-            self._outbox.post(make, checkpoint, self.profiles.newly_measured)
+            self._outbox.post(
+                make,
+                checkpoint,
+                self.profiles.newly_measured,
+                self.reservations.changed.values(),
+            )
         except BaseException:
             # Reported with the next batch.
             self.events.put_back(waiting)

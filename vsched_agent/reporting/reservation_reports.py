@@ -205,10 +205,6 @@ class ReservationReports:
         """Restore the journal's lost records."""
         self._journal.note_reservations(self._reported.values())
 
-    def note(self) -> None:
-        """Record in the journal what has changed."""
-        self._journal.note_reservations(self._changed.values())
-
     def sent(self) -> None:
         """Start afresh, as a batch has all that has changed."""
         self._changed = {}

@@ -3,6 +3,7 @@
 """The batches that the collector has not confirmed."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import json
@@ -48,6 +49,7 @@ class Outbox:
         make: Callable[[int], messages.Report],
         checkpoint: Mapping[str, ty.Any] | None = None,
         measured: int | None = None,
+        reservations: Iterable[messages.ReservationReport] = (),
     ) -> int:
         """Number a batch and keep it until it is confirmed.
 
@@ -58,8 +60,13 @@ class Outbox:
         :param measured: version of the newest error profile whose
             measurement is an event of this or an earlier batch; None when
             that has not changed.
+        :param reservations: those of this batch that are new.
         :returns: the number.
         """
+        newer = [
+            (one.instance_uuid, json.dumps(one.to_dict()))
+            for one in reservations
+        ]
 
         def put(db: sqlite3.Connection) -> int:
             batch = journal_records.number(db, 'batch') + 1
@@ -76,6 +83,9 @@ class Outbox:
                 )
             if measured is not None:
                 journal_records.set_number(db, _MEASURED, measured)
+            db.executemany(
+                'INSERT OR REPLACE INTO reservation VALUES (?, ?)', newer
+            )
             return batch
 
         number = self._storage.run(put)

@@ -41,6 +41,22 @@ class TestOutbox(journals.JournalCase):
         self.journal.outbox.confirm(second)
         self.assertIsNone(self.journal.outbox.oldest())
 
+    def test_a_batch_and_the_reservations_in_it_are_one(self):
+        one = messages.ReservationReport(
+            ONE, messages.Source.METADATA, messages.State.APPLIED, 2, 5.0
+        )
+
+        def failing(batch):
+            raise ValueError(batch)
+
+        self.assertRaises(
+            ValueError, self.journal.outbox.post, failing, reservations=[one]
+        )
+        self.assertEqual({}, self.journal.reservations())
+        self.journal.outbox.post(_batch, reservations=[one])
+        self.reopen()
+        self.assertEqual({one.instance_uuid: one}, self.journal.reservations())
+
     def test_numbers_go_on_and_each_run_has_its_epoch(self):
         used, epoch = (
             self.journal.outbox.post(_batch),
