@@ -3,11 +3,11 @@
 """The collector's side of the bus."""
 
 from collections.abc import Callable
+import functools
 import time
 import typing as ty
 
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from vsched_api.collector import authenticator
 from vsched_api.collector import metrics
@@ -20,16 +20,13 @@ from vsched_api.operations import reports
 from vsched_lib.contract import bus
 from vsched_lib.contract import collector_replies
 from vsched_lib.contract import collector_rpc
-from vsched_lib.contract import messages
 from vsched_lib.contract import rpc
 from vsched_lib.contract import signing
 from vsched_lib.contract import wire
 
-LOG = logging.getLogger(__name__)
-
 
 class Collector(collector_rpc.CollectorEndpoint):
-    """Stores what agents report, and tells them what operators want.
+    """Stores what agents report, and returns to them what operators set.
 
     Answers only what is stored for good. A database that is away raises:
     the agent sees an unreachable collector and keeps the batch.
@@ -61,40 +58,20 @@ class Collector(collector_rpc.CollectorEndpoint):
                     mode, self.database, masters, conf.bus.key_overlap_s, now
                 )
                 self.metrics.watch(made)
-        self._reports = reports.Storage(
-            self.database,
-            report_groups.Limits(
-                conf.collector.clock_skew_warning_s,
-                conf.collector.max_host_cpus,
-            ),
-        )
         self._now = now
-
-    def on_report(
-        self, report: messages.Report
-    ) -> collector_replies.ReportReply:
-        """Store a batch; see :mod:`vsched_api.operations.reports`."""
-        with self.metrics.batch(report) as outcome:
-            reply = outcome.reply = self._reports.store(
-                report, self._now(), outcome.reject
-            )
-        LOG.debug(
-            'Host %(host)s: batch %(batch)d %(what)s',
-            {
-                'host': report.host,
-                'batch': report.batch,
-                'what': 'repeated' if reply.duplicate else 'stored',
-            },
+        super().__init__(
+            reports.Storage(
+                self.database,
+                report_groups.Limits(
+                    conf.collector.clock_skew_warning_s,
+                    conf.collector.max_host_cpus,
+                ),
+                now,
+                self.metrics,
+            ).store,
+            functools.partial(overrides.of_host, self.database),
+            functools.partial(jobs.orders, self.database),
         )
-        return reply
-
-    def on_overrides(self, host: str) -> collector_replies.Overrides:
-        """See :func:`vsched_api.operations.overrides.of_host`."""
-        return overrides.of_host(self.database, host)
-
-    def on_jobs(self, host: str) -> messages.Jobs:
-        """See :func:`vsched_api.operations.jobs.orders`."""
-        return jobs.orders(self.database, host)
 
     def on_malformed_report(
         self, report: object, problem: wire.MalformedMessage

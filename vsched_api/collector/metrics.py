@@ -20,6 +20,7 @@ from prometheus_client import registry as registries
 
 from vsched_api.db import errors as db_errors
 from vsched_api.metric_families import collector as families
+from vsched_api.operations import reports
 from vsched_api.operations import retention
 from vsched_lib.contract import collector_replies
 from vsched_lib.contract import errors
@@ -50,21 +51,6 @@ class Requests(ty.Protocol):
     @property
     def unsigned(self) -> int:
         """Return how many requests without a signature were accepted."""
-
-
-class Outcome:
-    """What became of a batch.
-
-    :ivar reply: the answer to its agent.
-    """
-
-    def __init__(self) -> None:
-        self.reply: collector_replies.ReportReply | None = None
-        self.invalid = False
-
-    def reject(self) -> None:
-        """Record that the batch can never be stored."""
-        self.invalid = True
 
 
 class Metrics:
@@ -123,9 +109,9 @@ class Metrics:
         self._requests = requests
 
     @contextlib.contextmanager
-    def batch(self, report: messages.Report) -> Iterator[Outcome]:
+    def batch(self, report: messages.Report) -> Iterator[reports.Outcome]:
         """Count and time a batch while it is stored."""
-        outcome = Outcome()
+        outcome = reports.Outcome()
         began_s = self._clock()
         try:
             yield outcome

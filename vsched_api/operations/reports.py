@@ -22,8 +22,10 @@ the agent keeps the batch.
 """
 
 from collections.abc import Callable
+import contextlib
 import dataclasses
 import functools
+import time
 import typing as ty
 
 from oslo_log import log as logging
@@ -49,16 +51,56 @@ LOG = logging.getLogger(__name__)
 _SECONDS_PER_DAY = 86_400
 
 
+@dataclasses.dataclass(slots=True)
+class Outcome:
+    """What became of a batch.
+
+    :ivar reply: the answer to its agent.
+    :ivar invalid: whether the batch can never be stored.
+    """
+
+    reply: collector_replies.ReportReply | None = None
+    invalid: bool = False
+
+
+class Watch(ty.Protocol):
+    """Counts batches."""
+
+    def batch(
+        self, report: messages.Report
+    ) -> contextlib.AbstractContextManager[Outcome]:
+        """Return a context for the time in which a batch is stored."""
+
+
+class NoWatch:
+    """Counts nothing."""
+
+    def batch(
+        self, report: messages.Report
+    ) -> contextlib.AbstractContextManager[Outcome]:
+        """Return a context without effect."""
+        return contextlib.nullcontext(Outcome())
+
+
 class Storage:
-    """Stores the reports of one process. Safe from any thread."""
+    """Stores the reports of one process. Safe from any thread.
+
+    :param limits: what reports are held against.
+    :param now: the collector's clock, in seconds since the epoch.
+    :param watch: counts batches; None for nobody.
+    """
 
     def __init__(
         self,
         database: db.Database,
         limits: report_groups.Limits = report_groups.DEFAULT_LIMITS,
+        now: Callable[[], float] = time.time,
+        watch: Watch | None = None,
     ) -> None:
         self._database = database
         self._limits = limits
+        self._now = now
+        self._watch = watch or NoWatch()
         self._samples = gathering.Gathering(
             database,
             functools.partial(
@@ -72,26 +114,36 @@ class Storage:
             report_groups.MAX_BATCHES,
         )
 
-    def store(
-        self,
-        report: messages.Report,
-        now: float,
-        on_reject: Callable[[], None] = lambda: None,
-    ) -> collector_replies.ReportReply:
+    def store(self, report: messages.Report) -> collector_replies.ReportReply:
         """Store a batch, unless it is stored already.
 
-        :param now: the collector's clock, in seconds since the epoch.
-        :param on_reject: called when the batch can never be stored.
         :raises vsched_api.db.errors.DatabaseUnavailable: when it is not known
             to be stored.
         """
-        try:
-            batch = inspection.rows(report, now)
-            queue = self._samples if batch.plain else self._others
-            return queue.store(batch, now) or self._store_alone(batch, now)
-        except (wire.MalformedMessage, db_errors.UnstorableValue) as problem:
-            on_reject()
-            return reject(self._database, report.to_dict(), problem, now)
+        now = self._now()
+        with self._watch.batch(report) as outcome:
+            try:
+                batch = inspection.rows(report, now)
+                queue = self._samples if batch.plain else self._others
+                reply = queue.store(batch, now) or self._store_alone(
+                    batch, now
+                )
+            except (
+                wire.MalformedMessage,
+                db_errors.UnstorableValue,
+            ) as problem:
+                outcome.invalid = True
+                reply = reject(self._database, report.to_dict(), problem, now)
+            outcome.reply = reply
+        LOG.debug(
+            'Host %(host)s: batch %(batch)d %(what)s',
+            {
+                'host': report.host,
+                'batch': report.batch,
+                'what': 'repeated' if reply.duplicate else 'stored',
+            },
+        )
+        return reply
 
     def _store_alone(
         self, batch: inspection.Batch, now: float

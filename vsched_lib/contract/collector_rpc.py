@@ -17,7 +17,6 @@ have it, it asks for the one before and so on, and for the newest again some
 minutes later. So either side may be upgraded first, and collectors one by one.
 """
 
-import abc
 import time
 import typing as ty
 
@@ -91,15 +90,30 @@ def _check_host(caller: Caller, host: object) -> None:
         )
 
 
-class CollectorEndpoint(abc.ABC):
-    """Base of the collector's side: turns JSON into messages and back.
+class CollectorEndpoint:
+    """The collector's side: turns JSON into messages and back.
 
+    :param on_report: stores a batch and returns the reply.
+    :param on_overrides: returns a host's overrides.
+    :param on_jobs: returns a host's unfinished jobs.
     :cvar authenticator: returns who sent a request. The default accepts
         any sender, which is for a bus in memory.
     """
 
     target = rpc.target(VERSION)
     authenticator = Authenticator()
+
+    def __init__(
+        self,
+        on_report: ty.Callable[
+            [messages.Report], collector_replies.ReportReply
+        ],
+        on_overrides: ty.Callable[[str], collector_replies.Overrides],
+        on_jobs: ty.Callable[[str], messages.Jobs],
+    ) -> None:
+        self.on_report = on_report
+        self.on_overrides = on_overrides
+        self.on_jobs = on_jobs
 
     @rpc.expose
     @rpc.expected_errors
@@ -151,20 +165,6 @@ class CollectorEndpoint(abc.ABC):
         )
         _check_host(caller, host)
         return caller.seal(method, find(host).to_dict())
-
-    @abc.abstractmethod
-    def on_report(
-        self, report: messages.Report
-    ) -> collector_replies.ReportReply:
-        """Store a batch and return the reply."""
-
-    @abc.abstractmethod
-    def on_overrides(self, host: str) -> collector_replies.Overrides:
-        """Return a host's overrides."""
-
-    @abc.abstractmethod
-    def on_jobs(self, host: str) -> messages.Jobs:
-        """Return a host's unfinished jobs."""
 
     def on_malformed_report(
         self, report: object, problem: wire.MalformedMessage

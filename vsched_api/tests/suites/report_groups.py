@@ -194,7 +194,7 @@ class Groups:
             sizes.append(len(entries))
             return real(session, entries, limits)
 
-        storage = reports.Storage(self.database)
+        storage = reports.Storage(self.database, now=collector._now)
         storage._others = queue = gathering.Gathering(
             self.database,
             lambda session, entries: store(
@@ -202,7 +202,7 @@ class Groups:
             ),
             3,
         )
-        collector._reports = storage
+        collector.on_report = storage.store
         with futures.ThreadPoolExecutor(6) as pool:
             sent = [pool.submit(base.Agent(collector, 'node0').first)]
             self.assertTrue(begun.wait(_LIMIT_S))

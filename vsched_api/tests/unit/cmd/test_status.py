@@ -114,8 +114,8 @@ class TestStatus(base.BaseTestCase):
         database = db.Database(databases.configuration(self.url))
         self.addCleanup(database.dispose)
         for number in range(7):
-            reports.Storage(database).store(
-                messages.Report('node%d' % number, 1, 1.0), 1.0
+            reports.Storage(database, now=lambda: 1.0).store(
+                messages.Report('node%d' % number, 1, 1.0)
             )
         result, details, _ = self.check('Agents')
         self.assertEqual(1, result)

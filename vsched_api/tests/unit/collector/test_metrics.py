@@ -131,7 +131,7 @@ class TestBatches(CollectorCase):
             (KeyError, 'defect'),
         ):
             with mock.patch(
-                'vsched_api.operations.reports.Storage.store',
+                'vsched_api.operations.gathering.Gathering.store',
                 autospec=True,
                 side_effect=problem('x'),
             ):
