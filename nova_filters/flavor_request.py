@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import functools
 
 from vsched_lib.contract import errors
+from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import placement
 from vsched_lib.model import fit
@@ -46,7 +47,7 @@ def parse(specs: Mapping[str, str] | None, vcpus: int) -> FlavorRequest | None:
         sorted(
             item
             for item in (specs or {}).items()
-            if item[0].startswith(extra_specs.PREFIX)
+            if item[0].startswith(spec_values.PREFIX)
         )
     )
     if not own:

@@ -12,6 +12,7 @@ import typing as ty
 from nova.api.validation.extra_specs import base
 from nova import exception
 
+from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
 
 
@@ -28,7 +29,7 @@ class _Validator(base.ExtraSpecValidator):
 
         :raises exception.ValidationError: with what is accepted.
         """
-        spec = extra_specs.TABLE[name.removeprefix(extra_specs.PREFIX)]
+        spec = extra_specs.TABLE[name.removeprefix(spec_values.PREFIX)]
         try:
             spec.parse(value)
         except ValueError as problem:
@@ -45,20 +46,20 @@ def register() -> list[base.ExtraSpecValidator]:
     ]
 
 
-def _value(spec: extra_specs.ExtraSpec) -> dict[str, ty.Any]:
+def _value(spec: spec_values.ExtraSpec) -> dict[str, ty.Any]:
     """Return what Nova shows about the values of a key."""
-    if spec.type is extra_specs.Type.INTEGER:
+    if spec.type is spec_values.Type.INTEGER:
         return {
             'type': int,
             'min': spec.minimum,
             'max': spec.maximum,
             'description': spec.accepted,
         }
-    if spec.type is extra_specs.Type.CHOICE:
+    if spec.type is spec_values.Type.CHOICE:
         return {
             'type': str,
             'enum': list(spec.available),
             'description': spec.accepted,
         }
-    kind = bool if spec.type is extra_specs.Type.BOOLEAN else str
+    kind = bool if spec.type is spec_values.Type.BOOLEAN else str
     return {'type': kind, 'description': spec.accepted}

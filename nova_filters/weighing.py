@@ -12,14 +12,14 @@ import typing as ty
 from nova_filters import flavor_request
 from nova_filters import hosts
 from nova_filters import judging
-from vsched_lib.contract import extra_specs
+from vsched_lib.contract import spec_values
 from vsched_lib.model import interference
 from vsched_lib.model import score
 
 #: Maximum number of instances whose class is cached.
 MAX_INSTANCES = 200_000
 
-_CLASS = extra_specs.PREFIX + 'workload_class'
+_CLASS = spec_values.PREFIX + 'workload_class'
 
 
 def headroom(

@@ -16,6 +16,7 @@ from vsched_api.db import session as db
 from vsched_api.operations import evaluations
 from vsched_api.operations import flavors as operations
 from vsched_lib.contract import errors
+from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import flavors
 from vsched_lib.contract import placement
@@ -106,7 +107,7 @@ def _guarded(
 def ours(flavor: compute.Flavor) -> bool:
     """Return whether a flavor has extra specs of vsched."""
     return any(
-        name.startswith(extra_specs.PREFIX) or placement.ours(name)
+        name.startswith(spec_values.PREFIX) or placement.ours(name)
         for name in flavor.extra_specs
     )
 
@@ -241,13 +242,13 @@ def _asked(pairs: Sequence[str]) -> dict[str, str | None]:
     asked: dict[str, str | None] = {}
     for pair in pairs:
         key, equals, value = pair.partition('=')
-        key = key.removeprefix(extra_specs.PREFIX)
+        key = key.removeprefix(spec_values.PREFIX)
         if not equals or key not in extra_specs.TABLE:
             raise _Problem(
                 '%r is not accepted; accepted is KEY=VALUE with '
                 'one of %s' % (pair, ', '.join(extra_specs.TABLE))
             )
-        asked[extra_specs.PREFIX + key] = value or None
+        asked[spec_values.PREFIX + key] = value or None
     return asked
 
 

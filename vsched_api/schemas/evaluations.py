@@ -7,7 +7,7 @@ from vsched_api.operations import hosts
 from vsched_api.schemas import fields
 from vsched_api.schemas import reservations
 from vsched_api.schemas import shapes
-from vsched_lib.contract import extra_specs
+from vsched_lib.contract import spec_values
 from vsched_lib.model import fit
 
 #: The most instances that one may ask about.
@@ -15,7 +15,7 @@ MOST = 1000
 
 _TEXT: fields.Schema = {
     'type': 'string',
-    'maxLength': extra_specs.MAX_VALUE_CHARS,
+    'maxLength': spec_values.MAX_VALUE_CHARS,
 }
 
 OVERRIDE = fields.closed(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import enum
 import typing as ty
 
+from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
 from vsched_lib.model import reservation
 
@@ -102,15 +103,15 @@ def extra_spec(key: str) -> Schema:
     """A value of an extra spec; null for the flavor's."""
     spec = extra_specs.TABLE[key]
     text = '%s ``null``: as the flavor says.' % spec.help
-    if spec.type is extra_specs.Type.CHOICE:
+    if spec.type is spec_values.Type.CHOICE:
         return {
             'type': ['string', 'null'],
             'enum': [*map(str, spec.available), None],
             'description': text,
         }
-    if spec.type is extra_specs.Type.BOOLEAN:
+    if spec.type is spec_values.Type.BOOLEAN:
         return {'type': ['boolean', 'null'], 'description': text}
-    is_integer = spec.type is extra_specs.Type.INTEGER
+    is_integer = spec.type is spec_values.Type.INTEGER
     convert: type[int | float] = int if is_integer else float
     return {
         'type': ['integer' if is_integer else 'number', 'null'],

@@ -7,6 +7,7 @@ from vsched_api.schemas import authors
 from vsched_api.schemas import fields
 from vsched_api.schemas import servers
 from vsched_api.schemas import shapes
+from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
 
@@ -132,10 +133,10 @@ def _reported(
 def _set(key: str) -> shapes.Schema:
     spec = extra_specs.TABLE[key]
     kind = {
-        extra_specs.Type.INTEGER: 'integer',
-        extra_specs.Type.DECIMAL: 'number',
-        extra_specs.Type.BOOLEAN: 'boolean',
-        extra_specs.Type.CHOICE: 'string',
+        spec_values.Type.INTEGER: 'integer',
+        spec_values.Type.DECIMAL: 'number',
+        spec_values.Type.BOOLEAN: 'boolean',
+        spec_values.Type.CHOICE: 'string',
     }[spec.type]
     return shapes.optional(
         {

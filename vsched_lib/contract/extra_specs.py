@@ -11,31 +11,13 @@ from collections.abc import Mapping
 import dataclasses
 from decimal import Decimal
 import enum
-import re
 import typing as ty
 
 from vsched_lib.contract import errors
+from vsched_lib.contract import spec_values
 from vsched_lib.model import fit
 from vsched_lib.model import overhead
 from vsched_lib.model import reservation
-
-NAMESPACE = 'vsched'
-PREFIX = NAMESPACE + ':'
-
-#: Longest text of a value: far above any valid one, and small enough to
-#: quote in an event.
-MAX_VALUE_CHARS = 64
-
-Value = int | bool | str | Decimal
-
-
-class Type(enum.StrEnum):
-    """How the text of a value is read."""
-
-    INTEGER = 'integer'
-    DECIMAL = 'decimal'
-    BOOLEAN = 'boolean'
-    CHOICE = 'choice'
 
 
 class IoCharging(enum.StrEnum):
@@ -64,115 +46,6 @@ class WorkloadClass(enum.StrEnum):
     WEB = 'web'
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ExtraSpec:
-    """One key of the table.
-
-    :param key: name without the namespace; its unit is in the name.
-    :param type: how the text is read.
-    :param help: one sentence for an operator.
-    :param minimum: smallest number accepted.
-    :param maximum: largest number accepted.
-    :param choices: words accepted.
-    :param default: value when it is absent; None for no value.
-    :param needs: another key without which this one has no meaning.
-    :param unavailable: values that are declared but not implemented in this
-        release; they are refused.
-    """
-
-    key: str
-    type: Type
-    help: str
-    minimum: int | Decimal | None = None
-    maximum: int | Decimal | None = None
-    choices: tuple[str, ...] = ()
-    default: Value | None = None
-    needs: str | None = None
-    unavailable: frozenset[str] = frozenset()
-
-    @property
-    def available(self) -> tuple[str, ...]:
-        """The words accepted, of a choice or a boolean."""
-        words = (
-            ('true', 'false') if self.type is Type.BOOLEAN else (self.choices)
-        )
-        return tuple(word for word in words if word not in self.unavailable)
-
-    @property
-    def name(self) -> str:
-        """The key as a flavor carries it."""
-        return PREFIX + self.key
-
-    @property
-    def accepted(self) -> str:
-        """Description of the accepted values."""
-        if self.type is Type.CHOICE:
-            return 'one of %s' % ', '.join(self.available)
-        if self.type is Type.BOOLEAN:
-            return ' or '.join(self.available)
-        kind = 'a whole number' if self.type is Type.INTEGER else 'a number'
-        return '%s from %s to %s' % (kind, self.minimum, self.maximum)
-
-    def parse(self, text: object) -> Value:
-        """Read one value.
-
-        :param text: what the flavor holds.
-        :returns: the value in the spec's own type.
-        :raises Unavailable: for a value that is not implemented yet.
-        :raises ValueError: naming the text and what is accepted.
-        """
-        if not isinstance(text, str):
-            raise ValueError(
-                '%s is not text; accepted: %s' % (_quote(text), self.accepted)
-            )
-        value: Value | None = None
-        if len(text) > MAX_VALUE_CHARS:
-            pass
-        elif self.type is Type.CHOICE:
-            value = text if text in self.choices else None
-        elif self.type is Type.BOOLEAN:
-            value = {'true': True, 'false': False}.get(text.lower())
-        elif self.type is Type.INTEGER:
-            value = _within(self, int(text)) if _INTEGER.match(text) else None
-        elif _DECIMAL.match(text):
-            value = _within(self, Decimal(text))
-        if value is None:
-            raise ValueError(
-                '%s is not accepted; accepted: %s'
-                % (_quote(text), self.accepted)
-            )
-        if str(value).lower() in self.unavailable:
-            raise Unavailable(
-                '%s is not available in this release; '
-                'accepted: %s' % (_quote(str(text)), self.accepted)
-            )
-        return value
-
-
-class Unavailable(ValueError):
-    """A value that is declared and not implemented yet."""
-
-
-# ASCII digits only: int() would accept any script's digits, signs, blanks
-# and underscores.
-_INTEGER = re.compile(r'[0-9]{1,18}\Z', re.ASCII)
-_DECIMAL = re.compile(r'[0-9]{1,9}(\.[0-9]{1,9})?\Z', re.ASCII)
-
-
-def _within(spec: ExtraSpec, number: ty.Any) -> ty.Any:
-    return number if spec.minimum <= number <= spec.maximum else None
-
-
-def _cut(text: str) -> str:
-    if len(text) > MAX_VALUE_CHARS:
-        text = text[:MAX_VALUE_CHARS] + '...'
-    return text
-
-
-def _quote(value: object) -> str:
-    return _cut(ascii(value))
-
-
 def _integer(
     key: str,
     minimum: int,
@@ -180,9 +53,15 @@ def _integer(
     text: str,
     default: int | None = None,
     needs: str | None = None,
-) -> ExtraSpec:
-    return ExtraSpec(
-        key, Type.INTEGER, text, minimum, maximum, default=default, needs=needs
+) -> spec_values.ExtraSpec:
+    return spec_values.ExtraSpec(
+        key,
+        spec_values.Type.INTEGER,
+        text,
+        minimum,
+        maximum,
+        default=default,
+        needs=needs,
     )
 
 
@@ -193,10 +72,10 @@ def _choice(
     default: str | None = None,
     needs: str | None = None,
     unavailable: Iterable[str] = (),
-) -> ExtraSpec:
-    return ExtraSpec(
+) -> spec_values.ExtraSpec:
+    return spec_values.ExtraSpec(
         key,
-        Type.CHOICE,
+        spec_values.Type.CHOICE,
         text,
         choices=tuple(choices),
         default=default,
@@ -275,9 +154,9 @@ _SPECS = (
         100_000_000,
         'Disk writes per second the instance is expected to issue.',
     ),
-    ExtraSpec(
+    spec_values.ExtraSpec(
         'max_alloc_error_pct',
-        Type.DECIMAL,
+        spec_values.Type.DECIMAL,
         'Largest error of the CPU time given in one second, in percent of '
         'the reservation, that a host may have shown.',
         Decimal('0.1'),
@@ -307,9 +186,9 @@ _SPECS = (
         'divides them.',
         default=100,
     ),
-    ExtraSpec(
+    spec_values.ExtraSpec(
         'comm_aware',
-        Type.BOOLEAN,
+        spec_values.Type.BOOLEAN,
         'Whether runtime and period are divided by the same number while '
         'the instance waits on packets. Its bandwidth stays the same.',
         default=True,
@@ -324,7 +203,9 @@ _SPECS = (
 )
 
 #: Every key vsched understands, by its name without the namespace.
-TABLE: Mapping[str, ExtraSpec] = {spec.key: spec for spec in _SPECS}
+TABLE: Mapping[str, spec_values.ExtraSpec] = {
+    spec.key: spec for spec in _SPECS
+}
 
 #: Keys that an operator may set over the flavor's, besides the reservation.
 OVERRIDABLE = (
@@ -347,7 +228,7 @@ class FlavorSpec:
     """
 
     reservation: reservation.Reservation | None
-    values: Mapping[str, Value | None]
+    values: Mapping[str, spec_values.Value | None]
 
     def ask(self, vcpus: int) -> fit.Ask:
         """Return what an instance of the flavor needs of a host."""
@@ -387,34 +268,37 @@ def parse(extra_specs: Mapping[str, object]) -> FlavorSpec:
     :param extra_specs: full names to text, as a flavor holds them.
     :raises errors.InvalidExtraSpecs: with every problem found.
     """
-    given: dict[str, Value] = {}
+    given: dict[str, spec_values.Value] = {}
     problems: list[tuple[str, str]] = []
     unavailable = 0
     for name in sorted(extra_specs):
-        if not name.startswith(PREFIX):
+        if not name.startswith(spec_values.PREFIX):
             continue
-        key = name[len(PREFIX) :]
+        key = name[len(spec_values.PREFIX) :]
         spec = TABLE.get(key)
         if spec is None:
             problems.append(
                 (
-                    PREFIX + _cut(ascii(key)[1:-1]),
+                    spec_values.PREFIX + spec_values.cut(ascii(key)[1:-1]),
                     'is not known; known: %s' % ', '.join(TABLE),
                 )
             )
             continue
         try:
             given[key] = spec.parse(extra_specs[name])
-        except Unavailable as problem:
+        except spec_values.Unavailable as problem:
             unavailable += 1
             problems.append((spec.name, str(problem)))
         except ValueError as problem:
             problems.append((spec.name, str(problem)))
     for key in given:
         needs = TABLE[key].needs
-        if needs and PREFIX + needs not in extra_specs:
+        if needs and spec_values.PREFIX + needs not in extra_specs:
             problems.append(
-                (PREFIX + key, 'has no meaning without %s' % TABLE[needs].name)
+                (
+                    spec_values.PREFIX + key,
+                    'has no meaning without %s' % TABLE[needs].name,
+                )
             )
     values = {key: given.get(key, spec.default) for key, spec in TABLE.items()}
     reserved = None
@@ -423,7 +307,7 @@ def parse(extra_specs: Mapping[str, object]) -> FlavorSpec:
         if given.get('balloon') == Balloon.OFF and 'min_vcpus' in given:
             problems.append(
                 (
-                    PREFIX + 'min_vcpus',
+                    spec_values.PREFIX + 'min_vcpus',
                     'conflicts with %s=off' % (TABLE['balloon'].name),
                 )
             )

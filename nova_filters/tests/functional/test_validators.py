@@ -3,6 +3,7 @@
 """The validators as Nova loads and uses them."""
 
 from nova_filters.tests.functional import nova_case
+from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
 
 if nova_case.MISSING is None:
@@ -26,7 +27,7 @@ class TestValidators(nova_case.NovaCase):
             {
                 name
                 for name in validators.VALIDATORS
-                if name.startswith(extra_specs.PREFIX)
+                if name.startswith(spec_values.PREFIX)
             },
         )
 

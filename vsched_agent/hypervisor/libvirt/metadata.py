@@ -33,7 +33,7 @@ from xml.etree import ElementTree
 
 from vsched_agent.hypervisor import base
 from vsched_lib.contract import bounds
-from vsched_lib.contract import extra_specs
+from vsched_lib.contract import spec_values
 
 #: The namespace of the element that an operator may set.
 PLAIN_NS = 'urn:vsched:reservation:1'
@@ -129,7 +129,7 @@ def _name(text: str | None) -> str | None:
 
 
 def _ours(name: str) -> bool:
-    return name.startswith(extra_specs.PREFIX)
+    return name.startswith(spec_values.PREFIX)
 
 
 def _nova_specs(

@@ -15,7 +15,7 @@ from vsched_client import errors
 from vsched_client import extra_specs as own
 from vsched_client import nova
 from vsched_client.tests import fake_nova
-from vsched_lib.contract import extra_specs
+from vsched_lib.contract import spec_values
 from vsched_lib.contract import placement
 
 URL = 'http://nova.example/v2.1'
@@ -116,7 +116,7 @@ class NamesTestCase(base.BaseTestCase):
     """The names are those of the service."""
 
     def test_names(self):
-        self.assertEqual(extra_specs.PREFIX, own.RESERVATION)
+        self.assertEqual(spec_values.PREFIX, own.RESERVATION)
         for name in (
             'resources_VSCHED:' + placement.RESOURCE_CLASS,
             'trait_VSCHED:' + placement.backend_trait('deadline'),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from oslotest import base
 
 from vsched_lib.contract import errors
+from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
 from vsched_lib.model import reservation
 from vsched_lib.tests import strategies
@@ -120,7 +121,7 @@ BAD = (
 
 
 def full(specs):
-    return {extra_specs.PREFIX + key: text for key, text in specs.items()}
+    return {spec_values.PREFIX + key: text for key, text in specs.items()}
 
 
 class ParseTestCase(base.BaseTestCase):
@@ -193,7 +194,7 @@ class ParseTestCase(base.BaseTestCase):
                 errors.InvalidExtraSpecs, extra_specs.parse, full(specs)
             )
             self.assertEqual(
-                [extra_specs.PREFIX + key for key in blamed],
+                [spec_values.PREFIX + key for key in blamed],
                 [key for key, _ in error.problems],
                 specs,
             )
@@ -229,7 +230,7 @@ class ParseTestCase(base.BaseTestCase):
         st.dictionaries(
             st.sampled_from(
                 [
-                    *map(extra_specs.PREFIX.__add__, extra_specs.TABLE),
+                    *map(spec_values.PREFIX.__add__, extra_specs.TABLE),
                     'vsched:',
                     'hw:cpu_policy',
                 ]
@@ -294,16 +295,16 @@ class TableTestCase(base.BaseTestCase):
             self.assertIs(name, found.reservation.backend)
 
     def test_what_nothing_implements_is_refused(self):
-        spec = extra_specs.ExtraSpec(
+        spec = spec_values.ExtraSpec(
             'fruit',
-            extra_specs.Type.CHOICE,
+            spec_values.Type.CHOICE,
             'Which.',
             choices=('apple', 'pear'),
             unavailable=frozenset({'pear'}),
         )
         self.assertEqual(('apple',), spec.available)
         problem = self.assertRaises(
-            extra_specs.Unavailable, spec.parse, 'pear'
+            spec_values.Unavailable, spec.parse, 'pear'
         )
         self.assertIn(
             'is not available in this release; accepted: ', str(problem)
@@ -317,13 +318,13 @@ class TableTestCase(base.BaseTestCase):
     def test_bounds_fit_their_type(self):
         for spec in extra_specs.TABLE.values():
             numeric = spec.type in (
-                extra_specs.Type.INTEGER,
-                extra_specs.Type.DECIMAL,
+                spec_values.Type.INTEGER,
+                spec_values.Type.DECIMAL,
             )
             self.assertEqual(numeric, spec.minimum is not None, spec.key)
             self.assertEqual(numeric, spec.maximum is not None, spec.key)
             self.assertEqual(
-                spec.type is extra_specs.Type.CHOICE, bool(spec.choices)
+                spec.type is spec_values.Type.CHOICE, bool(spec.choices)
             )
 
     def test_help_is_a_sentence(self):
