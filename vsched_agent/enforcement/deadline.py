@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import errno
-from fractions import Fraction
-import math
 import os
 import typing as ty
 
@@ -18,6 +16,7 @@ from oslo_log import log as logging
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import base
 from vsched_agent.enforcement import budget_expiry
+from vsched_agent.enforcement import deadline_refusals
 from vsched_agent.enforcement import partitions
 from vsched_agent.enforcement import reclaim
 from vsched_agent.host import cpu_list
@@ -92,7 +91,9 @@ class DeadlineBackend(base.Backend):
             return base.Support(
                 False,
                 (
-                    _WHY_NOT.get(number, 'the kernel refuses the class: %s')
+                    deadline_refusals.UNUSABLE.get(
+                        number, 'the kernel refuses the class: %s'
+                    )
                     % (os.strerror(number)),
                 ),
             )
@@ -266,7 +267,8 @@ class DeadlineBackend(base.Backend):
         leaving = [
             target
             for target in targets
-            if _held(target.tid) and not self._partitions.is_made(target)
+            if deadline_refusals.held(target.tid)
+            and not self._partitions.is_made(target)
         ]
         with self._pinning.unpinned(leaving):
             for request in entering:
@@ -309,102 +311,13 @@ class DeadlineBackend(base.Backend):
                         'former parameters of threads %s were not restored',
                         failure['unrestored'],
                     )
-                raise self._refusal(failure, assignments)
-
-    def _refusal(
-        self,
-        failure: Mapping[str, ty.Any],
-        assignments: Sequence[base.Assignment],
-    ) -> errors.Refused:
-        number, tid = failure['errno'], failure['tid']
-        if failure['step'] == 'owner':
-            return errors.Refused(
-                'the privileged helper refuses it: %s' % failure['why'],
-                errors.Code.BACKEND_UNAVAILABLE,
-                {'tid': tid},
-            )
-        if number == errno.EBUSY:
-            free = Fraction(
-                self._probe(
-                    len(cpu_list.online(self._root))
-                    << reservation.KERNEL_BW_SHIFT
-                ),
-                1 << reservation.KERNEL_BW_SHIFT,
-            )
-            held = sum(
-                (_held(target.tid) for target, _ in assignments), Fraction(0)
-            )
-            needed = sum(
-                (reserved.utilisation for _, reserved in assignments),
-                Fraction(0),
-            )
-            figures = {
-                'needed_mcpu': math.ceil(needed * reservation.MCPU_PER_CPU),
-                'held_mcpu': _mcpu(held),
-                'free_mcpu': _mcpu(free),
-            }
-            return errors.Refused(
-                'the kernel admits no more: %(needed_mcpu)d mcpu needed, '
-                '%(held_mcpu)d held, %(free_mcpu)d free' % figures,
-                errors.Code.KERNEL_REFUSED,
-                figures,
-            )
-        if number == errno.ESRCH:
-            return errors.Refused(
-                'thread %d has ended and is a zombie' % tid
-                if failure['step'] == 'ended'
-                else 'thread %d is gone' % tid,
-                errors.Code.THREADS_GONE,
-                {'tid': tid},
-            )
-        if number == errno.EPERM:
-            return self._confined(tid)
-        if number == errno.EINVAL:
-            reserved = next(
-                reserved
-                for target, reserved in assignments
-                if target.tid == tid
-            )
-            return errors.Refused(
-                'the kernel refuses a runtime of %d ns in %d ns'
-                % reserved.divided_ns,
-                errors.Code.RESERVATION_INVALID,
-            )
-        return errors.Refused(
-            'the kernel refused thread %d: %s' % (tid, os.strerror(number)),
-            errors.Code.KERNEL_REFUSED,
-            {'tid': tid, 'errno': number},
-        )
-
-    def _confined(self, tid: int) -> errors.Refused:
-        online = cpu_list.online(self._root)
-        cpus = frozenset(os.sched_getaffinity(tid))
-        if cpus >= online:
-            return errors.Refused(
-                'the kernel does not permit the class to thread %d' % tid,
-                errors.Code.BACKEND_UNAVAILABLE,
-                {'tid': tid},
-            )
-        return errors.Refused(
-            'thread %d may use CPUs %s only, and the class requires '
-            'all of %s; pin the vCPU in the domain to have vsched '
-            'handle that'
-            % (tid, cpu_list.render(cpus), cpu_list.render(online)),
-            errors.Code.PINNING_UNSUPPORTED,
-            {'tid': tid, 'cpus': sorted(cpus)},
-        )
+                raise deadline_refusals.refusal(
+                    failure, assignments, self._probe, self._root
+                )
 
 
 _CAPPED = reservation.Mode.CAPPED
 _WORK_CONSERVING = reservation.Mode.WORK_CONSERVING
-
-#: Why trying the class failed, and how to fix it.
-_WHY_NOT = {
-    errno.EPERM: 'the kernel does not permit the class: %s; the privileged '
-    'helper '
-    'needs CAP_SYS_NICE and a cpuset with every CPU of the host',
-    errno.EINVAL: 'this kernel has no SCHED_DEADLINE: %s',
-}
 
 
 def _attr(reserved: reservation.Reservation) -> syscalls.Attr:
@@ -439,17 +352,3 @@ def _same(held: syscalls.Attr, wanted: syscalls.Attr) -> bool:
         and abs(held.deadline_ns - wanted.deadline_ns) <= _CHECK_NS
         and abs(held.period_ns - wanted.period_ns) <= _CHECK_NS
     )
-
-
-def _held(tid: int) -> Fraction:
-    try:
-        attr = syscalls.get_attr(tid)
-    except ProcessLookupError:
-        return Fraction(0)
-    if attr.policy != syscalls.SCHED_DEADLINE:
-        return Fraction(0)
-    return Fraction(attr.runtime_ns, attr.period_ns or attr.deadline_ns)
-
-
-def _mcpu(cpus: Fraction) -> int:
-    return int(cpus * reservation.MCPU_PER_CPU)
