@@ -16,7 +16,7 @@ from benchmarks import fleet_agents
 from benchmarks import frame
 from vsched_api.db import session as db
 from vsched_api.operations import host_keys
-from vsched_api.tests import databases
+from vsched_api.tests import database_options
 from vsched_standalone.tests import deployment
 
 #: How much longer than planned the agents may take, in seconds: some wait for
@@ -159,7 +159,7 @@ def issue_keys(services: deployment.Deployment, agents: int) -> str:
 
     :returns: the master key, in hexadecimal digits.
     """
-    conf = databases.configuration(services.connection)
+    conf = database_options.configuration(services.connection)
     database = db.Database(conf)
     try:
         for number in range(agents):

@@ -20,7 +20,7 @@ from vsched_api.db import models
 from vsched_api.operations import retention
 from vsched_api.operations import rollups
 from vsched_api.tests import base
-from vsched_api.tests import databases
+from vsched_api.tests import database_options
 
 if ty.TYPE_CHECKING:
     from matplotlib import figure as figures
@@ -108,7 +108,7 @@ def _measure(kind: ty.Any, seconds: int) -> dict[str, ty.Any]:
 
 
 def _fill(url: str, seconds: int) -> dict[str, ty.Any]:
-    conf = databases.configuration(url)
+    conf = database_options.configuration(url)
     collector = endpoint.Collector(conf)
     background = _Background(collector, conf, round(seconds * KEPT))
     names = {

@@ -16,7 +16,7 @@ from benchmarks import metrics_fleet
 from benchmarks import stored_fleet
 from vsched_api import app
 from vsched_api.db import session
-from vsched_api.tests import databases
+from vsched_api.tests import database_options
 from vsched_standalone.tests import monitored_services
 from vsched_standalone.tests import private_services
 
@@ -112,7 +112,7 @@ def _measure(kind: ty.Any, hosts: int, repeats: int) -> dict[str, ty.Any]:
         except unittest.SkipTest as error:
             raise frame.Unavailable(str(error)) from error
         with frame.alone():
-            return _serve(databases.configuration(url), hosts, repeats)
+            return _serve(database_options.configuration(url), hosts, repeats)
     finally:
         test.doCleanups()
 

@@ -10,6 +10,7 @@ from vsched_api import app
 from vsched_api.collector import endpoint
 from vsched_api.tests import accepted_requests
 from vsched_api.tests import base
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_api.tests import generated_requests
 from vsched_api.tests import populated
@@ -54,7 +55,7 @@ def run(quick: bool) -> frame.Run:
     total = generated_requests.Outcome()
     refused: list[str] = []
     try:
-        conf = databases.configuration(databases.SQLite.make(test))
+        conf = database_options.configuration(databases.SQLite.make(test))
         collector = endpoint.Collector(conf, now=lambda: base.NOW)
         test.addCleanup(collector.database.dispose)
         populated.fill(collector)

@@ -22,6 +22,7 @@ from nova_filters import cache
 from vsched_api import app
 from vsched_api.collector import endpoint
 from vsched_api.tests import base
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 
 if ty.TYPE_CHECKING:
@@ -256,7 +257,7 @@ def _scene(test: unittest.TestCase) -> Iterator[_Scene]:
             scale.weigh_objects(weighed, spec)
         return len(left)
 
-    conf = databases.configuration(databases.SQLite.make(test))
+    conf = database_options.configuration(databases.SQLite.make(test))
     # Nobody reports meanwhile, and that is no news.
     conf.set_override('host_down_after_s', 86_400.0, 'api')
     collector = endpoint.Collector(conf)

@@ -14,6 +14,7 @@ import unittest
 from benchmarks import frame
 from benchmarks import page_views
 from benchmarks import stored_fleet
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_ui.tests import browser
 from vsched_ui.tests import fleet
@@ -242,7 +243,7 @@ def run(quick: bool) -> frame.Run:
             raise frame.Unavailable(str(problem)) from problem
         with contextlib.closing(
             Bench(
-                databases.configuration(url),
+                database_options.configuration(url),
                 _QUICK_HOSTS if quick else stored_fleet.HOSTS,
             )
         ) as bench:

@@ -27,7 +27,7 @@ from vsched_api import app
 from vsched_api.collector import endpoint
 from vsched_api.db import models
 from vsched_api.tests import base
-from vsched_api.tests import databases
+from vsched_api.tests import database_options
 from vsched_lib.contract import snapshot
 
 if ty.TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _measure(kind: ty.Any, hosts: int, repeats: int) -> dict[str, ty.Any]:
 
 
 def _serve(url: str, hosts: int, repeats: int) -> dict[str, ty.Any]:
-    conf = databases.configuration(url)
+    conf = database_options.configuration(url)
     # Nobody reports meanwhile, and that is no news.
     conf.set_override('host_down_after_s', 86_400.0, 'api')
     collector = endpoint.Collector(conf)

@@ -20,7 +20,7 @@ import requests
 
 from benchmarks import frame
 from benchmarks import stored_fleet
-from vsched_api.tests import databases
+from vsched_api.tests import database_options
 from vsched_client.tests import entry_points
 from vsched_ui.tests import serving
 
@@ -122,7 +122,7 @@ def served(url: str, hosts: int, instances: int) -> Iterator[str]:
     :param hosts: how many hosts the fleet has.
     :param instances: how many instances each host has.
     """
-    conf = databases.configuration(url)
+    conf = database_options.configuration(url)
     # Nobody reports while it is measured.
     conf.set_override('host_down_after_s', _DOWN_AFTER_S, 'api')
     with contextlib.closing(

@@ -16,6 +16,7 @@ from vsched_api.db import session
 from vsched_api import nouns
 from vsched_api import rest
 from vsched_api.tests import conformance
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_lib.contract import collector_replies
 from vsched_lib.contract import messages
@@ -190,7 +191,9 @@ class TestCase(base.BaseTestCase):
         super().setUp()
         # Agents tell of what has been.
         self.now = NOW + 100
-        self.conf = patient(databases.configuration(self.kind.make(self)))
+        self.conf = patient(
+            database_options.configuration(self.kind.make(self))
+        )
 
     @property
     def database(self) -> session.Database:

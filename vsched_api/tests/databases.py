@@ -2,8 +2,6 @@
 
 """A database of its own for a test, on each of the three kinds."""
 
-import atexit
-import contextlib
 import os
 import re
 import shutil
@@ -11,14 +9,12 @@ import tempfile
 import threading
 import typing as ty
 import unittest
-import uuid
 
-from oslo_config import cfg
 import sqlalchemy as sa
 
-import vsched_api.conf
 from vsched_api.db import migration
-from vsched_lib.tests import requirements
+from vsched_api.tests import database_options
+from vsched_api.tests import database_server
 
 #: How an administrator reaches the servers.
 POSTGRESQL = os.environ.get(
@@ -28,24 +24,6 @@ POSTGRESQL = os.environ.get(
 MARIADB = os.environ.get(
     'VSCHED_TEST_MARIADB_URL', 'mysql+pymysql://root@127.0.0.1:3306/'
 )
-#: How long a server may take to accept a connection, in seconds: other tests
-#: compute meanwhile. A service gives up sooner, unless its URL says this.
-CONNECT_S = 60
-
-
-def configuration(url: str, *args: str) -> cfg.ConfigOpts:
-    """Options of a service that uses that database, without keystone."""
-    conf = cfg.ConfigOpts()
-    vsched_api.conf.register_opts(conf)
-    conf(
-        args=list(args),
-        project='vsched-test',
-        default_config_files=[],
-        default_config_dirs=[],
-    )
-    conf.set_override('connection', url, 'database')
-    conf.set_override('auth_strategy', 'noauth', 'api')
-    return conf
 
 
 class SQLite:
@@ -72,7 +50,7 @@ class SQLite:
                 handle, path = tempfile.mkstemp(prefix='vsched-test-')
                 os.close(handle)
                 url = 'sqlite:///' + path
-                migration.sync(configuration(url))
+                migration.sync(database_options.configuration(url))
                 # Everything is in the one file once the journal is gone.
                 engine = sa.create_engine(url)
                 with engine.connect() as connection:
@@ -95,208 +73,7 @@ class SQLite:
         return '/proc/self/fd/%d' % handle
 
 
-def _without_tls(text: str) -> str:
-    # PyMySQL tries TLS by default, and reads all certificates of this host
-    # for every connection.
-    url = sa.make_url(text)
-    if url.drivername == 'mysql+pymysql' and not any(
-        key.startswith('ssl') for key in url.query
-    ):
-        url = url.update_query_dict({'ssl_disabled': 'true'})
-    return url.render_as_string(hide_password=False)
-
-
-class _Altered(Exception):
-    """A database is not what the template is, its rows apart."""
-
-
-class _Server:
-    """A database on a server; its tables are made once in a process.
-
-    To make tables and to drop a database, a server waits for its disk again
-    and again. A database that a test has left is therefore emptied for the
-    next test of the process, unless its schema was changed or somebody is
-    connected to it: then it is dropped, and a copy is made.
-    """
-
-    name: ty.ClassVar[str]
-    administrator: ty.ClassVar[str]
-    drop: ty.ClassVar[str] = 'DROP DATABASE %s'
-    _template: ty.ClassVar[str | None] = None
-    _lock = threading.Lock()
-    #: Names of migrated databases that tests have left as they were.
-    _left: ty.ClassVar[list[str]]
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls._left = []
-
-    @classmethod
-    def make(cls, test: unittest.TestCase, migrated: bool = True) -> str:
-        """The URL of a database that no other test has.
-
-        :param migrated: whether it has the tables of this release.
-        """
-        try:
-            if migrated:
-                name = cls._take()
-                test.addCleanup(cls._left.append, name)
-            else:
-                name = _new_name()
-                cls._create(name)
-                test.addCleanup(cls.execute, cls.drop % name)
-        except sa.exc.OperationalError as error:
-            requirements.require(test, cls.name, str(error.orig))
-        return cls._url(name)
-
-    @classmethod
-    def _take(cls) -> str:
-        template = cls._migrated()
-        while cls._left:
-            left = cls._left.pop()
-            try:
-                return cls._empty(left)
-            except (_Altered, sa.exc.DBAPIError):
-                # A test may have dropped it.
-                with contextlib.suppress(sa.exc.DBAPIError):
-                    cls.execute(cls.drop % left)
-        name = _new_name()
-        cls._copy(template, name)
-        return name
-
-    @classmethod
-    def _migrated(cls) -> str:
-        """The name of a database with tables and nothing else."""
-        with cls._lock:
-            if cls._template is None:
-                name = _new_name()
-                cls._create(name)
-                atexit.register(cls._drop_all, name)
-                migration.sync(configuration(cls._url(name)))
-                cls._describe(name)
-                cls._template = name
-            return cls._template
-
-    @classmethod
-    def _drop_all(cls, template: str) -> None:
-        cls.execute(*(cls.drop % name for name in (template, *cls._left)))
-
-    @classmethod
-    def _create(cls, name: str) -> None:
-        cls.execute('CREATE DATABASE %s' % name)
-
-    @classmethod
-    def _describe(cls, template: str) -> None:
-        """Keep what :meth:`_copy` and :meth:`_empty` need."""
-        raise NotImplementedError
-
-    @classmethod
-    def _copy(cls, template: str, name: str) -> None:
-        raise NotImplementedError
-
-    @classmethod
-    def _empty(cls, name: str) -> str:
-        """Make a database equal to the template again.
-
-        :returns: its name, which may be another one now.
-        :raises _Altered: when more than rows would have to change, or
-            somebody is connected to it.
-        """
-        raise NotImplementedError
-
-    @classmethod
-    def _url(cls, name: str) -> str:
-        return (
-            sa.make_url(cls.administrator)
-            .set(database=name)
-            .update_query_dict({'connect_timeout': str(CONNECT_S)})
-            .render_as_string(hide_password=False)
-        )
-
-    @classmethod
-    def execute(
-        cls, *statements: str, database: str | None = None
-    ) -> list[sa.Row[ty.Any]]:
-        """Do something as an administrator.
-
-        :param database: where; the administrator's own if None.
-        :returns: what the last statement gives, if it gives rows.
-        """
-        with cls._connected(database) as connection:
-            for statement in statements:
-                result = connection.exec_driver_sql(statement)
-            return list(result) if result.returns_rows else []
-
-    @classmethod
-    @contextlib.contextmanager
-    def _connected(cls, database: str | None) -> ty.Iterator[sa.Connection]:
-        url = sa.make_url(cls.administrator)
-        engine = sa.create_engine(
-            url if database is None else url.set(database=database),
-            isolation_level='AUTOCOMMIT',
-            connect_args={'connect_timeout': CONNECT_S},
-        )
-        try:
-            with engine.connect() as connection:
-                yield connection
-        finally:
-            engine.dispose()
-
-
-def _new_name() -> str:
-    return 'vsched_test_' + uuid.uuid4().hex
-
-
-#: The rows of one table, as values of the driver.
-_Rows = ty.Sequence[tuple[ty.Any, ...]]
-
-
-def _filled(connection: sa.Connection, tables: ty.Sequence[str]) -> list[str]:
-    """Which tables have rows, by one statement."""
-    return [
-        name
-        for (name,) in connection.exec_driver_sql(
-            ' UNION ALL '.join(
-                "(SELECT '%s' FROM %s LIMIT 1)" % (one, one) for one in tables
-            )
-        ).all()
-    ]
-
-
-def _read(
-    connection: sa.Connection, tables: ty.Sequence[str]
-) -> dict[str, _Rows]:
-    """All rows of tables that have any, by table."""
-    return {
-        name: [
-            tuple(row)
-            for row in connection.exec_driver_sql('SELECT * FROM ' + name)
-        ]
-        for name in _filled(connection, tables)
-    }
-
-
-def _restore(
-    connection: sa.Connection,
-    tables: ty.Sequence[str],
-    rows: ty.Mapping[str, _Rows],
-) -> None:
-    """Replace all rows of all tables, in one transaction."""
-    filled = _filled(connection, tables)
-    connection.exec_driver_sql('BEGIN')
-    for name in filled:
-        connection.exec_driver_sql('DELETE FROM ' + name)
-    for name, kept in rows.items():
-        for row in kept:
-            connection.exec_driver_sql(
-                'INSERT INTO %s VALUES (%s)'
-                % (name, ', '.join(['%s'] * len(row))),
-                row,
-            )
-    connection.exec_driver_sql('COMMIT')
-
-
-class PostgreSQL(_Server):
+class PostgreSQL(database_server.Server):
     """A database on a PostgreSQL server."""
 
     name = 'postgresql'
@@ -304,9 +81,9 @@ class PostgreSQL(_Server):
     drop = 'DROP DATABASE IF EXISTS %s WITH (FORCE)'
     #: Deleted rows take space until a vacuum; more of it is not kept.
     _KEPT_BYTES = 8 << 20
-    _schema: ty.ClassVar[_Rows] = ()
-    _rows: ty.ClassVar[ty.Mapping[str, _Rows]] = {}
-    _sequences: ty.ClassVar[_Rows] = ()
+    _schema: ty.ClassVar[database_server.Rows] = ()
+    _rows: ty.ClassVar[ty.Mapping[str, database_server.Rows]] = {}
+    _sequences: ty.ClassVar[database_server.Rows] = ()
 
     _SCHEMA = """
 SELECT 'relation', c.relkind::text, c.relname, '', '' FROM pg_class c
@@ -355,7 +132,7 @@ ORDER BY 1, 2, 3, 4, 5
     def _describe(cls, template: str) -> None:
         with cls._connected(template) as connection:
             cls._schema = cls._schema_of(connection)
-            cls._rows = _read(connection, cls._tables())
+            cls._rows = database_server.read(connection, cls._tables())
             cls._sequences = [
                 tuple(row)
                 for row in connection.exec_driver_sql(
@@ -365,7 +142,7 @@ ORDER BY 1, 2, 3, 4, 5
             ]
 
     @classmethod
-    def _schema_of(cls, connection: sa.Connection) -> _Rows:
+    def _schema_of(cls, connection: sa.Connection) -> database_server.Rows:
         return [tuple(row) for row in connection.exec_driver_sql(cls._SCHEMA)]
 
     @classmethod
@@ -386,17 +163,17 @@ ORDER BY 1, 2, 3, 4, 5
                 or size > cls._KEPT_BYTES
                 or cls._schema_of(connection) != cls._schema
             ):
-                raise _Altered
+                raise database_server.Altered
             connection.exec_driver_sql(
                 'SET session_replication_role = replica'
             )
-            _restore(connection, cls._tables(), cls._rows)
+            database_server.restore(connection, cls._tables(), cls._rows)
             for sequence in cls._sequences:
                 connection.exec_driver_sql(
                     'SELECT setval(%s::regclass, %s, %s)', sequence
                 )
         # Whoever has the old name cannot reach it any more.
-        fresh = _new_name()
+        fresh = database_server.new_name()
         cls.execute(
             'SET synchronous_commit = off',
             'ALTER DATABASE %s RENAME TO %s' % (name, fresh),
@@ -404,15 +181,15 @@ ORDER BY 1, 2, 3, 4, 5
         return fresh
 
 
-class MariaDB(_Server):
+class MariaDB(database_server.Server):
     """A database on a MariaDB server."""
 
     name = 'mariadb'
-    administrator = _without_tls(MARIADB)
+    administrator = database_server.without_tls(MARIADB)
     drop = 'DROP DATABASE IF EXISTS %s'
     #: By table: what makes it, with the next value of its sequence.
     _creates: ty.ClassVar[ty.Mapping[str, str]] = {}
-    _rows: ty.ClassVar[ty.Mapping[str, _Rows]] = {}
+    _rows: ty.ClassVar[ty.Mapping[str, database_server.Rows]] = {}
 
     @classmethod
     def _copy(cls, template: str, name: str) -> None:
@@ -424,13 +201,13 @@ class MariaDB(_Server):
                 *cls._creates.values(),
             ):
                 connection.exec_driver_sql(statement)
-            _restore(connection, list(cls._creates), cls._rows)
+            database_server.restore(connection, list(cls._creates), cls._rows)
 
     @classmethod
     def _describe(cls, template: str) -> None:
         with cls._connected(template) as connection:
             cls._creates = cls._creates_of(connection)
-            cls._rows = _read(connection, list(cls._creates))
+            cls._rows = database_server.read(connection, list(cls._creates))
 
     @staticmethod
     def _creates_of(connection: sa.Connection) -> dict[str, str]:
@@ -457,9 +234,9 @@ class MariaDB(_Server):
                 or list(map(_unnumbered, creates.items()))
                 != list(map(_unnumbered, cls._creates.items()))
             ):
-                raise _Altered
+                raise database_server.Altered
             connection.exec_driver_sql('SET foreign_key_checks = 0')
-            _restore(connection, list(creates), cls._rows)
+            database_server.restore(connection, list(creates), cls._rows)
             for table, create in creates.items():
                 if create != cls._creates[table]:
                     found = _NEXT.search(cls._creates[table])

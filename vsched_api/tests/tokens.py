@@ -12,7 +12,7 @@ from keystonemiddleware import fixture as keystone_fixture
 
 from vsched_api.operations import page
 from vsched_api.tests import base
-from vsched_api.tests import databases
+from vsched_api.tests import database_options
 
 #: What the paths of routes are filled with.
 EXAMPLES = {
@@ -52,7 +52,7 @@ class TokenCase(base.TestCase):
                 'www_authenticate_uri = http://127.0.0.1:5000\n'
             )
         self.conf = base.patient(
-            databases.configuration(
+            database_options.configuration(
                 self.conf.database.connection, '--config-file', options
             )
         )

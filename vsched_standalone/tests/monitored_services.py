@@ -20,6 +20,7 @@ from vsched_api.db.queries import hosts
 from vsched_api.db import session
 from vsched_api.operations import rollups
 from vsched_api.tests import base
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_api.tests import monitoring
 from vsched_lib.contract import collector_rpc
@@ -79,7 +80,7 @@ class MonitoredServices(fixtures.Fixture):
                     '/etc/vsched/scrape-token', token
                 )
             )
-        conf = self._conf = databases.configuration(
+        conf = self._conf = database_options.configuration(
             databases.SQLite.make(ty.cast(ty.Any, self)),
             '--config-file',
             options,

@@ -18,6 +18,7 @@ from oslotest import base
 import requests
 
 from vsched_api.tests import base as api_base
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_lib.contract import messages
 from vsched_lib.tests import requirements
@@ -194,7 +195,7 @@ class PageCase(BrowserCase):
         """Return the options of the service."""
         owner: ty.Any = types.SimpleNamespace(addCleanup=cls.addClassCleanup)
         return cls.adapted(
-            databases.configuration(databases.SQLite.make(owner))
+            database_options.configuration(databases.SQLite.make(owner))
         )
 
     @classmethod
@@ -224,7 +225,7 @@ class KeystoneCase(PageCase):
             'www_authenticate_uri = http://127.0.0.1:5000\n'
         )
         return cls.adapted(
-            databases.configuration(
+            database_options.configuration(
                 plain.database.connection, '--config-file', str(options)
             )
         )

@@ -23,7 +23,7 @@ from PIL import Image
 
 from vsched_api.db import migration
 from vsched_api.tests import base as api_base
-from vsched_api.tests import databases
+from vsched_api.tests import database_options
 from vsched_ui.tests import browser
 from vsched_ui.tests import fleet
 from vsched_ui.tests import serving
@@ -130,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stopped = threading.Event()
     with tempfile.TemporaryDirectory(prefix='vsched-page-') as folder:
         conf = api_base.patient(
-            databases.configuration(
+            database_options.configuration(
                 'sqlite:///' + os.path.join(folder, 'vsched.sqlite')
             )
         )

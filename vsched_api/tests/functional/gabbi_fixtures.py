@@ -22,7 +22,7 @@ from vsched_api.collector import endpoint
 from vsched_api.operations import rollups
 from vsched_api.tests import base
 from vsched_api.tests import conformance
-from vsched_api.tests import databases
+from vsched_api.tests import database_options
 from vsched_api.tests import populated
 from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import balloons
@@ -199,7 +199,7 @@ class Api(fixture.GabbiFixture):
         self._test = unittest.TestCase()
         try:
             conf = base.patient(
-                databases.configuration(self.kind.make(self._test))
+                database_options.configuration(self.kind.make(self._test))
             )
             conf.set_override('max_limit', 3, 'api')
             conf.set_override('host_down_after_s', 60, 'api')

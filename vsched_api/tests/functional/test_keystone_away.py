@@ -11,6 +11,7 @@ import time
 from keystoneauth1 import fixture as keystoneauth_fixture
 
 from vsched_api.tests import base
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_lib.contract import errors
 from vsched_lib.tests import ports
@@ -123,7 +124,7 @@ class TestKeystoneAway(base.TestCase):
             },
         )
         self.conf = base.patient(
-            databases.configuration(
+            database_options.configuration(
                 self.conf.database.connection, '--config-file', options
             )
         )

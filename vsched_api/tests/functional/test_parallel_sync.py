@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from vsched_api.db import migration
 from vsched_api.tests import base
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 
 PATIENCE_S = 300
@@ -39,7 +40,7 @@ class ParallelSync:
     """Four at once, and one after a killed one; all of them succeed."""
 
     def test_after_one_that_was_killed(self):
-        self.conf = databases.configuration(
+        self.conf = database_options.configuration(
             self.kind.make(self, migrated=False)
         )
         killed = self._start('-c', _KILLED)
@@ -57,7 +58,7 @@ class ParallelSync:
         self.assertNotIn('interrupted', said)
 
     def test_all_succeed(self):
-        self.conf = databases.configuration(
+        self.conf = database_options.configuration(
             self.kind.make(self, migrated=False)
         )
         processes = [
@@ -120,7 +121,9 @@ class TestMariaDB(ParallelSync, base.TestCase):
 
     def test_the_lock_is_kept_until_the_revision_is_stored(self):
         """What the next one that takes the lock would read, at that moment."""
-        conf = databases.configuration(self.kind.make(self, migrated=False))
+        conf = database_options.configuration(
+            self.kind.make(self, migrated=False)
+        )
         seen: list[str | None] = []
 
         def look(

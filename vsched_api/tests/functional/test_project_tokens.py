@@ -17,6 +17,7 @@ from keystoneauth1 import session as sessions
 
 from vsched_api import policies
 from vsched_api.tests import base
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -169,7 +170,7 @@ class TokenCase(base.TestCase):
             },
         )
         self.conf = base.patient(
-            databases.configuration(
+            database_options.configuration(
                 self.conf.database.connection, '--config-file', options
             )
         )

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import mysql
 from vsched_api.db import errors
 from vsched_api.db import migration
 from vsched_api.db import models
-from vsched_api.tests import databases
+from vsched_api.tests import database_options
 
 
 #: The first revision that was released.
@@ -31,7 +31,7 @@ class Migrations:
 
     def setUp(self):
         super().setUp()
-        self.conf = databases.configuration(
+        self.conf = database_options.configuration(
             self.kind.make(self, migrated=False)
         )
 

@@ -14,6 +14,7 @@ from unittest import mock
 import fixtures
 
 from vsched_api.tests import base
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_api.tests.functional import gabbi_fixtures
 from vsched_api.tests import populated
@@ -121,7 +122,7 @@ class Api(fixtures.Fixture):
 
     def _setUp(self) -> None:
         filled = _Filled()
-        configuration = databases.configuration
+        configuration = database_options.configuration
 
         def configured(url: str) -> ty.Any:
             conf = configuration(url, *self._arguments)

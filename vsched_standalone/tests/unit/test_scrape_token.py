@@ -13,6 +13,7 @@ from oslotest import base
 
 from vsched_api import app
 from vsched_api.tests import base as api_base
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_standalone.tests import documentation
 from vsched_standalone.tests import monitored_services
@@ -57,7 +58,7 @@ class ScrapeTokenTestCase(base.BaseTestCase):
             + self.block('metrics-options')
         )
         conf = api_base.patient(
-            databases.configuration(
+            database_options.configuration(
                 databases.SQLite.make(self), '--config-file', str(options)
             )
         )

@@ -14,6 +14,7 @@ from vsched_api.cmd import flavor
 from vsched_api.cmd import status
 from vsched_api.db import session as db
 from vsched_api.operations import reports
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_lib.contract import messages
 from vsched_lib.openstack import compute
@@ -111,7 +112,7 @@ class TestStatus(base.BaseTestCase):
         self.assertNotIn('1234', err)
 
     def test_agents_that_do_not_report(self):
-        database = db.Database(databases.configuration(self.url))
+        database = db.Database(database_options.configuration(self.url))
         self.addCleanup(database.dispose)
         for number in range(7):
             reports.Storage(database, now=lambda: 1.0).store(

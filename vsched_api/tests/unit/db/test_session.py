@@ -12,7 +12,7 @@ from vsched_api.db import errors
 from vsched_api.db import models
 from vsched_api.db import session
 from vsched_api.tests import base
-from vsched_api.tests import databases
+from vsched_api.tests import database_options
 
 
 class TestDatabase(base.TestCase):
@@ -165,7 +165,7 @@ class TestDatabase(base.TestCase):
         )
 
     def test_nothing_is_opened_before_it_is_needed(self):
-        conf = databases.configuration('sqlite:////nowhere/at/all')
+        conf = database_options.configuration('sqlite:////nowhere/at/all')
         database = session.Database(conf)
         self.assertRaises(
             errors.DatabaseUnavailable,

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from vsched_api.db import errors as db_errors
 from vsched_api.tests import base
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_lib.contract import errors
 
@@ -60,7 +61,7 @@ class TestErrors(base.TestCase):
             '/metrics',
             '/v1/reservations',
         ):
-            conf = databases.configuration(
+            conf = database_options.configuration(
                 'postgresql+psycopg2://me:1234@127.0.0.1:1/x'
             )
             self.conf = conf

@@ -8,7 +8,7 @@ import fixtures
 from keystonemiddleware import fixture as keystone_fixture
 
 from vsched_api.tests import base
-from vsched_api.tests import databases
+from vsched_api.tests import database_options
 from vsched_lib.tests import bus_keys
 
 TOKEN = 'b1946ac92492d2347c6235b4d2611184'
@@ -30,7 +30,7 @@ class TestScrapeToken(base.TestCase):
                 'policy_file = %s/policy.yaml\n' % self.folder
             )
         self.conf = base.patient(
-            databases.configuration(
+            database_options.configuration(
                 self.conf.database.connection, '--config-file', options
             )
         )

@@ -11,6 +11,7 @@ from vsched_api.operations import host_deletion
 from vsched_api.operations import hosts
 from vsched_api.operations import reports
 from vsched_api.operations import retention
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_lib.contract import messages
 from vsched_standalone.tests.functional.nova import cloud
@@ -22,9 +23,9 @@ class TestAbsence(cloud.Cloud):
     def setUp(self):
         super().setUp()
         url = databases.SQLite.make(self)
-        self.database = db.Database(databases.configuration(url))
+        self.database = db.Database(database_options.configuration(url))
         self.addCleanup(self.database.dispose)
-        self.conf = databases.configuration(url)
+        self.conf = database_options.configuration(url)
         # The frame knows users by headers, which no plugin sends.
         self.conf.set_override('auth_type', 'admin_token', 'nova')
         patch = mock.patch.object(

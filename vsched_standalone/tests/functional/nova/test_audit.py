@@ -12,6 +12,7 @@ from vsched_api.cmd import audit as audit_command
 from vsched_api.cmd import manage
 from vsched_api.db import session as db
 from vsched_api.operations import reports
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_lib.contract import messages
 from vsched_lib.contract import placement as names
@@ -39,7 +40,7 @@ class TestAudit(test_claims.Claiming):
             )
             for down_after_s in (300, IMPATIENT_S)
         )
-        self.database = db.Database(databases.configuration(url))
+        self.database = db.Database(database_options.configuration(url))
         self.addCleanup(self.database.dispose)
         self.batch = 0
         self.with_nova = True

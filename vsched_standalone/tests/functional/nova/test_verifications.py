@@ -12,6 +12,7 @@ from vsched_api.operations import instances
 from vsched_api.operations import reports
 from vsched_api.operations import verifications
 from vsched_api.tests import base
+from vsched_api.tests import database_options
 from vsched_api.tests import databases
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
@@ -26,7 +27,7 @@ class TestVerifications(test_claims.Claiming):
     def setUp(self):
         super().setUp()
         url = databases.SQLite.make(self)
-        self.conf = databases.configuration(url)
+        self.conf = database_options.configuration(url)
         self.database = db.Database(self.conf)
         self.addCleanup(self.database.dispose)
         # The frame knows users by headers, which no plugin sends.
