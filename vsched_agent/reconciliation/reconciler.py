@@ -19,8 +19,10 @@ import typing as ty
 from oslo_log import log as logging
 
 from vsched_agent.hypervisor import base
+from vsched_agent.reconciliation import account
 from vsched_agent.reconciliation import instance as instance_reconciler
 from vsched_agent.reconciliation import interfaces
+from vsched_agent.reconciliation import measured
 from vsched_agent.reconciliation import observer
 from vsched_agent.reconciliation import recovery
 from vsched_agent.reporting import report_builder
@@ -84,10 +86,8 @@ class Reconciler:
         self._settings = settings
         self._enforcer = enforcer
         self._journal = journal
-        self._meter = meter
         self._host_info = host_info
         self._profiles = profiles
-        self._costs = costs
         self._charging = charging or io_charging.Charging(
             io_charging.Settings(enabled=False), enforcer
         )
@@ -111,6 +111,19 @@ class Reconciler:
             self._retry_unmet,
             self._communication,
         )
+        self._accounts = account.Account(
+            meter,
+            enforcer,
+            journal,
+            self._reports,
+            self._charging,
+            costs,
+            self._communication,
+            self._retry_unmet,
+        )
+        self._measured = measured.Measured(
+            profiles, costs, self._reports, self._replan_all, self._retry_unmet
+        )
         self._observer = observer.Observer(
             hypervisor,
             settings.full_sync_s,
@@ -129,7 +142,6 @@ class Reconciler:
         # until the collector has sent the overrides.
         self._awaiting_overrides: set[str] = set()
         self._plan_all = True
-        self._metering = False
         self._replan: set[str] = set()
         # Instances that were not reconciled because their threads had
         # ended: retried once per interval, not in a busy loop.
@@ -259,7 +271,7 @@ class Reconciler:
         if due:
             self._observer.mark(self._pending)
             self._pending = set()
-            self._guarded('profiles', self._poll_profiles)
+            self._guarded('profiles', self._measured.poll)
         self._guarded('observe', self._observe)
         self._guarded('journal', self._check_journal)
         self._guarded('plan', self._plan)
@@ -281,68 +293,10 @@ class Reconciler:
         )
 
     def _account(self) -> None:
-        if not self._metering:
-            if self._plan_all:
-                # The meter would forget instances that are not listed yet,
-                # and lose their time since the last agent.
-                return
-            self._metering = True
-            checkpoint = self._journal.outbox.usage_checkpoint()
-            if checkpoint is not None:
-                self._meter.resume(checkpoint)
-        domains = list(self._observer.domains.values())
-        samples = self._meter.sample(domains, self._enforcer.reserved_cpus())
-        self._reports.add_usage(samples, self._meter.host)
-        if self._costs is not None:
-            self._costs.used(samples)
-        before = self._enforcer.admitted_mcpu()
-        for change in self._charging.adjust(
-            domains, samples, self._meter.readings
-        ):
-            if change.uuid in self._observer.domains:
-                self._reports.reservations.add_io(
-                    self._observer.domains[change.uuid], change
-                )
-        if self._enforcer.admitted_mcpu() < before:
-            self._retry_unmet()
-        # After charging, which sizes what is divided.
-        for divided in self._communication.adjust(
-            domains, samples, self._meter.readings
-        ):
-            if divided.uuid in self._observer.domains:
-                self._reports.reservations.add_communication(
-                    self._observer.domains[divided.uuid], divided
-                )
+        self._accounts.run(self._observer.domains, listed=not self._plan_all)
 
-    def _poll_profiles(self) -> None:
-        new = () if self._profiles is None else self._profiles.poll()
-        for profile, changes in new:
-            self._reports.profiles.add_error_profile(profile, changes)
-            # Reservations may need another margin by the new profile.
-            self._replan |= self._observer.domains.keys()
-        for profile in (
-            ()
-            if self._profiles is None
-            else (
-                self._profiles.measured(
-                    self._reports.profiles.measured_version
-                )
-            )
-        ):
-            self._reports.profiles.add_measured(profile)
-        event = (
-            None
-            if self._profiles is None
-            else self._profiles.judge(time.monotonic())
-        )
-        if event is not None:
-            self._reports.events.add(
-                event.code, event.severity, event.detail, figures=event.figures
-            )
-            self._retry_unmet()
-        for priced in self._costs.poll() if self._costs else ():
-            self._reports.profiles.add_overhead_profile(priced)
-            self._retry_unmet()
+    def _replan_all(self) -> None:
+        self._replan |= self._observer.domains.keys()
 
     def _observe(self) -> None:
         changed = self._observer.observe()
@@ -469,5 +423,5 @@ class Reconciler:
         self._reports.post(
             info,
             None if self._plan_all else self._observer.domains.values(),
-            self._meter.checkpoint() if self._metering else None,
+            self._accounts.checkpoint(),
         )

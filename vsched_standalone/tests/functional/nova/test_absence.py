@@ -39,8 +39,8 @@ class TestAbsence(cloud.Cloud):
         self.now = time.time()
         for name in ('node1', 'node2'):
             self.host(name, 1900)
-            reports.Storage(self.database).store(
-                messages.Report(name, 1, self.now, instances=()), self.now
+            reports.Storage(self.database, now=lambda: self.now).store(
+                messages.Report(name, 1, self.now, instances=())
             )
         self.days = self.conf.collector.absent_host_days
 
@@ -72,8 +72,8 @@ class TestAbsence(cloud.Cloud):
         )
         self.assertEqual('down', self.service('node1')['state'])
         self.now += (self.days + 1) * _DAY_S
-        reports.Storage(self.database).store(
-            messages.Report('node2', 2, self.now, instances=()), self.now
+        reports.Storage(self.database, now=lambda: self.now).store(
+            messages.Report('node2', 2, self.now, instances=())
         )
         self.assertEqual(0, self.sweep())
         self.assertEqual(['node1', 'node2'], self.known())

@@ -100,8 +100,7 @@ class TestAudit(test_claims.Claiming):
                     )
                     for one in running
                 ),
-            ),
-            time.time(),
+            )
         )
 
     def audit(self, *words, file=None):

@@ -49,7 +49,7 @@ class TestVerifications(test_claims.Claiming):
 
     def report(self, name, *listed, **info):
         number = self.batches[name] = self.batches.get(name, 0) + 1
-        reports.Storage(self.database).store(
+        reports.Storage(self.database, now=lambda: self.now).store(
             messages.Report(
                 name,
                 number,
@@ -70,16 +70,15 @@ class TestVerifications(test_claims.Claiming):
                 instances=tuple(
                     messages.InstanceInfo(one, 'vm', 1) for one in listed
                 ),
-            ),
-            self.now,
+            )
         )
 
     def verify(self):
         self.now += self.conf.collector.verification_interval_s + 1
         for name, number in self.batches.items():
             self.batches[name] = number + 1
-            reports.Storage(self.database).store(
-                messages.Report(name, number + 1, self.now), self.now
+            reports.Storage(self.database, now=lambda: self.now).store(
+                messages.Report(name, number + 1, self.now)
             )
         return verifications.verify(self.database, self.conf, self.now)
 
