@@ -25,7 +25,7 @@ class Desired:
     :param problem: why the request is invalid; the instance then keeps
         what it has.
     :param io_charging: how the host's work on its I/O is charged.
-    :param ask: what its flavor asks of a host besides the reservation.
+    :param ask: what its flavor requires of a host besides the reservation.
     :param request_id: of the operator's request, for metadata None.
     :param comm_aware: whether its periods may be divided.
     """
@@ -47,7 +47,7 @@ NOTHING = Desired(None, messages.Source.NONE)
 
 
 def by_override(override: collector_replies.Override) -> Desired:
-    """Return the reservation that an override asks for."""
+    """Return the reservation that an override requests."""
     try:
         reserved = reservation.Reservation(
             override.runtime_us,
@@ -73,7 +73,7 @@ def by_override(override: collector_replies.Override) -> Desired:
 
 
 def by_metadata(domain: base.Domain) -> Desired:
-    """Return the reservation that the instance's metadata asks for."""
+    """Return the reservation that the instance's metadata request."""
     if domain.metadata_problem:
         return Desired(
             None,
@@ -100,7 +100,7 @@ def by_metadata(domain: base.Domain) -> Desired:
 def of(
     domain: base.Domain, override: collector_replies.Override | None
 ) -> Desired:
-    """Return what the override asks for, without one the metadata."""
+    """Return what the override requests, without one the metadata."""
     if override is not None:
         desired = by_override(override)
         if desired.reserved is None:

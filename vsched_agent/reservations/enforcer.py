@@ -17,8 +17,6 @@ from fractions import Fraction
 import math
 import typing as ty
 
-from oslo_log import log as logging
-
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
@@ -29,6 +27,7 @@ from vsched_agent.reservations import charges
 from vsched_agent.reservations import divided_periods
 from vsched_agent.reservations import granularities
 from vsched_agent.reservations import io_threads
+from vsched_agent.reservations import thread_cleanup
 from vsched_agent.reservations import unclaimed_io
 from vsched_agent.reservations import vcpu_threads
 from vsched_agent.state import store as journals
@@ -37,9 +36,6 @@ from vsched_lib.model import admission as schedulability
 from vsched_lib.model import fit
 from vsched_lib.model import granularity
 from vsched_lib.model import reservation
-from vsched_lib import problem_log
-
-LOG = logging.getLogger(__name__)
 
 _NO_MORE = fit.Ask(0)
 
@@ -87,8 +83,7 @@ class Enforcer:
     ) -> None:
         self._backends = backends
         self._replacing = replacing or _nothing_replaced
-        self._journal = journal
-        self._problems = problem_log.ProblemLog(LOG)
+        self._thread_cleanup = thread_cleanup.ThreadCleanup(backends, journal)
         self._degrade = degrade
         self._vcpus = vcpu_threads.VcpuThreads(
             backends, capacity, journal, pinning
@@ -206,7 +201,7 @@ class Enforcer:
         """Put a reservation in force, or leave everything as it was.
 
         It is checked as the scheduler filters check it
-        (:mod:`vsched_lib.model.fit`), then by what only this host knows.
+        (:mod:`vsched_lib.model.fit`), then by this host's own, more detailed state.
 
         :param ask: the request besides the reservation: the bound on
             errors, the I/O rates and their charging. ``vcpus`` is ignored.
@@ -312,27 +307,7 @@ class Enforcer:
         self._vcpus.drop(uuid)
         self._granularities.drop(uuid)
         self._ledger.update(uuid)
-        kept = set()
-        for name, backend in self._backends.items():
-            priors = self._journal.priors(uuid, name)
-            if priors:
-                try:
-                    backend.clean_up(
-                        {tid: prior.found for tid, prior in priors.items()}
-                    )
-                except Exception as error:
-                    # The other instances have to be enforced meanwhile.
-                    self._problems.failed(
-                        uuid,
-                        error,
-                        'instance %s: cleaning up backend %s failed',
-                        uuid,
-                        name,
-                    )
-                    kept.add(name)
-        for touched, key in self._journal.touched():
-            if touched == uuid and key not in kept:
-                self._journal.forget(uuid, key)
+        self._thread_cleanup.clean_up(uuid)
 
     def attest(self) -> tuple[list[applied.Drift], set[str]]:
         """Compare the kernel with every holding and repair what differs.

@@ -88,7 +88,7 @@ class UnclaimedIo:
     Not thread-safe: the reconciler's thread is its only caller.
 
     :param io: enforces the reservations.
-    :param ledger: knows what is unclaimed.
+    :param ledger: has what is unclaimed.
     :param divided: returns an instance's reservations with their
         granularities.
     """
@@ -350,7 +350,7 @@ class UnclaimedIo:
             self._io.apply(uuid, desired)
         except errors.Refused as refusal:
             if refusal.code == errors.Code.THREADS_GONE:
-                # The next reading knows which are left.
+                # The next reading has those that are left.
                 if report:
                     entry.refusal = refusal
                 return True
