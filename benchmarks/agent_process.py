@@ -135,8 +135,9 @@ class Clocked(reconciler.Reconciler):
         self.spent_ns = dict.fromkeys(PHASES, 0)
         self.passes = 0
         self.profiler: cProfile.Profile | None = None
-        sample = self._meter.sample
-        self._meter.sample = (  # type: ignore[method-assign]
+        meter = self._accounts._meter
+        sample = meter.sample
+        meter.sample = (  # type: ignore[method-assign]
             lambda *given: self._clock('account', sample, *given)
         )
 
