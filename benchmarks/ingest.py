@@ -7,7 +7,6 @@ import json
 import threading
 import time
 import typing as ty
-import unittest
 import uuid
 
 from oslo_config import cfg
@@ -95,16 +94,8 @@ def run(quick: bool) -> frame.Run:
 
 
 def _measure(kind: ty.Any, seconds: int) -> dict[str, ty.Any]:
-    test = unittest.TestCase()
-    try:
-        try:
-            url = kind.make(test)
-        except unittest.SkipTest as error:
-            raise frame.Unavailable(str(error)) from error
-        with frame.alone():
-            return _fill(url, seconds)
-    finally:
-        test.doCleanups()
+    with stored_fleet.database(kind) as url:
+        return _fill(url, seconds)
 
 
 def _fill(url: str, seconds: int) -> dict[str, ty.Any]:

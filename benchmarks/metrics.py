@@ -5,7 +5,6 @@
 import statistics
 import time
 import typing as ty
-import unittest
 
 from oslo_config import cfg
 from prometheus_client import parser
@@ -105,16 +104,8 @@ def run(quick: bool) -> frame.Run:
 
 
 def _measure(kind: ty.Any, hosts: int, repeats: int) -> dict[str, ty.Any]:
-    test = unittest.TestCase()
-    try:
-        try:
-            url = kind.make(test)
-        except unittest.SkipTest as error:
-            raise frame.Unavailable(str(error)) from error
-        with frame.alone():
-            return _serve(database_options.configuration(url), hosts, repeats)
-    finally:
-        test.doCleanups()
+    with stored_fleet.database(kind) as url:
+        return _serve(database_options.configuration(url), hosts, repeats)
 
 
 def _serve(

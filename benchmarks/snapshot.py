@@ -10,7 +10,6 @@ import statistics
 import threading
 import time
 import typing as ty
-import unittest
 from wsgiref import simple_server
 
 from oslo_config import cfg
@@ -95,16 +94,8 @@ def run(quick: bool) -> frame.Run:
 
 
 def _measure(kind: ty.Any, hosts: int, repeats: int) -> dict[str, ty.Any]:
-    test = unittest.TestCase()
-    try:
-        try:
-            url = kind.make(test)
-        except unittest.SkipTest as error:
-            raise frame.Unavailable(str(error)) from error
-        with frame.alone():
-            return _serve(url, hosts, repeats)
-    finally:
-        test.doCleanups()
+    with stored_fleet.database(kind) as url:
+        return _serve(url, hosts, repeats)
 
 
 def _serve(url: str, hosts: int, repeats: int) -> dict[str, ty.Any]:

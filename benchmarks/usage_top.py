@@ -13,7 +13,6 @@ import subprocess
 import tempfile
 import time
 import typing as ty
-import unittest
 from urllib import parse
 
 import requests
@@ -102,16 +101,11 @@ def run(quick: bool) -> frame.Run:
 def _measure(
     kind: ty.Any, hosts: int, repeats: int, environment: Mapping[str, str]
 ) -> dict[str, ty.Any]:
-    test = unittest.TestCase()
-    try:
-        try:
-            url = kind.make(test)
-        except unittest.SkipTest as error:
-            raise frame.Unavailable(str(error)) from error
-        with frame.alone(), served(url, hosts, INSTANCES) as root:
-            return measure(root, hosts, INSTANCES, repeats, environment)
-    finally:
-        test.doCleanups()
+    with (
+        stored_fleet.database(kind) as url,
+        served(url, hosts, INSTANCES) as root,
+    ):
+        return measure(root, hosts, INSTANCES, repeats, environment)
 
 
 @contextlib.contextmanager

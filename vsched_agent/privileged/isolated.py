@@ -11,6 +11,7 @@ and without open files but its standard streams.
 """
 
 from collections.abc import Iterable
+import contextlib
 import os
 import subprocess
 import sys
@@ -63,3 +64,13 @@ def start(words: Iterable[str], **streams: ty.Any) -> subprocess.Popen[ty.Any]:
     return subprocess.Popen(
         tuple(words), cwd='/', env=environment(), close_fds=True, **streams
     )
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process, wait for its end, and close what it is connected to."""
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()

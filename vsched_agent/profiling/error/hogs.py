@@ -2,10 +2,9 @@
 
 """Processes that use all the CPU time they get.
 
-Each has one thread and ends with whoever started it, however that dies.
+Each has one thread and ends with its parent, however that ends.
 """
 
-import contextlib
 import os
 import resource
 import subprocess
@@ -34,7 +33,7 @@ while True:
 class Hog:
     """One hog, from its start to its end; a context manager.
 
-    To be started by the main thread: the kernel tells the hog when the
+    To be started by the main thread: the kernel signals the hog when the
     thread ends that started it, not the process.
 
     :raises RuntimeError: when it does not start.
@@ -62,11 +61,7 @@ class Hog:
 
     def close(self) -> None:
         """End it; what it held of the CPUs is free when this returns."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-        self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        isolated.end(self._process)
 
     def __enter__(self) -> ty.Self:
         return self

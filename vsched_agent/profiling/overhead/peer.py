@@ -7,7 +7,6 @@ of its own. Nothing of it can be reached from elsewhere, and all of it ends
 with this process.
 """
 
-import contextlib
 import os
 import subprocess
 import types
@@ -22,7 +21,7 @@ from vsched_lib.contract import errors
 
 LOG = logging.getLogger(__name__)
 
-#: Addresses for measurements (RFC 2544); nobody outside sees them.
+#: Addresses for measurements (RFC 2544); they are not routed outside.
 PEER_ADDRESS = '198.18.0.1'
 PREFIX = 24
 
@@ -35,7 +34,7 @@ def guest_address(number: int) -> str:
 class Network:
     """The network, from its start to its end; a context manager.
 
-    To be made by the main thread: the kernel tells the peer when the thread
+    To be made by the main thread: the kernel signals the peer when the thread
     ends that started it, not the process.
     """
 
@@ -62,7 +61,7 @@ class Network:
                     % os.strerror(number),
                     errors.Code.BACKEND_UNAVAILABLE,
                 )
-            self._tell('address %s %d' % (PEER_ADDRESS, PREFIX))
+            self._send('address %s %d' % (PEER_ADDRESS, PREFIX))
         except BaseException:
             self.close()
             raise
@@ -79,25 +78,20 @@ class Network:
         :param burst: how many of them at once.
         :param size: bytes of each.
         """
-        self._tell(
+        self._send(
             'send %s %d %d %d %d' % (address, traffic.PORT, rate, burst, size)
         )
 
     def quiet(self) -> None:
         """Send nothing any more."""
-        self._tell('quiet')
+        self._send('quiet')
 
     def close(self) -> None:
         """End the peer and remove the bridge."""
         network.remove_network(os.getpid())
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
+        isolated.end(self._process)
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         stdin = ty.cast(ty.IO[bytes], self._process.stdin)
         stdin.write(line.encode() + b'\n')
         stdin.flush()

@@ -27,10 +27,7 @@ class Found(ty.NamedTuple):
 
 def position(session: orm.Session, uuid: str) -> series.Position | None:
     """Where in the order one is."""
-    found = session.execute(
-        sa.select(_row.started_at, _row.id).where(_row.uuid == uuid)
-    ).first()
-    return None if found is None else (found[0], found[1])
+    return series.position(session, _row, _row.started_at, _row.uuid == uuid)
 
 
 def page(
@@ -70,9 +67,9 @@ def put(
     changes: Mapping[str, Mapping[str, ty.Any]],
     now: float,
 ) -> None:
-    """Store what a host tells, by UUID, over what it told before.
+    """Store a host's changes, by UUID, over those it reported before.
 
-    What another host told of is not its to change.
+    Those that another host reported stay as they are.
     """
     if not changes:
         return
@@ -120,7 +117,7 @@ def close(
 
 
 def delete_before(session: orm.Session, before: float, limit: int) -> int:
-    """Delete those that nothing was told of for longest.
+    """Delete those that were not reported for longest.
 
     :returns: how many went; fewer than ``limit`` when none is left.
     """

@@ -27,10 +27,7 @@ class Found(ty.NamedTuple):
 
 def position(session: orm.Session, uuid: str) -> series.Position | None:
     """Where in the order an event is."""
-    found = session.execute(
-        sa.select(_row.at, _row.id).where(_row.uuid == uuid)
-    ).first()
-    return None if found is None else (found[0], found[1])
+    return series.position(session, _row, _row.at, _row.uuid == uuid)
 
 
 def page(
@@ -80,7 +77,7 @@ def add(session: orm.Session, events: Sequence[Mapping[str, ty.Any]]) -> int:
     ).scalars():
         del by_uuid[known]
     if by_uuid:
-        # In the order they were told: that is also the order of their ids.
+        # In the order they were reported: that is also the order of their ids.
         session.execute(sa.insert(_row), list(reversed(by_uuid.values())))
     return len(by_uuid)
 

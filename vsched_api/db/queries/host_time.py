@@ -73,10 +73,7 @@ def page(
 
 def position(session: orm.Session, number: int) -> series.Position | None:
     """Where in the order a sample is."""
-    found = session.execute(
-        sa.select(_row.at, _row.id).where(_row.id == number)
-    ).first()
-    return None if found is None else (found[0], found[1])
+    return series.position(session, _row, _row.at, _row.id == number)
 
 
 def add(

@@ -5,12 +5,28 @@
 import typing as ty
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from vsched_api.db import models
 
 #: Where in the order a row is: its moment, in seconds since the epoch, and
 #: its id, for there may be several of one moment.
 Position = tuple[float, int]
+
+
+def position(
+    session: orm.Session,
+    kind: ty.Any,
+    moment: ty.Any,
+    key: sa.ColumnElement[bool],
+) -> Position | None:
+    """Where in the order a row is; None without such a row.
+
+    :param moment: the column they are in the order of.
+    :param key: selects the row.
+    """
+    found = session.execute(sa.select(moment, kind.id).where(key)).first()
+    return None if found is None else (found[0], found[1])
 
 
 def page(
