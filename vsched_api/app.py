@@ -85,7 +85,7 @@ def create_app(
     for module in nouns.modules(rest.__name__):
         app.register_blueprint(module.BLUEPRINT)
     app.before_request(counted.note_route)
-    # In this order: a version we do not speak is refused whoever asks.
+    # In this order: an unsupported version is refused before authentication.
     app.before_request(authentication.identify)
     app.before_request(microversion.negotiate)
     app.before_request(authorization.expect_enforcement)

@@ -301,7 +301,7 @@ class ProcessReader(readings.Reader):
         return newly
 
     def _roles(self, domain: base.Domain) -> Iterator[tuple[int, Role]]:
-        """Yield the threads whose role the driver knows."""
+        """Yield the threads whose role the driver has."""
         for tid in domain.iothread_tids:
             yield tid, Role.IOTHREAD
         for vcpu in domain.vcpus:

@@ -58,7 +58,7 @@ def _run(conf: cfg.ConfigOpts) -> int:
         )
         return 0
     stopping = threading.Event()
-    tell = run_control.teller(command.json)
+    report = run_control.progress_printer(command.json)
     stored = manager.overhead_profiles(conf)
     kept = None
     try:
@@ -67,8 +67,8 @@ def _run(conf: cfg.ConfigOpts) -> int:
             'overhead-run.jsonl',
             {'plan': scene.plan.to_dict(), **scene.facts},
         )
-        run_control.stop_when_told(conf, stopping)
-        profile = scene.run(kept, stopping, tell).run(
+        run_control.stop_on_request(conf, stopping)
+        profile = scene.run(kept, stopping, report).run(
             stored.next_version(contract.ProfileSource.BENCHMARK)
         )
         stored.keep(profile)
@@ -93,7 +93,7 @@ def _run(conf: cfg.ConfigOpts) -> int:
         scene.close()
     for note in profile.notes:
         print(note, file=sys.stderr)
-    tell(
+    report(
         1_000_000,
         'profile %d explains %.1f %% of what %d loads cost'
         % (profile.version, 100 * profile.r2, profile.n),
@@ -144,7 +144,7 @@ def plot(conf: cfg.ConfigOpts) -> int:
 def chosen(
     stored: store.Profiles[store.Kind], conf: cfg.ConfigOpts, kind: str
 ) -> store.Kind | None:
-    """Return the profile that the command asks for, or say how to make one.
+    """Return the profile that the command selects, or say how to make one.
 
     :param kind: ``error`` or ``overhead``.
     """

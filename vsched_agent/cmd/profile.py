@@ -175,7 +175,7 @@ def order_of(
 def _error(conf: cfg.ConfigOpts) -> int:
     scene = session.ErrorMeasurement(conf)
     stopping = threading.Event()
-    tell = run_control.teller(conf.command.json)
+    report = run_control.progress_printer(conf.command.json)
     try:
         order = order_of(
             conf.command,
@@ -190,7 +190,7 @@ def _error(conf: cfg.ConfigOpts) -> int:
             'error-run.jsonl',
             {'order': order.to_dict(), **scene.host.facts},
         )
-        run = scene.runner(order, kept, stopping, tell)
+        run = scene.runner(order, kept, stopping, report)
     except (
         ValueError,
         errors.VschedError,
@@ -199,7 +199,7 @@ def _error(conf: cfg.ConfigOpts) -> int:
     ) as problem:
         print('vsched-agent profile error: %s' % problem, file=sys.stderr)
         return 2
-    run_control.stop_when_told(conf, stopping)
+    run_control.stop_on_request(conf, stopping)
     stored = manager.error_profiles(conf)
     try:
         profile = run.run(
@@ -224,7 +224,7 @@ def _error(conf: cfg.ConfigOpts) -> int:
         kept.close()
     for note in profile.notes:
         print(note, file=sys.stderr)
-    tell(
+    report(
         error.PPM,
         'profile %d has %d points' % (profile.version, len(profile.points)),
     )

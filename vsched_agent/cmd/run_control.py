@@ -62,7 +62,7 @@ def open_file(
     return checkpoint.RunFile(path, header, conf.command.resume)
 
 
-def stop_when_told(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
+def stop_on_request(conf: cfg.ConfigOpts, stopping: threading.Event) -> None:
     """Stop the run on a signal, or at the end of standard input."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
@@ -82,10 +82,10 @@ def _until_closed(stopping: threading.Event) -> None:
     stopping.set()
 
 
-def teller(as_json: bool) -> Callable[[int, str], None]:
+def progress_printer(as_json: bool) -> Callable[[int, str], None]:
     """Return a function that prints the progress of a run."""
 
-    def tell(progress_ppm: int, doing: str) -> None:
+    def report(progress_ppm: int, doing: str) -> None:
         if as_json:
             print(
                 json.dumps({'progress_ppm': progress_ppm, 'detail': doing}),
@@ -99,4 +99,4 @@ def teller(as_json: bool) -> Callable[[int, str], None]:
                 flush=True,
             )
 
-    return tell
+    return report

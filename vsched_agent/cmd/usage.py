@@ -181,7 +181,7 @@ def table(interval: Interval) -> str:
         ('idle', whole.idle_us),
     ):
         lines.append(_row(name, '%.3f' % (text / whole.interval_us)))
-    told_us = (
+    total_us = (
         whole.guest_us
         + whole.direct_us
         + whole.shared_us
@@ -191,7 +191,7 @@ def table(interval: Interval) -> str:
     )
     lines.append(
         '%s of %d CPUs'
-        % (_row('all', '%.3f' % (told_us / whole.interval_us)), whole.cpus)
+        % (_row('all', '%.3f' % (total_us / whole.interval_us)), whole.cpus)
     )
     lines.append(
         _row('of it in interrupts', irq)

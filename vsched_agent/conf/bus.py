@@ -19,7 +19,7 @@ bus_opts: list[cfg.Opt] = [
         help='File with the key of this host, as created by "vsched-manage '
         'host-key issue". It must be accessible to its owner only, the '
         'user that runs the agent. It is read again when it changes. '
-        'Without it the agent enforces the reservations that it knows, '
+        'Without it the agent enforces the reservations that it has, '
         'and keeps its reports in the outbox.',
     ),
     cfg.StrOpt(

@@ -213,7 +213,7 @@ class KernelCapacity:
     vsched's own reservations require no new measurement.
 
     :param reserve_mcpu: milli-CPU kept for the host.
-    :param probe: asks the kernel what it still admits, see
+    :param probe: returns what the kernel still admits, see
         :func:`vsched_agent.privileged.sched.probe_free_bandwidth`.
     :param root: root of the file system; tests use their own.
     """

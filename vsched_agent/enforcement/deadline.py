@@ -224,7 +224,7 @@ class DeadlineBackend(base.Backend):
                 else base.Enforced(
                     attr.runtime_ns,
                     attr.period_ns,
-                    # The flag alone does not tell the mode.
+                    # The flag alone does not give the mode.
                     _WORK_CONSERVING
                     if target.tid in self._idle
                     or attr.flags & syscalls.FLAG_RECLAIM

@@ -54,7 +54,7 @@ class DiskCounters(ty.NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Server:
-    """What Nova knows an instance as; None where it does not say.
+    """Nova's names of an instance; None where it does not say.
 
     :param name: the name that its owner gave it.
     :param project_id: the project that owns it.
@@ -84,7 +84,7 @@ class Domain:
     :param metadata_problem: why the metadata cannot be read, or None.
     :param vcpu_quota: quota and period of each vCPU in its definition, in us;
         None when not set.
-    :param server: what Nova knows it as.
+    :param server: Nova's names of it.
     """
 
     uuid: str

@@ -75,7 +75,7 @@ class VcpuChannel(abc.ABC):
     def set_vcpus(
         self, uuid: str, online: Mapping[int, bool], timeout_s: float
     ) -> None:
-        """Tell a guest to take vCPUs online or offline, in the given order.
+        """Have a guest take vCPUs online or offline, in the given order.
 
         The result is not verified; see :meth:`set_online`.
 
@@ -110,7 +110,7 @@ class VcpuChannel(abc.ABC):
         """Make a guest use these vCPUs and no others.
 
         Idempotent. The guest has confirmed the change on return; after a
-        failure it is told to use its former vCPUs.
+        failure it is set back to its former vCPUs.
 
         :param timeout_s: longest time for all steps, in seconds.
         :param before: its vCPUs, if just read.
@@ -146,7 +146,7 @@ class VcpuChannel(abc.ABC):
                 return found
             if time.monotonic() + _POLL_S > limit_s:
                 raise ChannelFailed(
-                    'the guest was told to use vCPUs %s and uses %s'
+                    'the guest was set to use vCPUs %s and uses %s'
                     % (sorted(wanted), sorted(found.online))
                 )
             never.wait(_POLL_S)

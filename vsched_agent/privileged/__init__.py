@@ -32,7 +32,7 @@ CONTEXTS = types.MappingProxyType(
     }
 )
 
-#: Those that are not started unless an option asks for them, by operators who
+#: Those that are not started unless an option enables them, by operators who
 #: have enabled their units: partitions of CPUs, and hosts of Xen.
 OPTIONAL = frozenset(('partitions', 'xen'))
 

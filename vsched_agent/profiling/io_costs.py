@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the host's work for I/O costs, as the agent's loop sees it.
+"""What the host's work for I/O costs, for the agent's loop.
 
 Prices come from runs on purpose, which are processes of their own. What
 instances show refines them into a profile apart.
@@ -27,7 +27,7 @@ Source = contract.ProfileSource
 
 
 class HostCosts:
-    """Tells of new overhead profiles, and prices I/O by the newest.
+    """Reports new overhead profiles, and prices I/O by the newest.
 
     :param conf: with the agent's options.
     :param host: facts of the kernel, as in a profile.

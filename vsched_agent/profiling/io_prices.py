@@ -53,7 +53,7 @@ class Prices:
     def refusal(self, need: fit.Need, problem: fit.Problem) -> errors.Refused:
         """Why an instance's I/O is not taken, with the figures.
 
-        :param problem: with what it would cost, or that nobody knows.
+        :param problem: with what it would cost, or that it has no price.
         """
         found = self.usable()
         if found is None:

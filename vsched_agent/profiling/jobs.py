@@ -24,12 +24,12 @@ LOG = logging.getLogger(__name__)
 
 State = messages.JobState
 
-#: Exit code of a run that was told to stop.
+#: Exit code of a run that was interrupted.
 STOPPED = 3
 #: What is kept of the words of a run that failed, in characters.
 _LAST_WORDS = 500
 #: Between two reports of progress, in seconds.
-_TELL_S = 2.0
+_REPORT_S = 2.0
 
 
 class Jobs:
@@ -37,7 +37,7 @@ class Jobs:
 
     :param command: the words that run an order, without its parameters.
     :param arguments: turns an order's parameters into words.
-    :param on_report: told how far a job has got; from any thread.
+    :param on_report: called with a job's progress; from any thread.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Jobs:
                         self._cancelled = True
                         self._end_running()
                     else:
-                        self._tell(order, State.CANCELLED, 0, 'not started')
+                        self._report(order, State.CANCELLED, 0, 'not started')
                 elif (
                     not mine
                     and self._finished.get(order.uuid, 0) < order.attempt
@@ -96,7 +96,7 @@ class Jobs:
             if self._running is not None and self._running.uuid not in {
                 order.uuid for order in jobs.orders
             }:
-                # Nobody wants it any more.
+                # It is not ordered any more.
                 self._cancelled = True
                 self._end_running()
             self._lock.notify_all()
@@ -121,7 +121,7 @@ class Jobs:
                     # The next agent goes on with it.
                     return
                 self._finished[order.uuid] = order.attempt
-            self._tell(order, state, progress_ppm, words)
+            self._report(order, state, progress_ppm, words)
 
     def _do(self, order: messages.JobOrder) -> tuple[State, int, str]:
         words = (*self._command, *self._arguments(order))
@@ -129,8 +129,8 @@ class Jobs:
         with self._lock:
             if self._cancelled or self._stopping.is_set():
                 return State.CANCELLED, 0, 'not started'
-            # Its input stays open as long as this process lives, and tells
-            # the run when to end.
+            # The run ends when its input closes, at the latest with this
+            # process.
             self._process = process = isolated.start(
                 words,
                 stdin=subprocess.PIPE,
@@ -138,7 +138,7 @@ class Jobs:
                 stderr=subprocess.PIPE,
                 text=True,
             )
-        self._tell(order, State.RUNNING, 0, 'started')
+        self._report(order, State.RUNNING, 0, 'started')
         said: list[str] = []
         listener = threading.Thread(
             target=lambda: said.extend(ty.cast(ty.IO[str], process.stderr)),
@@ -167,7 +167,7 @@ class Jobs:
     def _follow(
         self, order: messages.JobOrder, process: subprocess.Popen[str]
     ) -> tuple[int, str]:
-        progress_ppm, detail, told_s = 0, '', 0.0
+        progress_ppm, detail, reported_s = 0, '', 0.0
         for line in ty.cast(ty.IO[str], process.stdout):
             try:
                 heard = json.loads(line)
@@ -176,16 +176,16 @@ class Jobs:
             except (ValueError, KeyError, TypeError):
                 LOG.debug('job %s: %s', order.uuid, line.rstrip())
                 continue
-            if time.monotonic() - told_s >= _TELL_S:
-                told_s = time.monotonic()
-                self._tell(order, State.RUNNING, progress_ppm, detail)
+            if time.monotonic() - reported_s >= _REPORT_S:
+                reported_s = time.monotonic()
+                self._report(order, State.RUNNING, progress_ppm, detail)
         return progress_ppm, detail
 
     def _end_running(self) -> None:
         if self._process is not None:
             self._process.terminate()
 
-    def _tell(
+    def _report(
         self,
         order: messages.JobOrder,
         state: State,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The error profiles of this host, as the agent's loop sees them.
+"""The error profiles of this host, for the agent's loop.
 
 New ones come from runs on purpose, which are processes of their own, and
 from what production shows for free.
@@ -68,7 +68,7 @@ def overhead_profiles(
 def chosen(
     stored: store.Profiles[store.Kind], command: ty.Any
 ) -> store.Kind | None:
-    """The profile that a command line asks for.
+    """The profile that a command line selects.
 
     :param command: has ``source`` and ``version``; None is the newest.
     """
@@ -103,7 +103,7 @@ def facts(
 
 
 class HostProfiles:
-    """Gathers samples, tells of new profiles and says what they mean.
+    """Gathers samples, reports new profiles and evaluates them.
 
     :param conf: with the agent's options.
     :param host: facts of the kernel, see :func:`facts`.
@@ -135,7 +135,7 @@ class HostProfiles:
         self.margins = margins.Margins(
             self._news.benchmark, host, options.confidence
         )
-        #: What is made of that, as others are told.
+        #: What is made of that, for other modules.
         self.policy = policies.HostPolicy(
             options.confidence,
             round(options.max_margin_pct * 10_000),
@@ -178,7 +178,7 @@ class HostProfiles:
     def budget_check_us(self) -> int:
         """How soon budgets are looked at, in effect; 0 for at the tick.
 
-        What schedulers are told: an error profile that was measured with
+        For schedulers: an error profile that was measured with
         another value does not count.
         """
         return int(self._host['features'].get('budget_check_us', 0))
@@ -187,17 +187,17 @@ class HostProfiles:
         """Withdraw certificates that do not hold, and grant them again.
 
         :param now_s: the steady clock.
-        :returns: what is to be told of that.
+        :returns: the event to report, if any.
         """
         if not self._check_us:
             return None
-        told = self._withdrawal.take(
+        event = self._withdrawal.take(
             *self._check_status(), self._news.benchmark(), now_s
         )
         self._host['features']['budget_check_us'] = (
             0 if self._withdrawal.withdrawn else self._check_us
         )
-        return told
+        return event
 
     def close(self) -> None:
         """Look no longer at anything."""

@@ -3,7 +3,7 @@
 """What others have measured on this host meanwhile.
 
 Profiles are made by a process of their own. The agent looks whether there is
-a new one, tells of it, and takes it into account.
+a new one, reports it, and takes it into account.
 """
 
 import typing as ty

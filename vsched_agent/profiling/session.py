@@ -134,11 +134,11 @@ class ErrorMeasurement:
         )
 
     def _stolen_ppm(self) -> int | None:
-        told = self._meter.read()
-        if told is None or not told.cpus or not told.interval_us:
+        read = self._meter.read()
+        if read is None or not read.cpus or not read.interval_us:
             return None
         return round(
-            error.PPM * told.steal_us / (told.cpus * told.interval_us)
+            error.PPM * read.steal_us / (read.cpus * read.interval_us)
         )
 
     def _free_ppm(self) -> int:

@@ -26,9 +26,9 @@ class InstanceReconciler:
 
     :param enforcer: applies reservations.
     :param charging: charges instances for the host's work on their I/O.
-    :param balloons: knows each instance's online vCPUs.
+    :param balloons: has each instance's online vCPUs.
     :param reports: receives the results.
-    :param costs: knows the prices of I/O; None without prices.
+    :param costs: source of the prices of I/O; None without prices.
     :param on_room: called when an instance has released capacity.
     :param communication: divides periods; None for never.
     """

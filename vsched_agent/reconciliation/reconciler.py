@@ -60,8 +60,8 @@ class Reconciler:
     :param host_info: returns the host's present properties and capacity.
     :param profiles: source of new profiles; None without any.
     :param charging: charges instances for I/O; None without charging.
-    :param costs: knows the prices of I/O; None without prices.
-    :param balloons: knows the online vCPUs; None without ballooning.
+    :param costs: source of the prices of I/O; None without prices.
+    :param balloons: has the online vCPUs; None without ballooning.
     :param on_lost_overrides: fetches all overrides from the collector.
     :param communication: divides periods; None for never.
     :param watch: counts passes, failures and reports; None for nobody.
@@ -221,7 +221,7 @@ class Reconciler:
             }
             self._awaiting_overrides = set()
             self._overrides = newer
-        # After them, so that the pass that observes these sees them.
+        # After them, so that the pass that observes these reads them.
         self._observer.mark(changed)
         self._wake.set()
 

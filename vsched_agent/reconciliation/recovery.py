@@ -27,7 +27,7 @@ class Recovery:
 
     :param enforcer: holds the reservations.
     :param journal: the agent's persistent state.
-    :param balloons: knows each instance's online vCPUs.
+    :param balloons: has each instance's online vCPUs.
     :param reports: has the last reports.
     :param problems: logs failures; they do not affect other instances.
     """

@@ -26,7 +26,7 @@ LOG = logging.getLogger(__name__)
 #: First and longest wait after a failed delivery, in seconds.
 BACKOFF_S = (1.0, 30.0)
 
-#: Shortest time between two pulls that notifications ask for, in seconds:
+#: Shortest time between two pulls that notifications cause, in seconds:
 #: their number is not limited.
 MIN_PULL_INTERVAL_S = 1.0
 
@@ -45,10 +45,10 @@ class Collector(ty.Protocol):
         """Deliver one batch."""
 
     def overrides(self, host: str) -> collector_replies.Overrides:
-        """Ask for the overrides of a host."""
+        """Fetch the overrides of a host."""
 
     def jobs(self, host: str) -> messages.Jobs:
-        """Ask for the unfinished jobs of a host."""
+        """Fetch the unfinished jobs of a host."""
 
 
 class Reporter(agent_rpc.AgentEndpoint):
@@ -60,7 +60,7 @@ class Reporter(agent_rpc.AgentEndpoint):
     :param journal: where the batches wait.
     :param collector: the bus.
     :param on_overrides: takes the host's overrides when they changed.
-    :param on_resync: called when the collector asks for a full batch.
+    :param on_resync: called when the collector requests a full batch.
     :param on_jobs: takes the host's unfinished jobs when they changed.
     :param clock: monotonic, in seconds.
     :param now: this host's clock, in seconds since the epoch.
@@ -82,7 +82,7 @@ class Reporter(agent_rpc.AgentEndpoint):
         # its first reply.
         self._last_batch: int | None = None
         # The epoch of the last confirmed batch: nothing is pulled before
-        # the collector knows the present one.
+        # the collector has the present one.
         self._confirmed_epoch: str | None = None
         self._refused_at_s: float | None = None
         self._pull_after_s = clock()
@@ -137,7 +137,7 @@ class Reporter(agent_rpc.AgentEndpoint):
     def _announced(
         self, pull: threading.Event, what: str, generation: int
     ) -> None:
-        # One line for each pull, however many announcements ask for it.
+        # One line for each pull, however many announcements cause it.
         if not pull.is_set():
             LOG.info('%s of generation %d are announced', what, generation)
         self._request(pull)
@@ -247,7 +247,7 @@ class Reporter(agent_rpc.AgentEndpoint):
     def _send(
         self, report: messages.Report
     ) -> collector_replies.ReportReply | None:
-        """Send one batch, and begin its epoch if the collector asks for it.
+        """Send one batch, and begin its epoch if the collector requests it.
 
         :returns: None when the journal has changed, and with it perhaps
             its oldest batch.

@@ -52,7 +52,7 @@ class ReservationReports:
     Not thread-safe: the reconciler's thread is its only caller.
 
     :param journal: keeps the last reports: a restarted agent does not
-        repeat an event, and knows its ``since``.
+        repeat an event, and keeps its ``since``.
     :param events: receives the events.
     """
 

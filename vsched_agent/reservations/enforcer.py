@@ -201,7 +201,7 @@ class Enforcer:
         """Put a reservation in force, or leave everything as it was.
 
         It is checked as the scheduler filters check it
-        (:mod:`vsched_lib.model.fit`), then by this host's own, more detailed state.
+        (:mod:`vsched_lib.model.fit`), then by this host's own state.
 
         :param ask: the request besides the reservation: the bound on
             errors, the I/O rates and their charging. ``vcpus`` is ignored.

@@ -269,7 +269,7 @@ def _sync(conf: cfg.ConfigOpts, nova: compute.Compute) -> int:
             _apply(nova, flavor, change)
         elif change:
             status = status or 1
-            _tell(flavor, change)
+            _print(flavor, change)
     return status
 
 
@@ -282,10 +282,10 @@ def _apply(
         nova.set_extra_specs(flavor, change.added)
     for name in sorted(change.removed):
         nova.unset_extra_spec(flavor, name)
-    _tell(flavor, change)
+    _print(flavor, change)
 
 
-def _tell(flavor: compute.Flavor, change: flavors.Change) -> None:
+def _print(flavor: compute.Flavor, change: flavors.Change) -> None:
     for name, text in sorted(change.added.items()):
         print('%s: %s = %s' % (flavor.name, name, text))
     for name in sorted(change.removed):

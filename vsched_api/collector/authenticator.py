@@ -13,7 +13,7 @@ host the newest number is kept in memory, and a request that reads must have
 a higher one and be of the epoch of the host's newest report, which the
 database has. So a recorded request is answered at most once by each
 process of a collector, until that hears of the host again, and never after a
-restart of the agent. Its answer holds nothing but what the host was told
+restart of the agent. Its answer has only what the host was sent
 already.
 """
 
@@ -67,7 +67,7 @@ class Caller(collector_rpc.Caller):
 
 
 class Authenticator(collector_rpc.Authenticator):
-    """Tells hosts by their signatures. Safe from any thread.
+    """Authenticates hosts by their signatures. Safe from any thread.
 
     :param mode: required or permissive; the latter takes requests without a
         signature, never with a wrong one.

@@ -28,13 +28,13 @@ from vsched_lib.contract import wire
 class Collector(collector_rpc.CollectorEndpoint):
     """Stores what agents report, and returns to them what operators set.
 
-    Answers only what is stored for good. A database that is away raises:
-    the agent sees an unreachable collector and keeps the batch.
+    Answers only what is stored for good. An unavailable database raises:
+    to the agent the collector is unreachable; it keeps the batch.
 
     :param conf: has the options of :mod:`vsched_api.conf`.
     :param now: seconds since the epoch.
-    :param transport: the bus it is served on. How it is known who calls
-        depends on it; without a bus nobody asks.
+    :param transport: the bus it is served on. How callers are authenticated
+        depends on it; without a bus they are not.
     :ivar metrics: counts what it does.
     :raises signing.KeyFileError: when callers must sign and the keys cannot
         be read.

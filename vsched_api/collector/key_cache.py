@@ -64,7 +64,7 @@ class KeyCache:
     def newly_issued(self, host: str) -> host_keys.Serials | None:
         """Return the keys of one host, which may be newer than all others.
 
-        They are read at most once in :data:`TTL_S`, whoever asks how often.
+        They are read at most once in :data:`TTL_S`.
 
         :raises vsched_api.db.errors.DatabaseUnavailable: likewise.
         """

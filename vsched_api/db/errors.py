@@ -25,7 +25,7 @@ class DatabaseBusy(DatabaseUnavailable):
 
 
 class UnknownTables(DatabaseUnavailable):
-    """The tables are not those of a revision that this release knows."""
+    """The tables are not those of a revision of this release."""
 
 
 class UnstorableValue(ValueError):

@@ -15,8 +15,8 @@ import typing as ty
 from oslo_config import cfg
 import sqlalchemy as sa
 
-#: SQLite asks after so many of its virtual machine's instructions whether to
-#: go on: every few milliseconds.
+#: SQLite calls back after so many of its virtual machine's instructions: every
+#: few milliseconds.
 _SQLITE_STEPS = 100_000
 
 # PostgreSQL's SQLSTATEs: lock_not_available, query_canceled,

@@ -68,7 +68,7 @@ class Announcer:
             self._news.notify()
 
     def _run(self, agents: agent_rpc.AgentClient) -> None:
-        tell = {
+        notify = {
             'overrides': agents.overrides_changed,
             'jobs': agents.jobs_changed,
         }
@@ -79,7 +79,7 @@ class Announcer:
                     self._generations.popitem()
                 )
             try:
-                tell[what](host, generation, request)
+                notify[what](host, generation, request)
             except errors.Unreachable as problem:
                 LOG.warning(
                     'Generation %(generation)d of the %(what)s waits for '

@@ -143,10 +143,9 @@ def audit(
             Finding(
                 host.name,
                 Kind.FOREIGN,
-                'its agent tells that %d mcpu are '
-                'promised to it here, and Nova has no such server on this '
-                'host: '
-                'it is moving, or what the agent tells is wrong'
+                'its agent reports that %d mcpu are '
+                'reserved for it here, and Nova has no such server on this '
+                'host: it is moving, or the report is wrong'
                 % _promised(promised[uuid]),
                 uuid,
                 provider,
@@ -166,9 +165,9 @@ def audit(
                 'claims %d mcpu' % claimed[one.id]
                 if one.id in claimed
                 else 'its flavor has a reservation',
-                'its agent tells of no reservation'
+                'its agent reports no reservation'
                 if one.id in running
-                else 'its agent does not tell of it',
+                else 'its agent does not report it',
             ),
             one.id,
             provider,
@@ -182,7 +181,7 @@ def audit(
             Finding(
                 host.name,
                 Kind.NO_PROVIDER,
-                'its agent has told of no provider in placement',
+                'its agent has reported no provider in placement',
             ),
         ]
     for uuid in sorted(
@@ -335,7 +334,7 @@ def _silent(host: hosts.Host, now: float, down_after_s: float) -> Finding:
     return Finding(
         host.name,
         Kind.NOT_REPORTING,
-        said + ': nobody knows what is in force there',
+        said + ': what is in force there is not known',
     )
 
 
@@ -385,7 +384,7 @@ def _compare(
             )
         elif not nova.knows(uuid):
             kind = Kind.LEFTOVER
-            detail = 'claims %d mcpu, and Nova knows no such server' % (
+            detail = 'claims %d mcpu, and Nova has no such server' % (
                 claimed_mcpu
             )
         elif where is not None and where != host:

@@ -2,7 +2,7 @@
 
 """How instances stand with ballooning, and having agents change that.
 
-What an operator wants is an override, see
+What an operator sets is an override, see
 :mod:`vsched_api.operations.overrides`, and is answered in a report. What is
 known not to work is refused here, by the same rules as the agent's; what the
 agent alone can know, it refuses itself.
@@ -42,12 +42,12 @@ _ORDER: overrides.Kind[queries.Row] = overrides.Kind(
 class Balloon:
     """How an instance stands, and what is ordered; times as on the bus.
 
-    :param report: by its agent; None until it has told.
+    :param report: by its agent; None until it has reported.
     :param generation: of the order; 0 without one.
     :param order_state: a ``balloons.OrderState``; None without an order.
     :param code: why it is not done as ordered.
     :param server_name: Nova's, as project and flavor; None where no agent
-        told.
+        reported it.
     """
 
     instance_uuid: str
@@ -74,7 +74,7 @@ class Change:
     """A balloon that is or was, see ``balloons.BalloonChange``.
 
     :param server_name: Nova's, as project and flavor; None where no agent
-        told.
+        reported it.
     """
 
     uuid: str
@@ -128,14 +128,14 @@ def page(
 def get(database: db.Database, instance_uuid: str) -> Balloon:
     """One instance.
 
-    :raises errors.NotFound: when nothing is told or ordered of it.
+    :raises errors.NotFound: when it has neither a report nor an order.
     """
 
     def work(session: ty.Any) -> Balloon:
         row = _ORDER.known(session, instance_uuid)
         if row.report is None and row.order is None:
             raise errors.NotFound(
-                'no agent tells of balloons of instance %s' % instance_uuid,
+                'no agent reports balloons of instance %s' % instance_uuid,
                 Code.BALLOON_NOT_FOUND,
             )
         return _view(row)
@@ -275,7 +275,7 @@ def _check(row: queries.Row, wanted: Mapping[str, ty.Any]) -> None:
     report = _report(row)
     if report is None:
         raise errors.Conflict(
-            'no agent tells of balloons of instance %s: it does not run, or '
+            'no agent reports balloons of instance %s: it does not run, or '
             'its host takes no vCPUs' % row.instance.uuid,
             Code.BALLOON_NOT_FOUND,
         )
@@ -289,11 +289,11 @@ def _check(row: queries.Row, wanted: Mapping[str, ty.Any]) -> None:
 
 
 def _report(row: queries.Row) -> contract.BalloonReport | None:
-    told = row.report
-    if told is None:
+    report = row.report
+    if report is None:
         return None
     values = {
-        field.name: getattr(told, field.name)
+        field.name: getattr(report, field.name)
         for field in dataclasses.fields(contract.BalloonReport)
         if field.name != 'instance_uuid'
     }
@@ -301,11 +301,11 @@ def _report(row: queries.Row) -> contract.BalloonReport | None:
         instance_uuid=row.instance.uuid,
         **{
             **values,
-            'cpus': tuple(told.cpus),
-            'state': contract.BalloonState(told.state),
+            'cpus': tuple(report.cpus),
+            'state': contract.BalloonState(report.state),
             'order_state': None
-            if told.order_state is None
-            else (contract.OrderState(told.order_state)),
+            if report.order_state is None
+            else (contract.OrderState(report.order_state)),
         },
     )
 

@@ -55,7 +55,7 @@ class Found:
     """The result of one comparison.
 
     :param cpus: how many CPUs the compute node has for instances; None when
-        neither Nova nor placement knows.
+        neither Nova nor placement has.
     :param foreign: instances that Nova does not have on the host.
     """
 

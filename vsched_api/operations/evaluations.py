@@ -213,8 +213,8 @@ class _Known:
 
 def _known(row: queries.Row) -> _Known:
     try:
-        told = stored.read(row)
-        return _Known(row.name, row.version, told.admitted_mcpu, told.fit())
+        read = stored.read(row)
+        return _Known(row.name, row.version, read.admitted_mcpu, read.fit())
     except wire.MalformedMessage as problem:
         LOG.error('Host %s cannot be evaluated: %s', row.name, problem)
         return _Known(row.name, row.version, problem=str(problem))

@@ -17,7 +17,7 @@ class Event:
     """An event; times in seconds since the epoch.
 
     :param server_name: Nova's, as project and flavor; None without an
-        instance, and where no agent told.
+        instance, and where no agent reported it.
     """
 
     uuid: str

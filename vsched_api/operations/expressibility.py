@@ -56,7 +56,7 @@ def _usable(
         if one.name == backend and not one.usable:
             raise errors.Conflict(
                 'backend: host %s can not use %s: %s'
-                % (host, backend, '; '.join(one.reasons) or 'no reason told'),
+                % (host, backend, '; '.join(one.reasons) or 'no reason given'),
                 contract_errors.Code.BACKEND_UNAVAILABLE,
             )
     if info.backends and all(one.name != backend for one in info.backends):

@@ -50,12 +50,12 @@ class Entry:
     """A queued batch; ``reply`` stays None if it must be stored elsewhere.
 
     :param now: when it came, in seconds since the epoch.
-    :param told: set when the batch is done, or when its thread must store.
+    :param woken: set when the batch is done, or when its thread must store.
     """
 
     batch: inspection.Batch
     now: float
-    told: threading.Event = dataclasses.field(default_factory=threading.Event)
+    woken: threading.Event = dataclasses.field(default_factory=threading.Event)
     done: bool = False
     reply: collector_replies.ReportReply | None = None
     problem: db_errors.DatabaseUnavailable | None = None
@@ -142,7 +142,7 @@ class Gathering:
             if len(self._queue) >= self._wanted:
                 self._enough.set()
         if waits:
-            entry.told.wait()
+            entry.woken.wait()
         if not entry.done:
             try:
                 self._await_others()
@@ -175,7 +175,7 @@ class Gathering:
             self._stored_now = 0
             self._ended_s = self._clock()
             if self._queue:
-                self._queue[0].told.set()
+                self._queue[0].woken.set()
             else:
                 self._storing = False
 
@@ -219,4 +219,4 @@ class Gathering:
         finally:
             for entry in entries:
                 entry.done = True
-                entry.told.set()
+                entry.woken.set()

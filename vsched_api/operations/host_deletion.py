@@ -101,9 +101,9 @@ def _delete(
     host.deleted_at = now
     host.info = None
     instances.delete_of(session, host.id)
-    told = snapshot.of_host(session, host.id)
-    if told is not None:
-        told.removed, told.version = True, version
+    entry = snapshot.of_host(session, host.id)
+    if entry is not None:
+        entry.removed, entry.version = True, version
     session.flush()
 
 

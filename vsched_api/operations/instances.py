@@ -27,7 +27,7 @@ class Instance:
 
     :param present: whether a host lists it now.
     :param server_name: Nova's, as project and flavor; None where no agent
-        told.
+        reported it.
     """
 
     uuid: str
@@ -121,7 +121,7 @@ def project_id(database: db.Database, uuid: str) -> str | None:
 def servers(
     database: db.Database, uuids: Collection[str]
 ) -> Mapping[str, Server]:
-    """Return what Nova knows instances as, by the UUIDs of those known."""
+    """Return Nova's names of instances, by the UUIDs of those known."""
     return database.read(lambda session: queries.servers(session, uuids))
 
 

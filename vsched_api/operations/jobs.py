@@ -285,7 +285,7 @@ def record(
             )
         ):
             LOG.info(
-                'What host %d tells of attempt %d of job %s is ignored',
+                'The report of host %d on attempt %d of job %s is ignored',
                 host_id,
                 report['attempt'],
                 report['uuid'],

@@ -54,7 +54,7 @@ class Metrics:
     :param reservations: (host, state, count).
     :param events: of the last hour: (host, code, count).
     :param jobs: (kind, state, count).
-    :param snapshot_hosts: how many hosts schedulers are told of.
+    :param snapshot_hosts: how many hosts the schedulers' snapshot has.
     :param snapshot_changed_at: when that changed last; None before it did.
     :param instances: empty unless they were asked for.
     :param omitted: how many instances were left out for there being too many.
@@ -91,20 +91,20 @@ def read(
             if max_instances
             else []
         )
-        told = queries.snapshots(session)
+        snapshots = queries.snapshots(session)
         version = snapshot.newest_version(session)
         return Metrics(
             hosts=_hosts(
                 hosts.every(session, now, down_after_s),
                 queries.unfolded(session),
-                {one.host for one in told if one.certified},
+                {one.host for one in snapshots if one.certified},
                 {one.host: one.at for one in minutes},
                 {one.host: one for one in queries.host_times(session, after)},
             ),
             reservations=reservations.count_by_host_and_state(session),
             events=queries.events(session, now - EVENTS_S),
             jobs=queries.jobs(session),
-            snapshot_hosts=sum(not one.removed for one in told),
+            snapshot_hosts=sum(not one.removed for one in snapshots),
             # Versions are milliseconds since the epoch; see
             # queries.counters.next_snapshot_versions().
             snapshot_changed_at=version / 1000 if version else None,

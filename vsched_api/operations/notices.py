@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Store events of the collector itself, and tell them from those of hosts.
+"""Store events of the collector itself, apart from those of hosts.
 
 Events of the collector have UUIDs that follow from what they are about, so
 that each is stored once. A host could send an event under the UUID of the next

@@ -110,7 +110,7 @@ class _Report:
     place: numbering.Place
 
     @property
-    def told_at(self) -> float:
+    def reported_at(self) -> float:
         """Return the time of the batch; never later than it came.
 
         The list of an agent whose clock is ahead must not override later
@@ -307,7 +307,7 @@ def _begin(
                     now,
                     errors.Code.HOST_IMPLAUSIBLE,
                     messages.Severity.WARNING,
-                    'the agent tells what is not believed: '
+                    'the agent reports implausible figures: '
                     + '; '.join(problems),
                     {
                         name: batch.info[name]
@@ -343,7 +343,7 @@ def _list_first(
             row
             for one, listed in lists
             for row in reported_instances.first_list(
-                one.host, listed, one.told_at
+                one.host, listed, one.reported_at
             )
         ],
     )
@@ -372,12 +372,12 @@ def _put_instances(session: ty.Any, report: _Report, generation: int) -> None:
     rows = instances.of_host(session, host.id)
     if batch.instances is not None and not report.added:
         moved = reported_instances.update_list(
-            session, host, rows, batch.instances, report.told_at
+            session, host, rows, batch.instances, report.reported_at
         )
         if _orders_exist(session, moved):
             host.overrides_generation = generation
     reported_instances.put_reservations(
-        session, host, rows, batch.reservations, report.told_at
+        session, host, rows, batch.reservations, report.reported_at
     )
     reported_instances.put_balloons(session, host, rows, batch)
 

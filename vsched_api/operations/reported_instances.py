@@ -48,7 +48,7 @@ def update_list(
     for instance_uuid, values in listed.items():
         row = rows.get(instance_uuid)
         if row is not None and row.present:
-            _tell(row, values)
+            _update(row, values)
             continue
         came.append(instance_uuid)
         if row is None:
@@ -58,7 +58,7 @@ def update_list(
         else:
             # The reservation of its last stay does not apply to this one.
             latest.delete(session, models.Reservation, [row.id])
-        _tell(row, values)
+        _update(row, values)
         row.present, row.arrived_at, row.left_at = True, at, None
     for instance_uuid, row in rows.items():
         if row.present and instance_uuid not in listed:
@@ -71,7 +71,7 @@ def update_list(
     return {*came, *(row.uuid for row in left)}
 
 
-def _tell(row: models.Instance, values: inspection.Row) -> None:
+def _update(row: models.Instance, values: inspection.Row) -> None:
     for name, value in values.items():
         setattr(row, name, value)
 
@@ -125,7 +125,7 @@ def put_balloons(
     :param rows: the host's instances.
     """
     # Reports on instances that have left are outdated.
-    told = {
+    reported = {
         rows[instance_uuid].id: values
         for instance_uuid, values in batch.balloons.items()
         if instance_uuid in rows and rows[instance_uuid].present
@@ -134,10 +134,10 @@ def put_balloons(
         latest.delete(
             session,
             models.Balloon,
-            [row.id for row in rows.values() if row.id not in told],
+            [row.id for row in rows.values() if row.id not in reported],
         )
-    if told:
-        latest.put(session, models.Balloon, told)
+    if reported:
+        latest.put(session, models.Balloon, reported)
     full = {
         instance_uuid
         for instance_uuid, values in batch.balloons.items()
@@ -152,5 +152,5 @@ def put_balloons(
             full,
             batch.at,
             contract.Outcome.UNDONE.value,
-            'all vCPUs are back; nobody told why',
+            'all vCPUs are back; the cause is not known',
         )

@@ -55,7 +55,7 @@ class Reservation:
     :param created_at: when the first override was set; so is updated_at for
         the last.
     :param server_name: Nova's, as project and flavor; None where no agent
-        told.
+        reported it.
     """
 
     instance_uuid: str
@@ -224,7 +224,7 @@ def change(
             return {**override_fields.DEFAULTS, **fields}
         raise errors.Conflict(
             'the override of instance %s was just removed and its agent '
-            'has not said yet what the flavor wants: give runtime_us, '
+            'has not reported the flavor yet: give runtime_us, '
             'period_us and mode, or try again' % change.instance_uuid,
             Code.RESERVATION_CHANGING,
         )

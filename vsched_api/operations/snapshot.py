@@ -235,7 +235,7 @@ def tend(
             break
     if added or removed:
         LOG.info(
-            'Schedulers are told of %d more hosts, and of %d silent '
+            "The schedulers' snapshot has %d more hosts, and %d silent "
             'ones no longer',
             added,
             removed,
@@ -398,19 +398,21 @@ class Snapshots:
             version = rows[-1].version
         # A deleted host that reports again has two rows; the later one
         # applies.
-        told = {
+        entries = {
             row.name: row if not row.removed and self._can_read(row) else None
             for row in rows
         }
         return _answer(
             tag,
-            [_host(row) for row in told.values() if row is not None],
+            [_host(row) for row in entries.values() if row is not None],
             {
                 'version': version,
                 'full': False,
                 'more': more,
                 **head,
-                'removed': [name for name, row in told.items() if row is None],
+                'removed': [
+                    name for name, row in entries.items() if row is None
+                ],
             },
         )
 
@@ -423,7 +425,7 @@ class Snapshots:
                 known = row.version, True
             except wire.MalformedMessage as problem:
                 LOG.error(
-                    'Schedulers are not told of host %s: what is '
+                    "Host %s is not in the schedulers' snapshot: what is "
                     'stored of it cannot be read: %s',
                     row.name,
                     problem,

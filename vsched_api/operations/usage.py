@@ -248,8 +248,8 @@ def of_hosts(
     """
     for name in _selection(filters):
         raise errors.Invalid(
-            '%s: what hosts did is not told by instance; leave it out, or '
-            'ask of=instances' % _SELECTING[name]
+            '%s: the usage of hosts is not divided by instance; leave it '
+            'out, or ask of=instances' % _SELECTING[name]
         )
     filters = {
         name: value

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who may see what schedulers are told of hosts."""
+"""Who may read the snapshot of hosts that schedulers use."""
 
 from vsched_api.policies import base
 from vsched_lib.contract import snapshot

@@ -2,6 +2,6 @@
 
 """The routes: one module for each noun.
 
-A handler asks whether it may, checks what the request says, lets an
+A handler enforces its policy, validates the request, lets an
 operation do the work, and shows the result; it has no rules of its own.
 """

@@ -44,9 +44,9 @@ def limit(rule: str, project_id: str | None) -> str | None:
     """Return the project that a list has to be limited to.
 
     :param rule: that :func:`enforce` has passed.
-    :param project_id: the one that the request asks for; None for all.
+    :param project_id: the one that the request names; None for all.
     :returns: None for all.
-    :raises errors.Forbidden: when the request asks for another project than
+    :raises errors.Forbidden: when the request names another project than
         its own, and may not see all.
     """
     if allows(rule):

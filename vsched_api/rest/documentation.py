@@ -3,8 +3,8 @@
 """What a route takes and answers, for the OpenAPI document.
 
 Each handler is decorated with :func:`operation` below its route, or with
-:func:`static`. A handler without either, and one that asks another policy or
-checks another schema than it names, fails the tests.
+:func:`static`. A handler without either, and one that enforces another policy
+or checks another schema than it names, fails the tests.
 """
 
 from collections.abc import Callable

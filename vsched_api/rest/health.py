@@ -3,7 +3,7 @@
 """Whether the service can do its work now.
 
 Whether the process serves at all, ``/healthcheck``, is oslo.middleware's to
-say, see :mod:`vsched_api.app`. That asks the database only where
+say, see :mod:`vsched_api.app`. That queries the database only where
 ``[healthcheck] backends`` names :class:`DatabaseHealthcheck`.
 """
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``/v1/hosts``: hosts, as their agents tell of them."""
+"""``/v1/hosts``: hosts, as their agents report them."""
 
 import dataclasses
 import http

@@ -6,7 +6,7 @@ A WSGI server hands a request over when its headers are there; the body is
 still on its way and arrives as slowly as the client likes. This middleware
 reads it, within a time limit and for a limited number of requests at a time,
 so that clients that send slowly cannot occupy all threads of a worker. What
-is too long, or does not tell how long it is, is refused before it is read.
+is too long, or does not state its length, is refused before it is read.
 """
 
 from collections.abc import Callable
@@ -231,7 +231,7 @@ def _slow(limit_s: float) -> _Refused:
 def _length(environ: dict[str, ty.Any]) -> int:
     """How many bytes the body has; 0 without one.
 
-    :raises _Refused: when that is not told.
+    :raises _Refused: when the request does not state it.
     """
     text = environ.get('CONTENT_LENGTH') or ''
     if environ.get('HTTP_TRANSFER_ENCODING') and not text:

@@ -98,13 +98,13 @@ def _hosts(found: Iterable[metrics.HostFigures]) -> Iterator[core.Metric]:
             if value is not None:
                 made[which].add_metric([one.host.name], value)
         if one.host.info is not None:
-            told = one.host.info
+            reported = one.host.info
             info.add_metric(
                 [
                     one.host.name,
-                    told.agent_version,
-                    told.kernel,
-                    told.hypervisor,
+                    reported.agent_version,
+                    reported.kernel,
+                    reported.hypervisor,
                 ],
                 1,
             )

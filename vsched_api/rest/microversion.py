@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which version of the API a request wants.
+"""Which version of the API a request selects.
 
 1.0 is the first. A change that a client could notice gets the next number,
 and a line here.

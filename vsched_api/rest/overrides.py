@@ -93,7 +93,7 @@ class Noun(ty.Generic[T]):
 def creation(
     schema: fields.Schema, conditional: bool = True
 ) -> tuple[overrides.Change, dict[str, ty.Any]]:
-    """Return the change that a request without an instance in its path asks.
+    """Return the change of a request without an instance in its path.
 
     :param schema: of the body.
     :param conditional: whether the request may name a generation.
@@ -108,7 +108,7 @@ def creation(
 def change(
     instance_uuid: str, schema: fields.Schema
 ) -> tuple[overrides.Change, dict[str, ty.Any]]:
-    """Return the change of one instance that the request asks for.
+    """Return the change of one instance that is requested.
 
     :param schema: of the body.
     :returns: with the other fields of the body.
@@ -120,7 +120,7 @@ def change(
 
 
 def removal(instance_uuid: str, schema: fields.Schema) -> overrides.Change:
-    """Return the removal of one instance's override that is asked for.
+    """Return the requested removal of one instance's override.
 
     :param schema: of the query.
     """

@@ -51,8 +51,8 @@ class _Kind:
 
     :param listed: what a list of them is called.
     :param body: what a request to measure may say.
-    :param summary: what a list tells of one, beside what all have.
-    :param detail: what else is told of one that is shown.
+    :param summary: fields of a list's entries, besides those of all.
+    :param detail: further fields of one that is shown.
     """
 
     name: str

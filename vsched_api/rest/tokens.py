@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check tokens with keystonemiddleware, and tell when keystone is away.
+"""Check tokens with keystonemiddleware, and report an outage of keystone.
 
 With ``delay_auth_decision`` the middleware treats a keystone that does not
 answer like a token that it refuses. Clients must see the difference: 503
@@ -34,7 +34,7 @@ class _Away(Exception):
 
 
 class _Identity:
-    """Keystone as the middleware sees it, asked seldom while it is away.
+    """The middleware's client of keystone; it retries seldom during an outage.
 
     Stands for a ``keystonemiddleware`` IdentityServer.
 
@@ -62,7 +62,7 @@ class _Identity:
         try:
             return str(self._identity.www_authenticate_uri or '')
         except Exception as problem:
-            LOG.warning('Keystone does not tell where it is: %s', problem)
+            LOG.warning('The endpoint of keystone is not known: %s', problem)
             return ''
 
     def invalidate(self) -> ty.Any:

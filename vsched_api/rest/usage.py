@@ -171,7 +171,7 @@ def _found(
 def _select(subject: usage.Subject, query: dict[str, ty.Any]) -> None:
     """Limit a query to the instances that the request may see.
 
-    :raises errors.Forbidden: when it asks for more.
+    :raises errors.Forbidden: when it requests more.
     """
     named = query.pop('instance_uuid', [])
     if subject is usage.Subject.HOSTS and not authorization.allows(

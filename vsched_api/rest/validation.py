@@ -25,8 +25,8 @@ Schema = Mapping[str, ty.Any]
 #: Longest part of a problem that quotes the request.
 _MAX_QUOTE_CHARS = 200
 
-#: Most problems of a request that are told. An answer is much longer than the
-#: few characters of a body that make a problem.
+#: Most problems of a request that are listed. An answer is much longer than
+#: the few characters of a body that make a problem.
 MAX_PROBLEMS = 32
 
 _FORMATS = jsonschema.FormatChecker(formats=())
@@ -79,7 +79,7 @@ def body(schema: Schema) -> dict[str, ty.Any]:
             'the body must be application/json'
         )
     content = flask.request.get_data(cache=False)
-    # A body that does not tell its length is cut at the limit, not refused.
+    # A body of unstated length is cut at the limit, not refused.
     if flask.request.content_length is None and len(content) >= (
         flask.request.max_content_length or math.inf
     ):
@@ -179,7 +179,7 @@ _VALIDATOR = jsonschema.validators.extend(
 
 def _check(schema: Schema, found: ty.Any, problems: list[str]) -> None:
     validator = _VALIDATOR(schema, format_checker=_FORMATS)
-    # One more than is told, to know whether there are more.
+    # One more than is listed, to detect further ones.
     for error in itertools.islice(
         validator.iter_errors(found), MAX_PROBLEMS + 1
     ):

@@ -61,7 +61,7 @@ WANTED_BACKEND: Schema = {
 MICROSECONDS: Schema = {'type': 'integer', 'minimum': 1, 'maximum': 2**63 - 1}
 
 
-#: The newest change that a request knows of; 0 for none.
+#: The newest change that a request is based on; 0 for none.
 GENERATION: Schema = {
     'type': 'integer',
     'minimum': 0,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the page for operators asks first."""
+"""The first request of the page for operators."""
 
 from vsched_api.schemas import shapes
 

@@ -2,10 +2,10 @@
 
 """Read disk counters of many domains in one call to libvirt.
 
-The counters are QEMU's, so libvirt asks each domain's monitor. One that does
-not answer blocks the whole call. It also keeps its domain busy, and a later
-call skips busy domains (NOWAIT): so a second call is made when the first one
-hangs, and returns all other domains.
+The counters are QEMU's, so libvirt queries each domain's monitor. One that
+does not answer blocks the whole call. It also keeps its domain busy, and a
+later call skips busy domains (NOWAIT): so a second call is made when the
+first one hangs, and returns all other domains.
 """
 
 from collections.abc import Collection

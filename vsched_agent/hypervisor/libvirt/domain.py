@@ -25,7 +25,7 @@ class UnreadableDefinition(ValueError):
 class Definition:
     """The part of a domain's definition that vsched reads.
 
-    :param metadata: its extra specs, and what Nova knows it as.
+    :param metadata: its extra specs, and Nova's names of it.
     :param default_cpus: host CPUs of vCPUs that are not in ``vcpu_cpus``; None
         for all.
     :param vcpu_cpus: host CPUs by the number of the vCPU.

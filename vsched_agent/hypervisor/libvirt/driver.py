@@ -64,7 +64,7 @@ class LibvirtHypervisor(cached_driver.CachedDriver[_Known, _Scan]):
     :param watch_interval_s: seconds between two checks for plugged vCPUs,
         which have no libvirt event.
     :param monitor_timeout_s: longest wait for an answer of one domain's
-        QEMU; 0 never asks it and identifies threads by their names.
+        QEMU; 0 never queries it and identifies threads by their names.
     """
 
     kind = 'qemu'

@@ -5,7 +5,7 @@
 It has connections of its own, one for each call: what waits for a guest must
 keep neither the driver's calls nor those to other guests waiting.
 Each command has a time limit that libvirt keeps, so a guest that hangs does
-not stay locked for others (Nova asks the same agent).
+not stay locked for others (Nova uses the same agent).
 """
 
 import base64

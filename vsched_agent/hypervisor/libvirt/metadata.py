@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Extra specs in the metadata of a domain, and what Nova knows it as.
+"""Extra specs in the metadata of a domain, and Nova's names of it.
 
 Nova's libvirt driver writes the server's name, its project and its flavor
 with the extra specs there (``LibvirtConfigGuestMetaNovaInstance``)::
@@ -60,7 +60,7 @@ class Metadata:
     :param extra_specs: full names to text; none of vsched's when there is a
         problem, so that no partial reservation is applied.
     :param problem: what cannot be read, in one sentence, or None.
-    :param server: what Nova knows the domain as.
+    :param server: Nova's names of the domain.
     """
 
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)

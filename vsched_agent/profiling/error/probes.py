@@ -105,7 +105,7 @@ class Calibration:
     """Makes probes of the only vCPU of a calibration VM.
 
     :param kernel: of the guest.
-    :param initrd: likewise; it burns when told ``vsched.load=burn``.
+    :param initrd: likewise; it burns with ``vsched.load=burn``.
     :param uri: libvirt's.
     :param serial_folder: where its console is kept meanwhile.
     :param run_dir: where libvirt's QEMU driver keeps its pid files.

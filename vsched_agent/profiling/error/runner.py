@@ -34,7 +34,7 @@ STOLEN_PPM = 1_000
 
 
 class Cancelled(Exception):
-    """The run was told to stop; what it has measured is kept."""
+    """The run was interrupted; what it has measured is kept."""
 
 
 class Probe(ty.Protocol):
@@ -55,11 +55,11 @@ Enforce = Callable[[plan.Task, int], None]
 class Host(ty.NamedTuple):
     """What a run must know of the host.
 
-    :param free_ppm: asks what nobody was promised, in ppm of a CPU.
+    :param free_ppm: returns what is not reserved, in ppm of a CPU.
     :param facts: of the kernel: ``kernel``, ``tick_us``, ``cpus`` and
         ``features``, as in a profile.
     :param clocks: by which the probes are looked at.
-    :param stolen_ppm: asks which part of the CPUs' time a hypervisor below
+    :param stolen_ppm: returns which part of the CPUs' time a hypervisor below
         this host took since it was asked before; None when that is unknown.
     """
 
@@ -78,7 +78,7 @@ class Runner:
     :param enforce: gives them.
     :param kept: what was measured before.
     :param stopping: ends the run when set.
-    :param on_progress: told (part done in ppm, what is done now).
+    :param on_progress: called with (part done in ppm, what is done now).
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Runner:
     def _measure(
         self, number: int, of: int, slot: Sequence[plan.Task]
     ) -> None:
-        def tell(window: int) -> None:
+        def report(window: int) -> None:
             self._on_progress(
                 round(
                     error.PPM * (number + window / self._order.windows) / of
@@ -181,7 +181,7 @@ class Runner:
         with self._scene(slot) as found:
             if not found:
                 return
-            tell(0)
+            report(0)
             # The first moments are the reservation's own: its budget is
             # whole, and the load balancer has not seen the probe yet.
             if self._stopping.wait(plan.WARM_UP_S):
@@ -193,7 +193,7 @@ class Runner:
                 error.WINDOW_US / 1e6,
                 self._host.facts['tick_us'],
                 self._stopping,
-                tell,
+                report,
             )
         for (task, _), windows in zip(found, looked, strict=True):
             if len(windows) < self._order.windows:

@@ -69,7 +69,7 @@ def windows(
         found: list[list[Window]] = [[] for _ in tids]
         exact: list[list[Window | None]] = [[] for _ in tids]
         settled = sched_account.Settling(watched, account, stopping)
-        last, told = watched.look(tids), account.look(tids)
+        last, early = watched.look(tids), account.look(tids)
         had = settled.charged_ns(tids, last)
         start_s = time.monotonic()
         for number in range(1, count + 1):
@@ -77,13 +77,19 @@ def windows(
                 max(0.0, start_s + number * window_s - time.monotonic())
             ):
                 break
-            now, says = watched.look(tids), account.look(tids)
+            now, late = watched.look(tids), account.look(tids)
             has = settled.charged_ns(tids, now)
-            for mine, before, after, early, late in zip(
-                found, last, now, told, says, strict=True
+            for mine, before, after, charged_before, charged_after in zip(
+                found, last, now, early, late, strict=True
             ):
                 mine.append(
-                    between(before, after, early, late, tick_us * 1000)
+                    between(
+                        before,
+                        after,
+                        charged_before,
+                        charged_after,
+                        tick_us * 1000,
+                    )
                 )
             for known, before, after, earlier_ns, later_ns in zip(
                 exact, last, now, had, has, strict=True
@@ -95,7 +101,7 @@ def windows(
                         after.at_ns - before.at_ns, later_ns - earlier_ns
                     )
                 )
-            last, told, had = now, says, has
+            last, early, had = now, late, has
             on_window(number)
         return [
             [
@@ -115,14 +121,15 @@ def windows(
 def between(
     before: clocks.Look,
     after: clocks.Look,
-    told: clocks.Look,
-    says: clocks.Look,
+    charged_before: clocks.Look,
+    charged_after: clocks.Look,
     tick_ns: int,
 ) -> Window:
     """What a thread got between two looks at its clock.
 
     :param before, after: the looks at the clock.
-    :param told, says: at the scheduler's account, at about these times.
+    :param charged_before, charged_after: at the scheduler's account, at about
+        these times.
     :param tick_ns: by how much an account is late at the most.
     """
     length_ns, got_ns = (
@@ -131,7 +138,9 @@ def between(
     )
     # Both by their own time, of which the looks themselves take some.
     charged_ns = round(
-        (says.ran_ns - told.ran_ns) * length_ns / (says.at_ns - told.at_ns)
+        (charged_after.ran_ns - charged_before.ran_ns)
+        * length_ns
+        / (charged_after.at_ns - charged_before.at_ns)
     )
     return Window(
         length_ns, min(max(got_ns, charged_ns - tick_ns), charged_ns + tick_ns)
@@ -159,7 +168,7 @@ def scaled(
 
     :param charged_ns: CPU time by the scheduler, as old as a tick.
     :param counted_ns: in the same while, by the clock of the windows.
-    :returns: the windows themselves when it is too little to tell.
+    :returns: the windows themselves when it is too little for that.
     """
     if counted_ns < _SCALED_FROM * _STALE_NS:
         return found

@@ -4,7 +4,7 @@
 
 Its account in procfs is brought up to date when the thread leaves a CPU and
 at ticks. So it is exact as long as the thread does not run, which a clock
-that counts every nanosecond tells. Of a thread that runs the account is read
+that counts every nanosecond shows. Of a thread that runs the account is read
 as soon as it does not, and what the clock has counted in between is taken
 off again.
 

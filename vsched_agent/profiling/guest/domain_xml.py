@@ -22,9 +22,9 @@ _sub = ElementTree.SubElement
 AGENT_CHANNEL = 'org.qemu.guest_agent.0'
 
 
-#: What every guest's kernel is told. Emulated, it would choose the HPET as its
-#: clock, and each reading of that traps into QEMU: locks and timers then cost
-#: several times what they cost anywhere else.
+#: In the command line of every guest's kernel. Emulated, it would choose the
+#: HPET as its clock, and each reading of that traps into QEMU: locks and
+#: timers then cost several times what they cost anywhere else.
 CLOCK_SOURCE = 'tsc'
 #: Without its check of the timer's interrupt: an emulated CPU that is not
 #: scheduled for some ticks fails it, and the kernel panics.
@@ -37,7 +37,7 @@ _CMDLINE = (
 def cmdline(*words: str) -> str:
     """Return the kernel command line of a guest.
 
-    :param words: what the guest's first process is told, see
+    :param words: the arguments of the guest's first process, see
         ``tools/guest/init``.
     """
     return ' '.join((_CMDLINE, *words))
@@ -202,7 +202,7 @@ def _devices(devices: Element, spec: DomainSpec) -> None:
             _sub(card, 'mac', address=network.mac)
         _sub(card, 'source', bridge=network.bridge)
         _sub(card, 'model', type='virtio')
-        # A card with an option ROM asks for a file that QEMU's package may
+        # A card with an option ROM needs a file that QEMU's package may
         # not have, and nobody boots from it.
         _sub(card, 'rom', enabled='no')
     channel = _sub(devices, 'channel', type='unix')

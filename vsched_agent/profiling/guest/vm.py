@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 
 #: What the guest's first process writes when it is up.
 READY = b'vsched-guest ready'
-#: Between two looks at the console's file; QEMU tells nobody that it grew.
+#: Between two looks at the console's file; QEMU does not report that it grew.
 _LOOK_S = 0.05
 #: Longest wait for a guest that KVM runs, in seconds.
 _KVM_READY_S = 20.0
@@ -159,7 +159,7 @@ class RunningDomain:
                     % (
                         self.spec.name,
                         self._ready_timeout_s,
-                        # Tells a guest that hangs from one that is starved.
+                        # Distinguishes a guest that hangs from a starved one.
                         self.handle.info()[4] / 1e9,
                         self._last_words(),
                     )

@@ -15,7 +15,7 @@ import pathlib
 
 from vsched_agent.profiling.error import hogs
 
-#: Where x86 tells, as a CPU's feature, that a hypervisor is below.
+#: Where x86 lists, among a CPU's features, a hypervisor below.
 CPUINFO = '/proc/cpuinfo'
 
 

@@ -5,7 +5,7 @@
 Four experiments, as in Govindan et al. (VEE 2007, section 3.3), and idle
 time between them. Each is made at several rates, one by one and in bursts,
 with small and with large events: what comes in bursts costs less, and only
-wakeups tell by how much.
+wakeups show by how much.
 """
 
 import dataclasses
@@ -96,7 +96,7 @@ QUICK = Plan(
     idle=2,
 )
 
-#: Before each look: the load gets going, and the one before dies away.
+#: Before each look: the load gets going, and the one before ends.
 WARM_UP_S = 0.7
 #: For starting and ending a load, about.
 _CHANGE_S = 0.4

@@ -23,7 +23,7 @@ from vsched_lib.contract import messages
 from vsched_lib.contract import profiles
 from vsched_lib.model import overhead
 
-#: Tells what instances used since it was last asked.
+#: Returns what instances used since the last call.
 Meter = Callable[[Sequence[base.Domain]], Sequence[messages.UsageSample]]
 
 
@@ -61,7 +61,7 @@ class Seen:
 
     @property
     def observation(self) -> overhead.Observation:
-        """As the model wants it."""
+        """In the model's form."""
         return overhead.Observation(
             {
                 **{term: getattr(self, term) for term in overhead.EVENTS},
@@ -104,7 +104,7 @@ class PricingRun:
     :param meter: the agent's own.
     :param kept: what was measured before.
     :param stopping: ends the run when set.
-    :param on_progress: told (part done in ppm, what is done now).
+    :param on_progress: called with (part done in ppm, what is done now).
     """
 
     def __init__(

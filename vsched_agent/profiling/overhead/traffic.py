@@ -2,11 +2,11 @@
 
 """The other end of a calibration VM's network: a program of its own.
 
-It makes itself a network namespace, sends packets as it is told, and takes
+It makes itself a network namespace, sends packets as its input says, and takes
 packets in without looking at them. It imports nothing of ours, ends with
 its standard input, and takes the namespace along.
 
-Told by lines: ``address ADDRESS PREFIX``, ``send ADDRESS PORT RATE BURST
+Its input has lines: ``address ADDRESS PREFIX``, ``send ADDRESS PORT RATE BURST
 BYTES``, ``quiet``; answers each with ``ok`` or ``failed WHY``.
 """
 
@@ -103,7 +103,7 @@ def deaf_socket() -> socket.socket:
 
 
 def serve() -> None:
-    """Do as told, until the input ends."""
+    """Follow the input until it ends."""
     streams: list[Stream] = []
     open_port = deaf_socket()
     waiting = b''
@@ -119,11 +119,11 @@ def serve() -> None:
         )
         if not select.select([0], [], [], wait_s)[0]:
             continue
-        told = os.read(0, 4096)
-        if not told:
+        read = os.read(0, 4096)
+        if not read:
             open_port.close()
             return
-        *lines, waiting = (waiting + told).split(b'\n')
+        *lines, waiting = (waiting + read).split(b'\n')
         for line in lines:
             os.write(1, _obey(line.decode().split(), streams))
 

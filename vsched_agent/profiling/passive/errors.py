@@ -88,8 +88,8 @@ class LiveErrors:
         self._watched: dict[int, tuple[Held, list[watch.Look]]] = {}
         self._samples: dict[tuple[str, int, int], collections.deque[int]] = {}
         self._since = time.time()
-        # Errors of the kernel that were told of once.
-        self._told: set[int] = set()
+        # Errors of the kernel that were reported once.
+        self._reported: set[int] = set()
 
     @property
     def count(self) -> int:
@@ -185,8 +185,8 @@ class LiveErrors:
             number = found[one.tid]
             if not number:
                 self._watched[one.tid] = one, []
-            elif number not in _GONE and number not in self._told:
-                self._told.add(number)
+            elif number not in _GONE and number not in self._reported:
+                self._reported.add(number)
                 LOG.warning(
                     'thread %d gives no samples of production: %s',
                     one.tid,

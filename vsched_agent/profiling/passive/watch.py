@@ -119,7 +119,7 @@ class _Line:
 def _slept_ns(line: _Line, before: Look, after: Look) -> int | None:
     """How long it slept between its last beginnings before two looks.
 
-    :returns: None when nobody knows.
+    :returns: None when it is not known.
     """
     start_ns, end_ns = line.began_ns(before.at_ns), line.began_ns(after.at_ns)
     if start_ns is None or end_ns is None:

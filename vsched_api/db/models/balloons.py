@@ -48,7 +48,7 @@ class Balloon(base.Base):
 
 
 class BalloonOrder(base.Authored, base.Base):
-    """What an operator wants of an instance's vCPUs.
+    """An operator's order for an instance's vCPUs.
 
     Like an override it belongs to the instance and goes with it from host
     to host; its generation is one of the overrides'.
@@ -69,7 +69,7 @@ class BalloonOrder(base.Authored, base.Base):
 class BalloonChange(base.Base):
     """A ``balloons.BalloonChange`` of an instance on a host.
 
-    ``told_at`` is when it was last told of, by the collector's clock.
+    ``told_at`` is when it was last reported, by the collector's clock.
     """
 
     __tablename__ = 'balloon_changes'

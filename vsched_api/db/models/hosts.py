@@ -26,7 +26,7 @@ class Counter(base.Base):
 
 
 class Host(base.Base):
-    """A host, as its agent tells of it.
+    """A host, as its agent reports it.
 
     ``reported_at`` is when the agent made its last report, ``received_at``
     when that came; both by the collector's clock.
@@ -72,12 +72,12 @@ class Host(base.Base):
 
     @property
     def known(self) -> bool:
-        """Whether it told what it is, and which instances it has."""
+        """Whether it reported its properties and its instances."""
         return self.info is not None and self.listed_at is not None
 
 
 class SnapshotHost(base.Base):
-    """What schedulers are told of a host.
+    """A host in the snapshot that schedulers use.
 
     ``version`` is that of its last change; there are no two of one version.
     The texts are JSON as it is sent: ``facts`` and ``certificates`` of
@@ -117,7 +117,7 @@ class Instance(base.Base):
     While an instance migrates two hosts list it, each with a row of its
     own, so that neither's report undoes the other's.
     ``server_name``, ``project_id`` and ``flavor_name`` are Nova's; NULL where
-    an agent did not tell.
+    an agent did not report them.
     """
 
     __tablename__ = 'instances'
@@ -204,7 +204,7 @@ class Reservation(base.Base):
 
 
 class Override(base.Authored, base.Base):
-    """What an operator wants instead of what the flavor says.
+    """What an operator set in place of the flavor's extra specs.
 
     It belongs to the instance and goes with it from host to host. ``specs``
     has values of ``extra_specs.OVERRIDABLE`` as text, those that are set.
@@ -228,7 +228,7 @@ class Override(base.Authored, base.Base):
 
 
 class Event(base.Base):
-    """Something an agent, or the collector about its reports, told."""
+    """An event of an agent, or of the collector about its reports."""
 
     __tablename__ = 'events'
     __table_args__ = base.with_options(

@@ -11,7 +11,7 @@ from vsched_api.db.models import base
 
 
 class Job(base.Base):
-    """Something an operator wants a host to do, and how far it has got.
+    """A job that an operator ordered for a host, and its progress.
 
     All times are of this side's clock: ``updated_at`` is when it was last
     ordered or reported on, ``started_at`` when the agent first reported that

@@ -19,8 +19,8 @@ class UsageSecond(base.Base):
 
     In one second: after ``at - 1``, and at ``at`` or before. ``samples``
     holds ``count`` of them, packed by :mod:`vsched_api.db.packing`: a row
-    for each of them would cost the database ten times as much, and nobody
-    asks for a sample but by its host and its time. There are several rows
+    for each of them would cost the database ten times as much, and no
+    query selects a sample but by its host and its time. There are several rows
     of one second when they came in several batches, or are very many.
     ``executions`` holds theirs, and is None when the agent does not report
     any, or a collector of an earlier release stored the row.

@@ -17,7 +17,7 @@ _report = models.Balloon
 _order = models.BalloonOrder
 _instance = models.Instance
 
-# Made once: every report of which instances came or left asks.
+# Made once: every report of which instances came or left needs it.
 _ANY_ORDER = (
     sa.select(_order.instance_uuid)
     .where(_order.instance_uuid.in_(sa.bindparam('uuids', expanding=True)))
@@ -65,7 +65,7 @@ def page(
     server_name: str | None = None,
     flavor_name: str | None = None,
 ) -> Sequence[Row]:
-    """Instances that were told or ordered of, in the order of UUIDs.
+    """Instances with a report or an order, in the order of UUIDs.
 
     :param project_id: see :func:`instances.is_of_project`.
     """
@@ -142,7 +142,7 @@ def put_order(
     values: Mapping[str, ty.Any],
     now: float,
 ) -> None:
-    """Set what an operator wants of an instance.
+    """Set an operator's order for an instance.
 
     :param values: of all other columns.
     """

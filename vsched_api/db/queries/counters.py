@@ -56,7 +56,7 @@ def next_override_generation(session: orm.Session) -> int:
     """Take the next number, and hold the counter until the end.
 
     The first statement of every transaction that changes an override or
-    which hosts list an instance: one of the two then always sees what the
+    which hosts list an instance: one of the two then always reads what the
     other did, and no host misses an override.
     """
     return _take(session, _NEXT, {'counter': _OVERRIDE_GENERATION})
@@ -75,10 +75,10 @@ def next_snapshot_versions(
 ) -> int:
     """Take numbers for hosts that change, and hold the counter until the end.
 
-    Before any host's row is taken: whoever reads a version then sees all
-    changes up to it. The numbers are milliseconds since the epoch where
-    the last one allows it, so that a database restored from a backup does
-    not hand out numbers for the second time.
+    Before any host's row is taken: a transaction that reads a version then
+    reads all changes up to it. The numbers are milliseconds since the epoch
+    where the last one allows it, so that a database restored from a backup
+    does not hand out numbers for the second time.
 
     :param now: seconds since the epoch.
     :param count: how many are needed.

@@ -21,7 +21,7 @@ _name: sa.ColumnElement[str] = ty.cast(sa.Table, _row.__table__).c.name
 SORT_KEYS: Mapping[str, sa.ColumnElement[ty.Any]] = types.MappingProxyType(
     {
         'name': _name,
-        # None before the first report, and what schedulers are told of it.
+        # None before the first report, as is its row of the snapshot.
         'last_report_at': sa.func.coalesce(_row.received_at, 0.0),
         'admitted_mcpu': sa.func.coalesce(_snapshot.admitted_mcpu, 0),
     }

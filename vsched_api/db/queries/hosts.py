@@ -20,7 +20,7 @@ _row = models.Host
 class Progress(ty.NamedTuple):
     """How far the reports of a host have got.
 
-    :param known: it has told what it is, and which instances it has.
+    :param known: it has reported its properties and its instances.
     """
 
     id: int
@@ -124,7 +124,7 @@ def lock_those_free(
     """Lock these hosts as :func:`lock` does, unless they are locked.
 
     :returns: rows by name, without those that other transactions hold; none
-        where the database cannot tell without waiting.
+        where the database cannot answer without waiting.
     """
     connection = session.connection()
     parameters = {'names': sorted(names)}

@@ -81,7 +81,7 @@ def is_served() -> sa.ColumnElement[bool]:
 
 
 class Server(ty.NamedTuple):
-    """What Nova knows an instance as; None where no agent told."""
+    """Nova's names of an instance; None where no agent reported them."""
 
     server_name: str | None
     project_id: str | None
@@ -117,11 +117,11 @@ def project_id(session: orm.Session, uuid: str) -> str | None:
     :returns: None when none is known, or hosts say different ones, see
         :func:`is_of_project`.
     """
-    told = session.execute(
+    reported = session.execute(
         sa.select(_row.project_id, _row.present).where(_row.uuid == uuid)
     ).all()
     found = {
-        one for one, present in told if one is not None or present is True
+        one for one, present in reported if one is not None or present is True
     }
     return found.pop() if len(found) == 1 else None
 
@@ -191,7 +191,7 @@ def selected(
 
 
 def servers(session: orm.Session, uuids: Collection[str]) -> dict[str, Server]:
-    """Return what Nova knows instances as, by their UUIDs.
+    """Return Nova's names of instances, by their UUIDs.
 
     Those without a row are left out.
     """

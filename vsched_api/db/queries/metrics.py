@@ -52,8 +52,8 @@ class HostTime(ty.NamedTuple):
 class Usage(ty.NamedTuple):
     """What an instance used in the newest minute of its host.
 
-    :param server_name: as Nova calls it; None where no agent told, as are the
-        project and the flavor.
+    :param server_name: as Nova calls it; None where no agent reported it,
+        as are the project and the flavor.
     """
 
     host: str
@@ -75,7 +75,7 @@ _SERVER = frozenset(('server_name', 'project_id', 'flavor_name'))
 
 
 class Snapshot(ty.NamedTuple):
-    """What schedulers are told of a host.
+    """A host in the snapshot that schedulers use.
 
     :param certified: whether it has certificates that hold.
     """
@@ -233,7 +233,7 @@ def jobs(session: orm.Session) -> Sequence[tuple[str, str, int]]:
 
 
 def snapshots(session: orm.Session) -> Sequence[Snapshot]:
-    """Return what schedulers are told of each host."""
+    """Return the snapshot that schedulers use, by host."""
     row = models.SnapshotHost
     return [
         Snapshot(name, bool(removed), bool(certified) and certificates != '[]')

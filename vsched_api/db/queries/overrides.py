@@ -15,7 +15,7 @@ from vsched_api.db.queries import instances
 
 _row = models.Override
 
-# Made once: every report of which instances came or left asks.
+# Made once: every report of which instances came or left needs it.
 _ANY = (
     sa.select(_row.instance_uuid)
     .where(_row.instance_uuid.in_(sa.bindparam('uuids', expanding=True)))
@@ -50,7 +50,7 @@ def of_host(session: orm.Session, host_id: int) -> Sequence[models.Override]:
 def exist(session: orm.Session, instance_uuids: Collection[str]) -> bool:
     """Whether any of these instances has an override.
 
-    To be asked under the counter's lock. A locking read where there is one:
+    Call it under the counter's lock. A locking read where there is one:
     MariaDB would otherwise answer from the transaction's snapshot.
     """
     return (

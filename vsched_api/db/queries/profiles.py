@@ -47,7 +47,7 @@ def newest(
     )
 
 
-# Made once: every report that introduces a host asks.
+# Made once: every report that introduces a host needs it.
 @functools.cache
 def _newest(
     kind: type[Kind], by_source: bool, by_version: bool
@@ -131,7 +131,7 @@ def add(
         sa.select(kind.uuid).where(kind.uuid.in_(by_uuid))
     ).scalars():
         del by_uuid[known]
-    # In the order they were told: that is also the order of their ids.
+    # In the order they were reported: that is also the order of their ids.
     for profile in reversed(by_uuid.values()):
         values = dict(profile)
         points: Sequence[Mapping[str, ty.Any]] = (

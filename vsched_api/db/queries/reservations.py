@@ -37,7 +37,7 @@ class Row(ty.NamedTuple):
     source: str
 
 
-def _told(row: ty.Any) -> sa.ColumnElement[int]:
+def _has_report(row: ty.Any) -> sa.ColumnElement[int]:
     report = orm.aliased(_report)
     return sa.case(
         (sa.exists().where(report.instance_id == row.id), 1), else_=0
@@ -45,9 +45,9 @@ def _told(row: ty.Any) -> sa.ColumnElement[int]:
 
 
 def _is_current() -> sa.ColumnElement[bool]:
-    # While an instance migrates, the host that has told of its reservation
+    # While an instance migrates, the host that has reported its reservation
     # speaks for it until the new one has.
-    return instances.is_current(_told)
+    return instances.is_current(_has_report)
 
 
 def _state() -> sa.ColumnElement[str]:

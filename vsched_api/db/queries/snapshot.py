@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rows of what schedulers are told of hosts."""
+"""Rows of the snapshot of hosts that schedulers use."""
 
 from collections.abc import Collection
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ _COLUMNS = sa.select(*(getattr(_row, name) for name in Row._fields))
 
 
 def of_host(session: orm.Session, host_id: int) -> models.SnapshotHost | None:
-    """What is told of one host."""
+    """The entry of one host."""
     return session.get(_row, host_id)
 
 
@@ -75,8 +75,8 @@ def _all(session: orm.Session, query: sa.Select[ty.Any]) -> Sequence[Row]:
 
 def down(session: orm.Session, before: float) -> Sequence[str]:
     """Names of the hosts whose last report came before a time, sorted."""
-    # Asked all the time, of tables with wide rows: first which are silent,
-    # normally few, and only then which of those are told of.
+    # Read all the time, from tables with wide rows: first which are silent,
+    # normally few, and only then which of those have an entry.
     ids = (
         session.execute(sa.select(_host.id).where(_silent(before)))
         .scalars()
@@ -96,7 +96,7 @@ def down(session: orm.Session, before: float) -> Sequence[str]:
 def missing(
     session: orm.Session, after: float, beyond: int, limit: int
 ) -> Sequence[tuple[int, str]]:
-    """Hosts that are not told of, or are removed and report again.
+    """Hosts without an entry, or that are removed and report again.
 
     :param after: their last report came at this time or later.
     :param beyond: only those with a higher id.

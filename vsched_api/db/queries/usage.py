@@ -127,7 +127,7 @@ def _rows(
     query = sa.select(
         _row.id, _row.at, _row.samples, _row.executions, _row.host_id
     )
-    # Both in one direction, as an index can tell them.
+    # Both in one direction, as an index has them.
     query = (
         query.order_by(_row.at.desc(), _row.id.desc())
         if newest_first
@@ -184,7 +184,7 @@ def _stay(session: orm.Session, selection: Mapping[str, ty.Any]) -> _Stay:
         .where(*instances.among(instance.uuid, **selection))
         .group_by(instance.host_id)
     ).all()
-    # A host that lost its list tells of it all the same.
+    # A host without a list may report it all the same.
     summed = session.execute(
         sa.select(
             bucket.host_id, sa.func.min(bucket.at), sa.func.max(bucket.at)

@@ -55,7 +55,7 @@ class TestJobs(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.said = queue.Queue()
-        self.patch(jobs, '_TELL_S', 0)
+        self.patch(jobs, '_REPORT_S', 0)
         self.jobs = jobs.Jobs(
             (sys.executable, '-c'), self.words, self.said.put
         )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Nova knows instances as: server, project and flavor.
+"""Nova's names of instances: server, project and flavor.
 
 Collectors and REST services of earlier releases use none of the columns. They
 are empty until the agent of the host lists its instances again, as it does

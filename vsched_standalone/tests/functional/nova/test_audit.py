@@ -162,7 +162,8 @@ class TestAudit(test_claims.Claiming):
         status, out, _ = self.audit()
         self.assertEqual(1, status)
         self.assertIn(
-            'node1: foreign: %s its agent tells that 300 mcpu' % invented, out
+            'node1: foreign: %s its agent reports that 300 mcpu' % invented,
+            out,
         )
         self.report()
         self.assertNotIn('foreign', self.audit()[1])
@@ -286,7 +287,7 @@ class TestAudit(test_claims.Claiming):
             (
                 1,
                 'node1: leftover: %s claims 100 mcpu, and Nova '
-                'knows no such server\n' % consumer,
+                'has no such server\n' % consumer,
             ),
             (status, out),
         )
