@@ -172,10 +172,13 @@ conclude() {
 }
 
 # run NAME REGEX OPTION...: one run of stestr, with a repository of its own.
+# Its processes import only the modules whose tests they run.
 run() {
-    local name=$1 regex=$2
+    local name=$1 regex=$2 kind=functional
     shift 2
-    record "$name" "$VENV/bin/stestr" --repo-url "$RESULTS/$name" \
+    [[ $name != unit ]] || kind=unit
+    PYTHON="${PYTHON:-$VENV/bin/python} $VSCHED_TOOLS/stestr_worker.py $kind" \
+        record "$name" "$VENV/bin/stestr" --repo-url "$RESULTS/$name" \
         run --subunit "$@" "$regex"
 }
 

@@ -99,6 +99,7 @@ class ProjectTestCase(base.BaseTestCase):
         for name in (
             'tools/test.sh',
             'tools/services.sh',
+            'tools/stestr_worker.py',
             'tools/shared-workers.yaml',
             'tools/services/devstack.sh',
             'tools/services/processes.sh',
