@@ -2,6 +2,7 @@
 
 """Each functional test is run once, by one process or alone."""
 
+import configparser
 import pathlib
 import re
 import subprocess
@@ -26,6 +27,45 @@ def classes():
         for name in re.findall(r'^class (\w+)', path.read_text(), re.M)
         or ['AnyTest']
     ]
+
+
+class GroupsTestCase(base.BaseTestCase):
+    """What stestr gives to one process."""
+
+    def setUp(self):
+        super().setUp()
+        parser = configparser.ConfigParser(interpolation=None)
+        parser.read(ROOT / '.stestr.conf')
+        self.regex = parser['DEFAULT']['group_regex']
+
+    def group(self, test):
+        return re.match(self.regex, test).group()
+
+    def test_a_class(self):
+        self.assertEqual('a.b.C.', self.group('a.b.C.test_some'))
+
+    def test_the_requests_of_all_files_on_one_database(self):
+        module = 'vsched_api.tests.functional.test_api_%s.'
+        names = {
+            path.stem
+            for path in ROOT.glob('vsched_api/tests/functional/test_*.py')
+            if 'build_tests' in path.read_text()
+        }
+        self.assertEqual(
+            {
+                'test_api_%s' % one
+                for one in ('mariadb', 'postgresql', 'sqlite')
+            },
+            names,
+        )
+        for database in ('mariadb', 'sqlite'):
+            for request in ('jobs_all', 'usage_a_page'):
+                self.assertEqual(
+                    module % database,
+                    self.group(
+                        '%s%s.test_request' % (module % database, request)
+                    ),
+                )
 
 
 class SharedWorkersTestCase(base.BaseTestCase):
