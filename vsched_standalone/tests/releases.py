@@ -2,10 +2,13 @@
 
 """Parts of an earlier release, from the history of this repository."""
 
+import functools
+import glob
 import os
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import typing as ty
 
 import fixtures
@@ -66,6 +69,72 @@ class Present(Tree):
     python = sys.executable
 
 
+class _Copy:
+    """The tree of a commit, in a folder that lasts as long as this process.
+
+    :ivar path: of the tree, whose modules are compiled: the processes of a
+        test write no bytecode, and each would compile them again.
+    :ivar home: of a virtual environment that imports it.
+    """
+
+    def __init__(self, commit: str) -> None:
+        # Removed when this process ends; not below a test's own temporary
+        # folder, which is removed after it.
+        self._folder = tempfile.TemporaryDirectory(
+            prefix='vsched-release-', dir='/var/tmp'
+        )
+        folder = self._folder.name
+        self.path = os.path.join(folder, 'tree')
+        os.mkdir(self.path)
+        archive = os.path.join(folder, 'tree.tar')
+        done = subprocess.run(
+            ['git', '-C', ROOT, 'archive', '-o', archive, commit],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            # Not skipped: an upgrade that is not tested is not one.
+            raise AssertionError(
+                'this test needs the history of the repository, with commit '
+                '%s; clone it without --depth: %s'
+                % (commit, done.stderr.strip())
+            )
+        subprocess.run(['tar', '-xf', archive, '-C', self.path], check=True)
+        os.unlink(archive)
+        # One that cannot be compiled fails where it is imported.
+        subprocess.run(
+            [
+                sys.executable,
+                '-m',
+                'compileall',
+                '-q',
+                '-q',
+                *glob.glob(self.path + '/vsched_*'),
+            ],
+            check=False,
+        )
+        self.home = os.path.join(folder, 'venv')
+        subprocess.run(
+            [sys.executable, '-m', 'venv', '--without-pip', self.home],
+            check=True,
+        )
+        # The packages' own .pth files, which name this tree, are not read.
+        with open(
+            sysconfig.get_path('purelib', vars={'base': self.home})
+            + '/release.pth',
+            'w',
+            encoding='utf-8',
+        ) as file:
+            file.write('%s\n%s\n' % (self.path, sysconfig.get_path('purelib')))
+
+    @classmethod
+    @functools.cache
+    def of(cls, commit: str) -> ty.Self:
+        """Return the copy of a commit, made at the first call."""
+        return cls(commit)
+
+
 class Release(fixtures.Fixture, Tree):
     """The tree of a commit, run with the packages of this one.
 
@@ -79,39 +148,9 @@ class Release(fixtures.Fixture, Tree):
         self._commit = commit
 
     def _setUp(self) -> None:
-        folder = self.useFixture(fixtures.TempDir()).path
-        self.path = os.path.join(folder, 'tree')
-        os.mkdir(self.path)
-        archive = os.path.join(folder, 'tree.tar')
-        done = subprocess.run(
-            ['git', '-C', ROOT, 'archive', '-o', archive, self._commit],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            # Not skipped: an upgrade that is not tested is not one.
-            raise AssertionError(
-                'this test needs the history of the repository, with commit '
-                '%s; clone it without --depth: %s'
-                % (self._commit, done.stderr.strip())
-            )
-        subprocess.run(['tar', '-xf', archive, '-C', self.path], check=True)
-        os.unlink(archive)
-        self.home = os.path.join(folder, 'venv')
-        subprocess.run(
-            [sys.executable, '-m', 'venv', '--without-pip', self.home],
-            check=True,
-        )
+        copy = _Copy.of(self._commit)
+        self.path, self.home = copy.path, copy.home
         self.python = os.path.join(self.home, 'bin', 'python')
-        # The packages' own .pth files, which name this tree, are not read.
-        with open(
-            sysconfig.get_path('purelib', vars={'base': self.home})
-            + '/release.pth',
-            'w',
-            encoding='utf-8',
-        ) as file:
-            file.write('%s\n%s\n' % (self.path, sysconfig.get_path('purelib')))
 
     def start(self, module: str, *arguments: str) -> subprocess.Popen[str]:
         """Start a module of this release; it ends with the fixture."""
