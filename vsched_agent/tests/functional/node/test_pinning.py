@@ -3,6 +3,9 @@
 import glob
 import os
 import pathlib
+import typing as ty
+
+import fixtures
 
 from vsched_agent.enforcement import affinity
 from vsched_agent.enforcement import capacity
@@ -44,14 +47,62 @@ def _cpusets():
 
 
 class PinnedCase(node_case.NodeCase):
-    """A guest that burns its vCPU, pinned to the last CPU."""
+    """A guest that burns its vCPU, pinned to the last CPU.
+
+    To boot it takes most of a test: the tests of a class share one. A test
+    that does not leave it as found ends it, and the next one starts another.
+    """
+
+    _shared: ty.ClassVar[agent_guests.Vm | None] = None
+    _consoles: ty.ClassVar[fixtures.TempDir]
 
     def setUp(self):
         super().setUp()
         self.cpu = max(os.sched_getaffinity(0))
         self.cpusets = _cpusets()
-        self.vm = self.guest(load='burn', pins={0: frozenset((self.cpu,))})
+        self.vm = self.shared_guest()
         self.found = self.vm.found()
+        self.addCleanup(self.end_changed_guest)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls._consoles = fixtures.TempDir()
+        cls._consoles.setUp()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.end_guest()
+        cls._consoles.cleanUp()
+        super().tearDownClass()
+
+    def shared_guest(self):
+        """Return the guest of this class, and start it if none runs."""
+        cls = type(self)
+        if cls._shared is None:
+            vm = self.make_guest(
+                cls._consoles.path,
+                load='burn',
+                pins={0: frozenset((self.cpu,))},
+            )
+            vm.start()
+            cls._shared = vm
+        return cls._shared
+
+    @classmethod
+    def end_guest(cls):
+        vm, cls._shared = cls._shared, None
+        if vm is not None:
+            vm.stop()
+
+    def end_changed_guest(self):
+        """End the guest unless it is as this test has found it."""
+        unchanged = False
+        try:
+            unchanged = self._shared is None or (self.vm.found() == self.found)
+        finally:
+            if not unchanged:
+                self.end_guest()
 
     def hold(self, backend, runtime_us):
         backend.apply_each(
@@ -139,12 +190,12 @@ class TestPartition(PinnedCase):
         self.assertEqual([(18_000, _PERIOD_US)], self.vm.held())
         self.restore(self.backend, prior)
 
-    def test_an_instance_that_ends(self):
+    def test_the_end_of_the_instance(self):
         """Neither exclusive CPUs nor bandwidth are left."""
         before = node_case.sums()
         prior = self.backend.prior(self.targets(self.vm))
         self.hold(self.backend, 12_000)
-        self.vm.stop()
+        self.end_guest()
         self.backend.clean_up(prior)
         self.assertEqual(self.cpusets, _cpusets())
         self.assertEqual(before, node_case.sums())
@@ -159,6 +210,7 @@ class TestMachinePartition(PinnedCase):
         # Not accepted before the guest has ended.
         self.addCleanup((self.folder / 'cpuset.cpus').write_text, '\n')
         super().setUp()
+        self.addCleanup(self.end_guest)
         (self.folder / 'cpuset.cpus').write_text(str(self.cpu))
         partition = self.folder / 'cpuset.cpus.partition'
         self.addCleanup(partition.write_text, 'member')
