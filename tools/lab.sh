@@ -32,6 +32,7 @@ usage() {
     cat <<USAGE
 usage: tools/lab.sh [--kernel RELEASE] [--scheduler NAME] [--steady] [--cold]
            [--results DIR] NODE [-- COMMAND...]
+       tools/lab.sh --why-not NODE
 
 Boots the node, or restores it as it was after its first boot, puts the
 working tree into /opt/vsched, runs COMMAND there as root and ends the node.
@@ -47,6 +48,8 @@ NODE: $(nodes)
                     slower
   --cold            boot, even where a booted node could be restored
   --results DIR     where results go
+  --why-not         only print why this machine cannot build the image; fail
+                    where it is built already, or nothing is against it
 
 Images are kept in \$VSCHED_LAB_DIR ($VSCHED_LAB_DIR), one for each content
 of tools/lab and of the project's requirements; older ones are removed.
@@ -89,6 +92,34 @@ hypervisor_options() {
     fi
 }
 
+# why_not IMAGE: prints why this machine cannot build an image; fails where it
+# has it, or nothing is against it.
+why_not() {
+    local archive
+    [[ ! -e $1/complete ]] || return 1
+    if [[ $(id -u) != 0 ]]; then
+        echo 'building its image needs root'
+        return 0
+    fi
+    # It fails where one of the files that it reads is missing. The default is
+    # debootstrap's.
+    archive=$(mirror) || true
+    archive=${archive:-http://deb.debian.org/debian}
+    ! reachable "${archive%/}/dists/bookworm/Release" || return 1
+    echo "its image is built from $archive, which cannot be reached"
+}
+
+# reachable URL: whether it can be read, by the proxies of the environment.
+reachable() {
+    python3 - "$1" <<'READ' 2>/dev/null
+import sys
+import urllib.request
+
+with urllib.request.urlopen(sys.argv[1], timeout=30) as answer:
+    answer.read(1)
+READ
+}
+
 # results SCRATCH DIR: copies the results out, and the node's console, which
 # alone has what a node that died printed last.
 results() {
@@ -99,7 +130,7 @@ results() {
 
 lab_main() {
     local kernel='' scheduler='' steady='' cold='' results='' node=''
-    local status=0
+    local asked='' status=0
     while [[ $# -gt 0 ]]; do
         case $1 in
             --kernel | --scheduler | --results)
@@ -112,6 +143,10 @@ lab_main() {
                 ;;
             --cold | --steady)
                 declare "${1#--}=yes"
+                shift
+                ;;
+            --why-not)
+                asked=yes
                 shift
                 ;;
             -h | --help)
@@ -137,8 +172,13 @@ lab_main() {
         return 2
     fi
     hypervisor_options "$node" "$scheduler" "$steady" || return
-    ensure_packages "${LAB_PACKAGES[@]}"
     local image release
+    if [[ -n $asked ]]; then
+        image=$(image_path "$node")
+        why_not "$image"
+        return
+    fi
+    ensure_packages "${LAB_PACKAGES[@]}"
     image=$(image_path "$node")
     image_ensure "$node" "$image"
     # 6.1 is not the beginning of 6.12.

@@ -14,8 +14,9 @@
     the exit status of the run; missing if the run has not ended
 
 and ``failures``, a line for each failure that is no test's, such as a service
-that does not start. Prints why tests failed, then which ones did, and what
-else is notable about the runs, then one line, ``N passed, N failed`` and
+that does not start, and ``omissions``, a line for what cannot be run there.
+Prints why tests failed, then which ones did, and what else is notable about
+the runs, then one line, ``N passed, N failed`` and
 ``, N skipped`` where tests were skipped. The exit code is 0 if something
 passed and nothing failed.
 
@@ -165,6 +166,14 @@ def read(stream: typing.BinaryIO) -> Stream:
     )
 
 
+def lines_of(path: pathlib.Path) -> list[str]:
+    """Return the lines of a file; none where it is missing."""
+    try:
+        return path.read_text('utf-8').splitlines()
+    except FileNotFoundError:
+        return []
+
+
 def line(counts: collections.Counter[str]) -> str:
     """Format the counts.
 
@@ -261,12 +270,10 @@ def main() -> int:
     for path in sorted(directory.glob('*.subunit')):
         if path != second:
             total.update(count_run(path, reasons, notes, isolated))
-    try:
-        failures = (directory / 'failures').read_text('utf-8').splitlines()
-    except FileNotFoundError:
-        failures = []
+    failures = lines_of(directory / 'failures')
     total['failed'] += len(failures)
-    for text in [*reasons, *notes, *failures]:
+    omissions = lines_of(directory / 'omissions')
+    for text in [*reasons, *notes, *omissions, *failures]:
         print(text)
     print(line(total))
     return 0 if total['passed'] and not total['failed'] else 1

@@ -35,6 +35,8 @@ NODE_KERNEL=''
 NODE_LIMIT_S=1800
 # To build its image takes up to half an hour.
 NODE_BUILD_LIMIT_S=3600
+# Whether the node's tests follow the others.
+WITH_NODE=''
 # No test takes as long without an event, and all of them together don't
 # either.
 SILENCE_S=${VSCHED_TEST_SILENCE_S:-1800}
@@ -61,17 +63,20 @@ BUILDING=''
 usage() {
     cat <<USAGE
 usage: tools/test.sh [--unit | --functional | --node [RELEASE] | --xen]
-                     [--beside COMMAND]
+                     [--with-node] [--beside COMMAND]
 
 Runs the unit tests in parallel, then the functional tests: those that wait
 for services in parallel, those that measure one after the other. The options
 choose one of the two. --node boots a compute node with systemd, cgroup v2 and
 KVM in emulation (tools/lab.sh) and runs the tests that need one in it, with
-the kernel whose release begins so; --xen does the same with a host of Xen. The
-last line counts the results, also of a run that is interrupted, hangs or is
-killed: a test that began and did not end has failed. The exit code is 0 when
-nothing failed. Run as root: the functional tests need libvirt and the kernel's
-scheduler.
+the kernel whose release begins so; --xen does the same with a host of Xen.
+--with-node runs the node's tests after the others. Its image is built at low
+priority beside them, until those begin that measure, and again if that failed.
+Where this machine cannot have one, since Debian's archive cannot be reached,
+the last lines say so. The last line counts the results, also of a run that is
+interrupted, hangs or is killed: a test that began and did not end has failed.
+The exit code is 0 when nothing failed. Run as root: the functional tests need
+libvirt and the kernel's scheduler.
 
 COMMAND runs at low priority beside the tests, for $BESIDE_LIMIT_S s at most, and has
 ended before those begin that measure. Its output and exit code are in the
@@ -89,6 +94,12 @@ USAGE
 failure() {
     complain "$*"
     echo "$*" >>"$RESULTS/failures"
+}
+
+# omission TEXT: tells what is not run on this machine, in the last lines too.
+omission() {
+    say "not run here: $*"
+    echo "not run here: $*" >>"$RESULTS/omissions"
 }
 
 # running: true while a process of the run lives.
@@ -182,22 +193,62 @@ run() {
         run --subunit "$@" "$regex"
 }
 
+# start_build LIMIT_S COMMAND...: builds and boots the node.
+start_build() {
+    setsid setpriv --pdeathsig TERM timeout -k 60 "$@" "$NODE_KIND" &
+    BUILDING=$!
+}
+
+# await_build: waits for its end. Its exit status is that of the command.
+await_build() {
+    [[ -n $BUILDING ]] || return 0
+    local status=0
+    wait "$BUILDING" || status=$?
+    BUILDING=''
+    return "$status"
+}
+
+# build_beside: starts that with the CPU time that the tests leave. Whatever
+# comes of it, run_node does the same on a machine that is free.
+build_beside() {
+    [[ -n $WITH_NODE ]] || return 0
+    start_build "$BESIDE_LIMIT_S" nice -n 19 "$VSCHED_TOOLS/lab.sh" \
+        >"$RESULTS/build.log" 2>&1 </dev/null
+}
+
 # run_node: one run of stestr's worker in the lab node. A node that does not
 # boot, or dies, is a failure.
 run_node() {
-    local lab=("$VSCHED_TOOLS/lab.sh") status=0
-    [[ -z $NODE_KERNEL ]] || lab+=(--kernel "$NODE_KERNEL")
-    # The image is built first: for as long there is no event.
-    setsid setpriv --pdeathsig TERM \
-        timeout -k 60 "$NODE_BUILD_LIMIT_S" "${lab[@]}" "$NODE_KIND" &
-    BUILDING=$!
-    wait "$BUILDING" || status=$?
-    BUILDING=''
-    if [[ $status != 0 ]]; then
-        failure 'the node was not built, or does not boot'
+    local lab=("$VSCHED_TOOLS/lab.sh") status=0 why
+    # The limit of all tests holds for those of the node as well, if they
+    # follow others.
+    local limit_s=$NODE_BUILD_LIMIT_S
+    if [[ -n $WITH_NODE ]] && ((LIMIT_S - SECONDS < limit_s)); then
+        limit_s=$((LIMIT_S - SECONDS))
+    fi
+    if ((limit_s <= 0)); then
+        failure "the node's tests did not begin within the limit of all tests"
         return 0
     fi
-    LIMIT_S=$((SECONDS + ${VSCHED_TEST_LIMIT_S:-$NODE_LIMIT_S}))
+    [[ -z $NODE_KERNEL ]] || lab+=(--kernel "$NODE_KERNEL")
+    # The image is built first: for as long there is no event.
+    start_build "$limit_s" "${lab[@]}"
+    await_build || status=$?
+    if [[ $status != 0 ]]; then
+        why=$("${lab[@]}" --why-not "$NODE_KIND") || true
+        if [[ -n $WITH_NODE && -n $why ]]; then
+            omission "tests of the lab node (--node): $why"
+        else
+            failure "the node was not built in $limit_s s, or does not boot" \
+                "(status $status)${why:+: $why}"
+        fi
+        return 0
+    fi
+    if [[ -z $WITH_NODE ]]; then
+        LIMIT_S=$((SECONDS + ${VSCHED_TEST_LIMIT_S:-$NODE_LIMIT_S}))
+    elif ((SECONDS + NODE_LIMIT_S < LIMIT_S)); then
+        LIMIT_S=$((SECONDS + NODE_LIMIT_S))
+    fi
     record node "${lab[@]}" "$NODE_KIND" -- env VSCHED_REQUIRE=libvirt \
         VSCHED_TEST_PATIENCE_S=240 \
         OS_TEST_TIMEOUT=900 OS_STDOUT_CAPTURE=1 OS_STDERR_CAPTURE=1 \
@@ -377,6 +428,10 @@ main() {
                 NODE_KIND=xen
                 shift
                 ;;
+            --with-node)
+                WITH_NODE=yes
+                shift
+                ;;
             -h | --help)
                 usage
                 exit 0
@@ -387,6 +442,11 @@ main() {
                 ;;
         esac
     done
+    if [[ ${RUNS[*]} == node ]]; then
+        WITH_NODE=''
+    elif [[ -n $WITH_NODE ]]; then
+        RUNS+=(node)
+    fi
     VENV=$VSCHED_ROOT/.venv
     RESULTS=${VSCHED_TEST_RESULTS:-$(mktemp -d \
         "${TMPDIR:-/tmp}/vsched-test.XXXXXX")}
@@ -423,6 +483,7 @@ main() {
     fi
 
     start_beside
+    build_beside
     local name
     for name in "${RUNS[@]}"; do
         if [[ $name == node ]]; then
@@ -451,7 +512,9 @@ main() {
         shared=$(shared_tests)
         run shared "$shared" --concurrency 2 --worker-file "$WORKERS"
         await_beside
-        say 'not run here: tests of lab nodes, see --node and --xen'
+        await_build || true
+        say 'not run here: tests of lab nodes, see --node and --xen' \
+            "${WITH_NODE:+(those of --node follow)}"
         local excluded="$shared|$NODE"
         if [[ -z $VSCHED_DEVSTACK ]]; then
             say 'not run here: devstack-smoke.sh, since openstack/devstack' \

@@ -91,6 +91,16 @@ ensure_venv() {
 }
 """
 
+#: In the place of tools/lab.sh: why it cannot build the node, and what does.
+LAB = """\
+if [ "$1" = --why-not ]; then
+    %s
+    exit
+fi
+%s
+[ $# -eq 1 ] || { shift 2; exec "$@"; }
+"""
+
 
 class ProjectTestCase(base.BaseTestCase):
     def setUp(self):

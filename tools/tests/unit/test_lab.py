@@ -57,6 +57,74 @@ class TestOptions(base.BaseTestCase):
             )
 
 
+class TestWhyNot(base.BaseTestCase):
+    """Why this machine cannot build an image."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.lab = self.folder / 'lab'
+
+    def asked(self, user):
+        """Return the exit code of the command, and what it prints.
+
+        :param user: number of the user who seems to ask.
+        """
+        path = self.folder / 'id'
+        path.write_text('#!/bin/sh\necho %d\n' % user)
+        path.chmod(0o755)
+        # Nobody listens there.
+        nowhere = 'http://127.0.0.1:9'
+        done = subprocess.run(
+            [str(ROOT / 'tools' / 'lab.sh'), '--why-not', 'kvm'],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={
+                'PATH': '%s:/usr/bin:/bin' % self.folder,
+                'VSCHED_LAB_DIR': str(self.lab),
+                'http_proxy': nowhere,
+                'https_proxy': nowhere,
+            },
+        )
+        return done.returncode, done.stdout
+
+    def test_not_root(self):
+        self.assertEqual(
+            (0, 'building its image needs root\n'), self.asked(1000)
+        )
+
+    def test_archive_cannot_be_reached(self):
+        code, text = self.asked(0)
+        self.assertEqual(0, code)
+        self.assertRegex(
+            text, '^its image is built from http.*, which cannot be reached$'
+        )
+
+    def test_image_is_there(self):
+        image = subprocess.run(
+            [
+                'bash',
+                '-euc',
+                '. "$1/tools/services.sh"; . "$1/tools/lab/image.sh"\n'
+                'VSCHED_LAB_DIR=$2 image_path kvm',
+                'lab',
+                str(ROOT),
+                str(self.lab),
+            ],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout.strip()
+        pathlib.Path(image).mkdir(parents=True)
+        (pathlib.Path(image) / 'complete').touch()
+        self.assertEqual((1, ''), self.asked(1000))
+
+    def test_nothing_was_built(self):
+        self.asked(1000)
+        self.assertFalse(self.lab.exists())
+
+
 class TestMachine(base.BaseTestCase):
     def setUp(self):
         super().setUp()

@@ -151,6 +151,13 @@ class CommandTestCase(base.BaseTestCase):
             (1, ['no guest', 'no broker', '1 passed, 2 failed']), self.count()
         )
 
+    def test_what_cannot_run_here_is_told_and_no_failure(self):
+        self.add('one', 0, ('a', 'success'))
+        (self.folder / 'omissions').write_text('not run here: b\n')
+        self.assertEqual(
+            (0, ['not run here: b', '1 passed, 0 failed']), self.count()
+        )
+
     def test_run_without_results(self):
         self.add('one', 0, ('a', 'success'))
         self.add('two', 1)

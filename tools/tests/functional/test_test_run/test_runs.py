@@ -264,41 +264,6 @@ class FunctionalRunTestCase(scratch_project.ProjectTestCase):
                 told, any(line.startswith(reason) for line in lines)
             )
 
-    def test_node_is_built_before_its_silence_counts(self):
-        self.add_tests(
-            'vsched_agent.tests.functional.node', scratch_project.PASS
-        )
-        self.script(
-            'tools/lab.sh',
-            '[ -e image ] || { sleep 65; touch image; }\n'
-            'while [ $# -gt 0 ] && [ "$1" != -- ]; do shift; done\n'
-            '[ $# -eq 0 ] || { shift; exec "$@"; }',
-        )
-        code, lines = self.ended(
-            # Longer than a busy machine takes to start the tests.
-            self.start('tools/test.sh', '--node', VSCHED_TEST_SILENCE_S='60')
-        )
-        self.assertEqual((1, '3 passed, 1 failed'), (code, lines[-1]))
-
-    def test_node_of_another_kind_runs_its_own_tests(self):
-        self.add_tests(
-            'vsched_agent.tests.functional.node', scratch_project.PASS
-        )
-        self.add_tests('vsched_agent.tests.functional.xen', 'self.fail()')
-        self.script(
-            'tools/lab.sh',
-            '[ "$1" = xen ] || exit 1\n'
-            '[ $# -eq 1 ] || { shift 2; exec "$@"; }',
-        )
-        code, lines = self.ended(self.start('tools/test.sh', '--xen'))
-        # The one that always fails, and that.
-        self.assertEqual((1, '2 passed, 2 failed'), (code, lines[-1]))
-
-    def test_node_that_is_not_built(self):
-        self.script('tools/lab.sh', 'exit 1')
-        code, lines = self.ended(self.start('tools/test.sh', '--node'))
-        self.assertEqual((1, '0 passed, 1 failed'), (code, lines[-1]))
-
     def _service_does_not_start(self, end, waits):
         folder = self.add_tests(
             'vsched_lib.tests.functional', scratch_project.PASS
@@ -327,11 +292,15 @@ class ContinuousIntegrationTestCase(scratch_project.ProjectTestCase):
         self.script('tools/lint.sh', 'echo some lint; exit 1')
         for package in ('vsched_lib', 'nova_filters', 'vsched_agent'):
             self.add_tests(package + '.tests.functional', scratch_project.PASS)
+        self.add_tests(
+            'vsched_agent.tests.functional.node', scratch_project.PASS
+        )
+        self.script('tools/lab.sh', scratch_project.LAB % ('exit 1', ''))
 
     def test_count_is_last_when_lint_fails(self):
         self.add_tests('demo.tests.unit', scratch_project.PASS)
         code, lines = self.ended(self.start('.ci/run'))
-        self.assertEqual((1, '12 passed, 4 failed'), (code, lines[-1]))
+        self.assertEqual((1, '15 passed, 5 failed'), (code, lines[-1]))
         self.assertIn('lint: failed', lines)
 
     def test_interrupted(self):
