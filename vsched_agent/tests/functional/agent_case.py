@@ -140,6 +140,8 @@ class AgentCase(base.BaseTestCase):
 
     #: By name, what :class:`agent_guests.Vm` takes.
     GUESTS: ty.ClassVar[dict[str, dict[str, ty.Any]]] = {}
+    #: Options of the agent, as :class:`agent_fixture.RunningAgent` takes them.
+    AGENT: ty.ClassVar[dict[str, ty.Any]] = {}
     #: What the agent has to give, two CPUs less what a kernel may keep.
     CAPACITY_MCPU = 1_800
 
@@ -186,7 +188,9 @@ class AgentCase(base.BaseTestCase):
         cls.found = {vm.spec.name: vm.found() for vm in guests}
         # However large the host is, so much may be promised.
         cls.agent = agent_fixture.RunningAgent(
-            reserve_mcpu=_mcpu(cls._found.admissible_units) - cls.CAPACITY_MCPU
+            reserve_mcpu=_mcpu(cls._found.admissible_units)
+            - cls.CAPACITY_MCPU,
+            **cls.AGENT,
         )
         # First in, so that it leaves the guests as found before they end.
         cls._shared.append(cls.agent.cleanUp)

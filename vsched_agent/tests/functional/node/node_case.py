@@ -21,6 +21,8 @@ from vsched_agent.tests.functional import agent_guests
 
 #: The guests boot in an emulated node.
 READY_S = 180.0
+#: The longest wait for guest agents and for libvirt, likewise, in seconds.
+ANSWER_S = 60.0
 #: Only a leak takes as long, in seconds.
 _SETTLE_S = 30.0
 

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import typing as ty
 
 from vsched_agent.tests.functional import agent_case
 from vsched_agent.tests.functional import agent_guests
@@ -27,6 +28,8 @@ class TestReservations(agent_case.AgentCase):
             'other': {},
         }.items()
     }
+    #: Commands wait as long for their first connection to libvirt.
+    AGENT: ty.ClassVar = {'hypervisor__call_timeout': node_case.ANSWER_S}
     #: In emulation, over ten seconds.
     TOLERANCE = 0.03
 
