@@ -19,12 +19,19 @@ from vsched_agent.hypervisor import base
 
 
 class Role(enum.StrEnum):
-    """What a host thread does for its instance."""
+    """What a host thread does for its instance.
+
+    WORKER is QEMU's pool, which reads and writes files. KVM is its own
+    threads: the timer interrupts of an emulated PIT, and the recovery of huge
+    pages. OTHER is the rest, and threads that have ended.
+    """
 
     VCPU = 'vcpu'
     EMULATOR = 'emulator'
     IOTHREAD = 'iothread'
     VHOST = 'vhost'
+    WORKER = 'worker'
+    KVM = 'kvm'
     OTHER = 'other'
 
 

@@ -22,7 +22,9 @@ import typing as ty
 from vsched_agent.accounting import base as readings
 from vsched_agent.accounting import counters
 from vsched_agent.accounting import direct as direct_meter
+from vsched_agent.accounting import kernel_threads
 from vsched_agent.accounting import vhost
+from vsched_agent.host import cgroup
 from vsched_agent.hypervisor import base
 from vsched_agent.hypervisor import qemu_process
 from vsched_agent.hypervisor import thread_watch
@@ -50,26 +52,26 @@ class _Process:
     """One instance's process and when it was last read.
 
     :param domain: as it was when the threads were listed.
+    :param search: for kernel threads that serve it.
     :param read_ns: on the monotonic clock.
     :param read_ticks: the same moment on the kernel's clock of start times.
     :param threads: its own.
     :param workers: kernel threads that serve it.
-    :param kernel_vhost: vhost is open, without a worker in the process.
     :param listed: number of threads at the last listing.
     :param start_ticks: when the process started, if known.
     :param past: of an earlier agent; None once it is used.
     """
 
     domain: base.Domain
-    read_ns: int
-    read_ticks: int
+    search: kernel_threads.Search
+    read_ns: int = 0
+    read_ticks: int = 0
     threads: dict[int, counters.Thread] = dataclasses.field(
         default_factory=dict
     )
     workers: dict[int, counters.Thread] = dataclasses.field(
         default_factory=dict
     )
-    kernel_vhost: bool = False
     listed: int = _NEVER
     start_ticks: int = 0
     past: Past | None = None
@@ -99,7 +101,7 @@ class ProcessReader(readings.Reader):
         self._known: dict[str, _Process] = {}
         self._resumed: dict[str, Past] = {}
         self._direct = direct or direct_meter.DirectMeter()
-        self._kernel_workers = vhost.KernelWorkers(proc)
+        self._kernel_threads = kernel_threads.Scanner(proc)
 
     def read(self, domain: base.Domain) -> readings.Reading | None:
         """Return the CPU use of an instance's threads since the last call.
@@ -112,7 +114,7 @@ class ProcessReader(readings.Reader):
         known = self._known.get(domain.uuid)
         since_ns = since_ticks = None
         if known is None:
-            known = _Process(domain, 0, 0)
+            known = self._process(domain)
             known.past = self._resumed.pop(domain.uuid, None)
             self._known[domain.uuid] = known
             if known.past is not None:
@@ -122,7 +124,7 @@ class ProcessReader(readings.Reader):
             if known.pid != domain.pid:
                 # Restarted: all of its threads are new.
                 self._close(known)
-                known = _Process(domain, 0, 0)
+                known = self._process(domain)
                 self._known[domain.uuid] = known
         known.read_ns = time.monotonic_ns()
         known.read_ticks = self._now_ticks()
@@ -191,7 +193,7 @@ class ProcessReader(readings.Reader):
         # in the next pass, and counts from its start.
         if known.domain is not domain or known.listed != self._count(domain):
             newly += self._list(domain, known)
-        if known.kernel_vhost:
+        if known.search.due:
             newly += self._find_workers(known, False)
         fresh = {one.tid for one in newly}
         uses = []
@@ -281,10 +283,10 @@ class ProcessReader(readings.Reader):
                 # Another may have replaced it, or its name is not set yet.
                 known.listed = _AGAIN
         if first or before.interfaces != domain.interfaces:
-            known.kernel_vhost = not any(
+            known.search.vhost = not any(
                 one.role is Role.VHOST for one in known.threads.values()
             ) and vhost.opened(domain.pid, self._proc)
-            if known.kernel_vhost:
+            if first or known.search.vhost:
                 newly += self._find_workers(known, True)
         return newly
 
@@ -292,9 +294,10 @@ class ProcessReader(readings.Reader):
         self, known: _Process, changed: bool
     ) -> list[counters.Thread]:
         newly = []
-        for tid in self._kernel_workers.of(known.threads.keys(), changed):
+        found = known.search.found(known.threads.keys(), changed)
+        for tid, role in found.items():
             if tid not in known.workers:
-                thread = self.files.add(tid, tid, Role.VHOST)
+                thread = self.files.add(tid, tid, role)
                 if thread is not None:
                     known.workers[tid] = thread
                     newly.append(thread)
@@ -312,11 +315,18 @@ class ProcessReader(readings.Reader):
         comm = qemu_process.comm(tid, '%s/%d/task' % (self._proc, pid)) or ''
         if vhost.is_worker(comm):
             return Role.VHOST
+        if comm == qemu_process.POOL_COMM:
+            return Role.WORKER
+        if comm == cgroup.KVM_RECOVERY_COMM:
+            return Role.KVM
         if qemu_process.vcpus_by_comm({tid: comm}):
             return Role.VCPU
         if qemu_process.iothreads_by_comm({tid: comm}):
             return Role.IOTHREAD
         return Role.EMULATOR if tid == pid else Role.OTHER
+
+    def _process(self, domain: base.Domain) -> _Process:
+        return _Process(domain, kernel_threads.Search(self._kernel_threads))
 
     def _close(self, known: _Process) -> None:
         self.files.forget(known.threads.values())

@@ -119,6 +119,8 @@ _COLUMNS = (
     'emulator',
     'iothread',
     'vhost',
+    'worker',
+    'kvm',
     'other',
     'shared',
     'waits',
@@ -142,6 +144,8 @@ def table(interval: Interval) -> str:
                 readings.Role.EMULATOR,
                 readings.Role.IOTHREAD,
                 readings.Role.VHOST,
+                readings.Role.WORKER,
+                readings.Role.KVM,
                 readings.Role.OTHER,
             )
         ]

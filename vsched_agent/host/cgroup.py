@@ -13,7 +13,7 @@ Mount = mount_table.Mount
 #: A thread that KVM starts in QEMU's process, and thereby in the group of the
 #: vCPU that runs first, since Linux 6.12. It splits huge pages once an hour.
 #: Names of threads are cut off at 15 characters.
-_KVM_RECOVERY_COMM = 'kvm-nx-lpage-re'
+KVM_RECOVERY_COMM = 'kvm-nx-lpage-re'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class Cgroups:
         except FileNotFoundError:
             # Of another process, or ended.
             return False
-        return comm == _KVM_RECOVERY_COMM
+        return comm == KVM_RECOVERY_COMM
 
     def _all_mounts(self) -> dict[str, Mount]:
         if self._mounts is None:

@@ -13,11 +13,14 @@ import dataclasses
 import pathlib
 import re
 
+from vsched_agent.host import cgroup as cgroups
 from vsched_agent.hypervisor.libvirt import domain
 
 PROC = pathlib.Path('/proc')
 CGROUP = pathlib.Path('/sys/fs/cgroup')
 
+#: Threads of QEMU's pool, which come and go.
+POOL_COMM = 'worker'
 # QEMU names its threads because libvirt sets -name debug-threads=on.
 _VCPU = re.compile(r'CPU (\d{1,5})/[A-Za-z]+\Z')
 _IOTHREAD = re.compile(r'IO iothread\d+\Z')
@@ -206,7 +209,7 @@ def vcpus_by_cgroup(
 
     libvirt puts each vCPU thread into a group ``vcpuN`` next to the group
     ``emulator`` of the other threads; under cgroup v1 in the cpu controller's
-    tree, under v2 in the only one.
+    tree, under v2 in the only one. A thread of KVM's own may be in the group.
 
     :returns: empty where libvirt made no such groups.
     """
@@ -224,8 +227,13 @@ def vcpus_by_cgroup(
             number = group.name.removeprefix('vcpu')
             # cgroup.threads under v2, tasks under v1.
             for file in ('cgroup.threads', 'tasks'):
-                with contextlib.suppress(OSError, ValueError, IndexError):
+                with contextlib.suppress(OSError, ValueError, StopIteration):
                     if number.isdecimal():
-                        tid = int((group / file).read_text().split()[0])
+                        tid = next(
+                            int(text)
+                            for text in (group / file).read_text().split()
+                            if comm(int(text), proc / str(pid) / 'task')
+                            != cgroups.KVM_RECOVERY_COMM
+                        )
                         found.setdefault(int(number), tid)
     return found

@@ -17,7 +17,8 @@ import typing as ty
 
 from oslo_log import log as logging
 
-from vsched_agent.accounting import vhost
+from vsched_agent.accounting import base as readings
+from vsched_agent.accounting import kernel_threads
 from vsched_agent.enforcement import base
 from vsched_agent.hypervisor import base as hypervisor
 from vsched_agent.reservations import applied
@@ -109,10 +110,11 @@ class IoThreads:
             if prior.pid == domain.pid
         }
         tids = {*domain.emulator_tids, *domain.iothread_tids}
+        serving = kernel_threads.Scanner().of(
+            tids | {vcpu.tid for vcpu in domain.vcpus}, True
+        )
         tids.update(
-            vhost.KernelWorkers().of(
-                tids | {vcpu.tid for vcpu in domain.vcpus}, True
-            )
+            tid for tid, role in serving.items() if role is readings.Role.VHOST
         )
         held = self._backend.read(
             [base.Target(0, tid) for tid in sorted(tids - known)]

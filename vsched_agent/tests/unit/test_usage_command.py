@@ -85,6 +85,7 @@ class TestUsage(base.BaseTestCase):
                     Role.VCPU: 250_000,
                     Role.EMULATOR: 30_000,
                     Role.IOTHREAD: 20_000,
+                    Role.KVM: 1_000,
                 }
             },
             messages.HostUsage(
@@ -111,6 +112,8 @@ class TestUsage(base.BaseTestCase):
                 '0.060',
                 '0.040',
                 '0.000',
+                '0.000',
+                '0.002',
                 '0.000',
                 '0.020',
                 '0.011',

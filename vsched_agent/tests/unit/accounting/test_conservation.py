@@ -19,10 +19,10 @@ from oslotest import base as test_base
 
 from vsched_agent.accounting import direct
 from vsched_agent.accounting import host
+from vsched_agent.accounting import kernel_threads
 from vsched_agent.accounting import network as packets
 from vsched_agent.accounting import qemu
 from vsched_agent.accounting import usage
-from vsched_agent.accounting import vhost
 from vsched_agent.hypervisor import base
 from vsched_agent.tests import fake_proc
 
@@ -322,7 +322,9 @@ class ConservationTest(test_base.BaseTestCase):
                     lambda: world.now_ticks * TICK_NS,
                 ),
                 fixtures.MockPatchObject(
-                    vhost.time, 'monotonic', lambda: world.now_ticks / 100
+                    kernel_threads.time,
+                    'monotonic',
+                    lambda: world.now_ticks / 100,
                 ),
                 fixtures.MockPatchObject(host.os, 'sysconf', lambda name: 100),
             ):

@@ -11,6 +11,7 @@ from oslotest import base as test_base
 
 from vsched_agent.accounting import base as readings
 from vsched_agent.accounting import direct
+from vsched_agent.accounting import kernel_threads
 from vsched_agent.accounting import qemu as processes
 from vsched_agent.accounting import readers
 from vsched_agent.accounting import unread
@@ -59,7 +60,7 @@ class ProcessCase(test_base.BaseTestCase):
         )
         self.useFixture(
             fixtures.MockPatchObject(
-                vhost.time, 'monotonic', lambda: self.now_s
+                kernel_threads.time, 'monotonic', lambda: self.now_s
             )
         )
         self.useFixture(
@@ -121,7 +122,7 @@ class RolesTest(ProcessCase):
                 502: Role.VCPU,
                 503: Role.IOTHREAD,
                 504: Role.OTHER,
-                505: Role.OTHER,
+                505: Role.WORKER,
                 506: Role.VHOST,
             },
             {use.tid: use.role for use in found.threads},
@@ -131,7 +132,8 @@ class RolesTest(ProcessCase):
                 Role.VCPU: 200,
                 Role.EMULATOR: 100,
                 Role.IOTHREAD: 20,
-                Role.OTHER: 40,
+                Role.WORKER: 20,
+                Role.OTHER: 20,
                 Role.VHOST: 20,
             },
             self.by_role(found),
@@ -171,7 +173,7 @@ class RolesTest(ProcessCase):
         self.read()
         self.start(510, 'worker', start_ticks=10**9)
         self.run_for(30, 510)
-        self.assertEqual({Role.OTHER: 30}, self.by_role(self.read()))
+        self.assertEqual({Role.WORKER: 30}, self.by_role(self.read()))
         self.run_for(7, 510)
         self.proc.end(PID, 510)
         # Its counters have ended; the process's clock has not.
@@ -182,7 +184,7 @@ class RolesTest(ProcessCase):
         self.run_for(11, 511)
         found = self.read()
         self.assertIn(511, [use.tid for use in found.threads])
-        self.assertEqual({Role.OTHER: 11}, self.by_role(found))
+        self.assertEqual({Role.WORKER: 11}, self.by_role(found))
 
     def test_a_process_is_not_listed_without_need(self):
         self.read()
@@ -221,17 +223,25 @@ class VhostTest(ProcessCase):
     def open(self):
         self.proc.open_device(PID, 30, '/dev/vhost-net')
 
+    def watch_scans(self):
+        return self.useFixture(
+            fixtures.MockPatchObject(
+                kernel_threads.Scanner,
+                '_scan',
+                autospec=True,
+                side_effect=kernel_threads.Scanner._scan,
+            )
+        ).mock
+
     def test_tasks_of_the_process_are_in_its_clock(self):
         self.open()
         self.start(506, 'vhost-500')
-        with mock.patch.object(vhost.KernelWorkers, 'of', autospec=True) as of:
-            self.read()
-            self.run_for(25, 506)
-            found = self.read()
+        self.read()
+        self.run_for(25, 506)
+        found = self.read()
         self.assertEqual(
             ({Role.VHOST: 25}, 25 * MS), (self.by_role(found), found.direct_ns)
         )
-        of.assert_not_called()
 
     def test_threads_of_the_kernel_are_not(self):
         self.open()
@@ -259,29 +269,35 @@ class VhostTest(ProcessCase):
             self.run_for(25, pid, pid=pid)
         self.assertEqual({}, self.by_role(self.read()))
 
-    def test_without_vhost_workers_are_not_searched(self):
-        with mock.patch.object(vhost.KernelWorkers, 'of', autospec=True) as of:
-            self.read()
-            self.read(3600)
-        of.assert_not_called()
+    def test_without_vhost_they_are_searched_twice(self):
+        scan = self.watch_scans()
+        for _ in range(5):
+            self.read(kernel_threads.SCAN_INTERVAL_S)
+        self.assertEqual(2, scan.call_count)
+
+    def test_a_process_that_starts_between_two_scans(self):
+        """KVM's threads are missing in the scan that others caused."""
+        self.read()
+        self.domain = domain(uuid='v', pid=600, vcpus=(), iothread_tids=())
+        self.start(600, 'qemu-system-x86', pid=600)
+        self.start(800, 'kvm-pit/600', pid=800, parent=2)
+        self.read(0)
+        self.read(kernel_threads.SCAN_INTERVAL_S)
+        self.run_for(25, 800, pid=800)
+        self.assertEqual({Role.KVM: 25}, self.by_role(self.read()))
 
     def test_they_are_searched_rarely(self):
         self.open()
-        with mock.patch.object(
-            vhost.KernelWorkers,
-            '_scan',
-            autospec=True,
-            side_effect=vhost.KernelWorkers._scan,
-        ) as scan:
-            for _ in range(100):
-                self.read()
+        scan = self.watch_scans()
+        for _ in range(100):
+            self.read()
         self.assertLessEqual(scan.call_count, 5)
 
     def test_one_that_comes_later(self):
         self.open()
         self.read()
         self.start(800, 'vhost-500', pid=800, parent=2)
-        for _ in range(int(vhost.SCAN_INTERVAL_S) + 1):
+        for _ in range(int(kernel_threads.SCAN_INTERVAL_S) + 1):
             self.read()
         self.run_for(25, 800, pid=800)
         self.assertEqual({Role.VHOST: 25}, self.by_role(self.read()))
@@ -312,6 +328,70 @@ class VhostTest(ProcessCase):
             self.assertTrue(vhost.opened(PID))
 
 
+class KvmTest(ProcessCase):
+    """The threads of a guest under KVM with a card that vhost serves."""
+
+    def start_all(self, threads):
+        self.proc.open_device(PID, 30, '/dev/vhost-net')
+        for tid, comm, pid, parent in threads:
+            self.start(tid, comm, pid=pid, parent=parent)
+
+    def used(self, *tids):
+        self.read()
+        for pid, tid in list(self.names):
+            if tid in tids:
+                self.run_for(10, tid, pid=pid)
+        found = self.read()
+        self.assertEqual(10 * MS * len(tids), found.direct_ns)
+        return self.by_role(found)
+
+    def test_linux_6_1(self):
+        """Beside QEMU's process, all of them."""
+        self.start_all(
+            (
+                (510, 'call_rcu', PID, 1),
+                (800, 'kvm-nx-lpage-recovery-500', 800, 2),
+                (801, 'kvm-pit/500', 801, 2),
+                (802, 'vhost-500', 802, 2),
+                # Of another guest.
+                (900, 'kvm-nx-lpage-recovery-50', 900, 2),
+                (901, 'kvm-pit/5000', 901, 2),
+                (902, 'vhost-50', 902, 2),
+            )
+        )
+        self.assertEqual(
+            {Role.VHOST: 10, Role.KVM: 20, Role.WORKER: 10, Role.OTHER: 10},
+            self.used(505, 510, 800, 801, 802),
+        )
+
+    def test_linux_6_12(self):
+        """In QEMU's process, but for one."""
+        self.start_all(
+            (
+                (510, 'call_rcu', PID, 1),
+                (511, 'kvm-nx-lpage-re', PID, 1),
+                (512, 'vhost-500', PID, 1),
+                (801, 'kvm-pit/500', 801, 2),
+            )
+        )
+        self.assertEqual(
+            {Role.VHOST: 10, Role.KVM: 20, Role.WORKER: 10, Role.OTHER: 10},
+            self.used(505, 510, 511, 512, 801),
+        )
+
+    def test_names_that_a_process_gave_itself(self):
+        self.start_all(
+            (
+                (800, 'kvm-pit/500', 800, 1),
+                (801, 'kvm-nx-lpage-recovery-500', 801, 1),
+            )
+        )
+        self.read()
+        for pid in (800, 801):
+            self.run_for(25, pid, pid=pid)
+        self.assertEqual({}, self.by_role(self.read()))
+
+
 class RealProcessTest(test_base.BaseTestCase):
     """A process of this kernel, with names as QEMU gives them."""
 
@@ -340,7 +420,7 @@ class RealProcessTest(test_base.BaseTestCase):
                 qemu.pid: Role.EMULATOR,
                 iothread: Role.IOTHREAD,
                 worker: Role.VHOST,
-                late: Role.OTHER,
+                late: Role.WORKER,
                 **dict.fromkeys(qemu.vcpu_tids, Role.VCPU),
             },
             {use.tid: use.role for use in found.threads},

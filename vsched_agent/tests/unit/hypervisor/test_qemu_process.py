@@ -159,6 +159,20 @@ class CgroupTest(test_base.BaseTestCase):
         )
         self.assertEqual({0: 14, 1: 15}, self.found())
 
+    def test_a_thread_of_kvm_in_the_group_of_a_vcpu(self):
+        """Since Linux 6.12; the order in the group is not its age."""
+        where = 'machine.slice/machine-qemu.scope/libvirt'
+        (self.proc / '5' / 'cgroup').write_text('0::/%s/emulator\n' % where)
+        self.groups(where, 'cgroup.threads')
+        (self.cgroup / where / 'vcpu0' / 'cgroup.threads').write_text(
+            '13\n14\n'
+        )
+        for tid, comm in ((13, 'kvm-nx-lpage-re'), (14, 'CPU 0/KVM')):
+            folder = self.proc / '5' / 'task' / str(tid)
+            folder.mkdir(parents=True)
+            (folder / 'comm').write_text(comm + '\n')
+        self.assertEqual({0: 14, 1: 15}, self.found())
+
     def test_none(self):
         (self.proc / '5' / 'cgroup').write_text('0::/user.slice\n')
         self.assertEqual({}, self.found())
