@@ -3,6 +3,7 @@
 """What tests write into a domain's metadata and read in its guest."""
 
 from collections.abc import Mapping
+import os
 import time
 from xml.etree import ElementTree
 
@@ -67,3 +68,25 @@ def clock_source(
         if not name.endswith('-early') or time.monotonic() > ends_s:
             return name
         time.sleep(0.2)
+
+
+def steal(
+    domain: libvirt.virDomain, timeout_s: float = 30.0
+) -> tuple[float, float]:
+    """Return a guest's uptime and the steal time of all its vCPUs so far.
+
+    Both in seconds and read by the guest at once: however late it answers,
+    what was stolen between two calls is of the time between its uptimes.
+
+    :param timeout_s: longest wait for the guest's agent, and for the answer.
+    :raises commands.CommandFailed: when the guest does not tell.
+    """
+    text = commands.GuestCommand(
+        domain, ('/bin/cat', '/proc/uptime', '/proc/stat'), timeout_s
+    ).wait(timeout_s)
+    uptime, stat, *_ = text.splitlines()
+    # proc(5): the eighth figure behind the name, in clock ticks.
+    return (
+        float(uptime.split()[0]),
+        int(stat.split()[8]) / os.sysconf('SC_CLK_TCK'),
+    )
