@@ -2,11 +2,13 @@
 
 """What ``benchmarks.node`` measures in the lab node.
 
-    python -m benchmarks.node_inside SECONDS FILE
+    python -m benchmarks.node_inside SECONDS LOAD_S FILE
 
-Writes figures as JSON. Everything lasts SECONDS.
+Writes figures as JSON. Accounts are compared for LOAD_S seconds, everything
+else lasts SECONDS.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import json
@@ -18,14 +20,15 @@ import sys
 import tempfile
 import time
 
+from benchmarks import node_yields
 from vsched_agent.accounting import usage
 from vsched_agent.enforcement import base
 from vsched_agent.enforcement import deadline
 from vsched_agent.host import kernel
 from vsched_agent.host import schedstat
 from vsched_agent.profiling.error import hogs
-from vsched_agent.profiling.guest import commands
 from vsched_agent.profiling.guest import domain_xml
+from vsched_agent.tests import guest_calls
 from vsched_agent.tests.functional import agent_guests
 from vsched_lib.model import reservation
 
@@ -36,8 +39,9 @@ _FEATURES = pathlib.Path('/sys/kernel/debug/sched/features')
 _BRIDGE = 'vsched-bench0'
 #: Guests boot in emulation.
 _READY_S = 240.0
-#: Of the first line of /proc/stat, see proc(5).
-_STEAL = 8
+#: A neighbour is suspended, and resumed, so often.
+_TURN_S = 5.0
+_DISK_BYTES = 1 << 24
 
 
 def main() -> int:
@@ -45,19 +49,26 @@ def main() -> int:
 
     :returns: the exit code
     """
-    seconds, path = float(sys.argv[1]), pathlib.Path(sys.argv[2])
-    figures = {**_guests(seconds), **_timers(seconds)}
+    seconds, load_s = map(float, sys.argv[1:3])
+    path = pathlib.Path(sys.argv[3])
+    figures = {
+        **_guests(seconds, load_s),
+        **node_yields.measure(seconds),
+        **_timers(seconds),
+    }
     path.write_text(json.dumps(figures), encoding='utf-8')
     return 0
 
 
-def _guests(seconds: float) -> dict[str, float]:
+def _guests(seconds: float, load_s: float) -> dict[str, float]:
     """Return what a guest gets among others, and whether the sums agree."""
     with (
         _bridge(),
         tempfile.TemporaryDirectory() as folder,
         contextlib.ExitStack() as stack,
     ):
+        disk = pathlib.Path(folder, 'disk')
+        disk.write_bytes(os.urandom(_DISK_BYTES))
         guests = [
             agent_guests.Vm(
                 folder, virt_type='kvm', ready_timeout_s=_READY_S, **fields
@@ -69,7 +80,12 @@ def _guests(seconds: float) -> dict[str, float]:
                     'load': 'burn',
                     'networks': (domain_xml.Network(_BRIDGE),),
                     'ip': '198.18.0.2/24',
-                    'runs': ('send 198.18.0.1 9 200 1 64 86400',),
+                    # Files are read by QEMU's pool, whose threads end.
+                    'disks': (domain_xml.Disk(str(disk), direct=False),),
+                    'runs': (
+                        'send 198.18.0.1 9 200 1 64 0',
+                        'read /dev/vda 50 1 4096 0',
+                    ),
                 },
             )
         ]
@@ -84,68 +100,70 @@ def _guests(seconds: float) -> dict[str, float]:
         try:
             return {
                 **_share(guests[0], tid, seconds),
-                **_conservation(seconds),
+                **_conservation(guests[1], load_s),
             }
         finally:
             backend.restore(targets, prior)
 
 
 def _share(vm: agent_guests.Vm, tid: int, seconds: float) -> dict[str, float]:
-    """Return what a busy vCPU got, by the host and by the guest."""
-    began_s, began_run_s, began_steal_s = _accounts(vm, tid)
+    """Return what a busy vCPU got, by the host and by the guest.
+
+    Each counts by its own clock, between its own readings: its reservation is
+    the same all the time.
+    """
+    began_guest_s, began_steal_s = guest_calls.steal(vm.handle, _READY_S)
+    began_s, began_ns = time.monotonic(), schedstat.read(tid).run_ns
     time.sleep(seconds)
-    ended_s, ended_run_s, ended_steal_s = _accounts(vm, tid)
-    wall_s = ended_s - began_s
-    run_s = ended_run_s - began_run_s
-    steal_s = ended_steal_s - began_steal_s
+    ended_s, ended_ns = time.monotonic(), schedstat.read(tid).run_ns
+    ended_guest_s, ended_steal_s = guest_calls.steal(vm.handle, _READY_S)
+    share = (ended_ns - began_ns) / 1e9 / (ended_s - began_s)
+    steal = (ended_steal_s - began_steal_s) / (ended_guest_s - began_guest_s)
     return {
-        'share': run_s / wall_s,
-        'steal': steal_s / wall_s,
+        'share': share,
+        'steal': steal,
         # The guest is busy all the time: what it did not get was stolen.
-        'steal_gap_pct': 100 * abs(steal_s - (wall_s - run_s)) / wall_s,
+        'steal_gap_pct': 100 * abs(1 - share - steal),
     }
 
 
-def _accounts(vm: agent_guests.Vm, tid: int) -> tuple[float, float, float]:
-    """Return the time, the CPU time and the guest's steal time, in seconds.
-
-    The guest answers late: the former two are means of before and after.
-    """
-    before_s, before_ns = time.monotonic(), schedstat.read(tid).run_ns
-    text = commands.GuestCommand(
-        vm.handle, ('/bin/cat', '/proc/stat'), _READY_S
-    ).wait(_READY_S)
-    after_s, after_ns = time.monotonic(), schedstat.read(tid).run_ns
-    ticks = int(text.splitlines()[0].split()[_STEAL])
-    return (
-        (before_s + after_s) / 2,
-        (before_ns + after_ns) / 2e9,
-        ticks / os.sysconf('SC_CLK_TCK'),
-    )
-
-
-def _conservation(seconds: float) -> dict[str, float]:
+def _conservation(
+    neighbour: agent_guests.Vm, seconds: float
+) -> dict[str, float]:
     """Return by how much the accounts differ from the control groups' books.
 
     What the host used itself is what is left of its busy time, so that the
-    sum of the accounts proves nothing. The groups count by a way of their own.
+    sum of the accounts proves nothing. The groups count by ways of their own:
+    those of guests the exact run time of threads, the root group ticks.
+
+    :param neighbour: suspended half of the time, so that there is idle time.
     """
     with agent_guests.hypervisor() as hypervisor:
         meter = usage.meter_of(
             hypervisor, kernel.KernelFacts.read().irq_time, blocking=True
         )
         try:
-            meter.sample(hypervisor.domains(), {})
-            root_us, guests_us = _usage_us(''), _usage_us('machine.slice')
-            whole_us = busy_us = charged_us = 0
-            until_s = time.monotonic() + seconds
-            while time.monotonic() < until_s:
+            began_us = _around(lambda: meter.sample(hypervisor.domains(), {}))
+            whole_us = idle_us = busy_us = charged_us = 0
+            suspended = False
+            began_s = time.monotonic()
+            while True:
+                passed_s = time.monotonic() - began_s
+                if suspended != (passed_s % (2 * _TURN_S) >= _TURN_S):
+                    suspended = not suspended
+                    if suspended:
+                        neighbour.handle.suspend()
+                    else:
+                        neighbour.handle.resume()
                 time.sleep(1.0)
-                meter.sample(hypervisor.domains(), {})
+                ended_us = _around(
+                    lambda: meter.sample(hypervisor.domains(), {})
+                )
                 host = meter.host
                 if host is None:
-                    continue
+                    raise RuntimeError('the CPU time of the host is unknown')
                 whole_us += host.cpus * host.interval_us
+                idle_us += host.idle_us
                 charged_us += host.guest_us + host.direct_us
                 busy_us += (
                     host.guest_us
@@ -153,16 +171,36 @@ def _conservation(seconds: float) -> dict[str, float]:
                     + host.shared_us
                     + host.own_us
                 )
-            gaps_us = (
-                busy_us - (_usage_us('') - root_us),
-                charged_us - (_usage_us('machine.slice') - guests_us),
+                if passed_s >= seconds:
+                    break
+            if suspended:
+                neighbour.handle.resume()
+            root_us, guests_us = (
+                ended - began
+                for began, ended in zip(began_us, ended_us, strict=True)
             )
         finally:
             meter.close()
+    host_gap_pct = 100 * abs(busy_us - root_us) / whole_us
+    guests_gap_pct = 100 * abs(charged_us - guests_us) / whole_us
     return {
-        'conservation_gap_pct': 100 * max(map(abs, gaps_us)) / whole_us,
-        'guests_gap_pct': 100 * abs(gaps_us[1]) / whole_us,
+        'conservation_gap_pct': max(host_gap_pct, guests_gap_pct),
+        'host_gap_pct': host_gap_pct,
+        'guests_gap_pct': guests_gap_pct,
+        'idle_pct': 100 * idle_us / whole_us,
+        'load_s': time.monotonic() - began_s,
     }
+
+
+def _around(sample: Callable[[], object]) -> tuple[float, float]:
+    """Return the CPU time of all groups and of guests at a sample, in us.
+
+    Means of before and after: a sample takes its time beside busy guests.
+    """
+    before = _usage_us(''), _usage_us('machine.slice')
+    sample()
+    after = _usage_us(''), _usage_us('machine.slice')
+    return (before[0] + after[0]) / 2, (before[1] + after[1]) / 2
 
 
 def _usage_us(group: str) -> int:

@@ -12,6 +12,8 @@ _INSIDE = {
     'steal': 0.39,
     'steal_gap_pct': 1.0,
     'conservation_gap_pct': 0.2,
+    'yields_alone': 0.01,
+    'yields_contended': 2.0,
     'tick_p99_pct': 9.0,
     'hrtick_p99_pct': 3.0,
 }
@@ -22,9 +24,15 @@ class TestNode(base.BaseTestCase):
         super().setUp()
         self.asked = []
 
-        def inside(release, seconds):
-            self.asked.append((release, seconds))
-            return {**_INSIDE, 'steal_gap_pct': float(len(self.asked))}
+        def inside(release, seconds, load_s):
+            self.asked.append((release, seconds, load_s))
+            count = len(self.asked)
+            return {
+                **_INSIDE,
+                'steal_gap_pct': float(count),
+                'yields_alone': float(count),
+                'yields_contended': float(count),
+            }
 
         self.patch(node, '_inside', inside)
         self.patch(
@@ -37,11 +45,13 @@ class TestNode(base.BaseTestCase):
     def test_every_metric_is_described(self):
         variants, metrics = runs.finish(node.run(True))
         self.assertEqual(set(node.ABOUT.units), set(metrics))
-        self.assertEqual(['6.12', '6.1'], [one[0] for one in self.asked])
+        self.assertEqual([('6.12', 15, 15), ('6.1', 15, 15)], self.asked)
         self.assertEqual(
-            (2.0, 10.0, 0.9),
+            (2.0, 2.0, 1.0, 10.0, 0.9),
             (
                 metrics['steal_gap_pct'],
+                metrics['yields_alone'],
+                metrics['yields_contended'],
                 metrics['lane_minutes'],
                 metrics['suites_passed'],
             ),
@@ -49,6 +59,10 @@ class TestNode(base.BaseTestCase):
         self.assertEqual(
             {one.metric for one in node.ABOUT.targets} - set(metrics), set()
         )
+
+    def test_accounts_are_compared_for_an_hour(self):
+        runs.finish(node.run(False))
+        self.assertEqual([('6.12', 120, 3600), ('6.1', 120, 600)], self.asked)
 
     def test_a_picture(self):
         class Record:
