@@ -40,9 +40,12 @@ ballooning_opts = [
         'yields_per_timeslice',
         default=10.0,
         min=0.1,
-        help='A vCPU is also contended when KVM attempts more directed '
-        'yields than this per time slice of the vCPU. Used only where '
-        'KVM exports these counters.',
+        help='A vCPU is also contended when it asks KVM for more directed '
+        'yields than this per time slice of the vCPU. A Linux guest asks '
+        'when it has interrupted several of its vCPUs and one of them '
+        'does not run, if its CPU model has kvm-pv-sched-yield '
+        '(host-passthrough has it). Pause-loop exits are not counted by '
+        'KVM. Used only where KVM exports these counters.',
     ),
     cfg.IntOpt(
         'samples',

@@ -4,8 +4,9 @@
 
 A vCPU that was descheduled while it holds a lock, or has to handle an
 interrupt of another, makes the others wait. Seen from outside: vCPUs
-are runnable and do not run, or spin until KVM yields their CPU (pause-loop
-exits).
+are runnable and do not run, or yield to another one that they have
+interrupted and that does not run (directed yields). A vCPU that spins for a
+lock is not seen: KVM does not count pause-loop exits.
 """
 
 import collections
@@ -21,7 +22,7 @@ class VcpuUse:
     :param run_ns: time that it ran.
     :param wait_ns: time that it was runnable and did not run.
     :param timeslices: how often it began to run.
-    :param yields: how often KVM tried to yield its CPU to another vCPU of
+    :param yields: how often it asked KVM to yield its CPU to another vCPU of
         the instance; None where KVM does not report it.
     """
 
