@@ -349,7 +349,7 @@ class KvmTest(ProcessCase):
         """Beside QEMU's process, all of them."""
         self.start_all(
             (
-                (510, 'call_rcu', PID, 1),
+                (510, 'qemu-system-x86', PID, 1),
                 (800, 'kvm-nx-lpage-recovery-500', 800, 2),
                 (801, 'kvm-pit/500', 801, 2),
                 (802, 'vhost-500', 802, 2),
@@ -368,7 +368,7 @@ class KvmTest(ProcessCase):
         """In QEMU's process, but for one."""
         self.start_all(
             (
-                (510, 'call_rcu', PID, 1),
+                (510, 'qemu-system-x86', PID, 1),
                 (511, 'kvm-nx-lpage-re', PID, 1),
                 (512, 'vhost-500', PID, 1),
                 (801, 'kvm-pit/500', 801, 2),

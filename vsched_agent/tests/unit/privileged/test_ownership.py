@@ -195,6 +195,21 @@ class TestRules(base.BaseTestCase):
         self.assertFalse(self.allowed(81))
         self.assertFalse(self.allowed(82))
 
+    def test_vhost_workers_in_the_process(self):
+        """Since Linux 6.4."""
+        self.proc.add(70, 'qemu-system-x86', cgroup=_MACHINE)
+        self.proc.add(70, 'vhost-70', tid=72)
+        self.proc.add(70, 'qemu-system-x86', cgroup=_MACHINE)
+        self.assertTrue(self.allowed(72))
+
+    def test_threads_of_kvm(self):
+        """They are counted and never changed."""
+        self.proc.add(70, 'qemu-system-x86', cgroup=_MACHINE)
+        self.proc.add(80, 'kvm-pit/70', parent=2, flags=0x200040)
+        self.proc.add(81, 'kvm-nx-lpage-recovery-70', parent=2, flags=0x200040)
+        self.assertFalse(self.allowed(80))
+        self.assertFalse(self.allowed(81))
+
     def test_a_number_that_was_given_again(self):
         self.proc.add(70, 'qemu-system-x86', cgroup=_MACHINE)
         self.assertTrue(self.allowed(70))

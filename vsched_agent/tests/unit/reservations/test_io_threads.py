@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
+from unittest import mock
 
+from vsched_agent.accounting import kernel_threads
 from vsched_agent.enforcement import base as enforcement
 from vsched_agent.reservations import applied
 from vsched_agent.reservations import io_threads
+from vsched_agent.tests import fake_proc
 from vsched_agent.tests import fakes
 from vsched_agent.tests import journals
 from vsched_lib.contract import errors
@@ -108,6 +112,50 @@ class TestIoThreads(journals.JournalCase):
         self.io.apply(self.uuid, holding(t100=1_000))
         successor = io_threads.IoThreads(self.backend, self.journal)
         self.assertFalse(successor.adopt(fakes.domain(1, pid=900), ON_TOP))
+
+    def take_over(self, held, threads=()):
+        """What is recorded of threads in the class.
+
+        :param threads: of the kernel, as (number, name).
+        """
+        proc = self.useFixture(fake_proc.FakeProc())
+        for tid, comm in threads:
+            proc.set(tid, tid, 0, comm=comm, parent=2)
+        reserved = reservation.Reservation(1_000, 20_000)
+        self.backend.held = {
+            tid: enforcement.Enforced.of(reserved) for tid in held
+        }
+        scanner = kernel_threads.Scanner(str(proc.path))
+        with mock.patch.object(
+            kernel_threads, 'Scanner', autospec=True, return_value=scanner
+        ):
+            self.io.take_over(self.domain)
+        return set(self.journal.priors(self.uuid, io_threads.KEY))
+
+    def test_take_over_workers_of_the_kernel(self):
+        """Linux 6.1: of the domain's, vhost's alone are managed."""
+        pid = self.domain.pid
+        self.domain = dataclasses.replace(self.domain, emulator_tids=(pid,))
+        self.assertEqual(
+            {pid, 802},
+            self.take_over(
+                (pid, 800, 801, 802, 902),
+                (
+                    (800, 'kvm-nx-lpage-recovery-%d' % pid),
+                    (801, 'kvm-pit/%d' % pid),
+                    (802, 'vhost-%d' % pid),
+                    (902, 'vhost-9'),
+                ),
+            ),
+        )
+
+    def test_take_over_workers_of_the_process(self):
+        """Linux 6.12: vhost's is one of QEMU's threads."""
+        pid = self.domain.pid
+        self.domain = dataclasses.replace(
+            self.domain, emulator_tids=(pid, 512)
+        )
+        self.assertEqual({pid, 512}, self.take_over((pid, 512)))
 
     def test_attest(self):
         self.io.apply(self.uuid, holding(t100=1_000, t150=2_000))
