@@ -67,6 +67,8 @@ def _guests(seconds: float, load_s: float) -> dict[str, float]:
         tempfile.TemporaryDirectory() as folder,
         contextlib.ExitStack() as stack,
     ):
+        # The user of QEMU reaches the disk, which libvirt gives to it.
+        os.chmod(folder, 0o711)
         disk = pathlib.Path(folder, 'disk')
         disk.write_bytes(os.urandom(_DISK_BYTES))
         guests = [
