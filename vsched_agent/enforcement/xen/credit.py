@@ -56,27 +56,13 @@ class CreditBackend(base.Backend):
 
     def supports(self) -> base.Support:
         """Return whether the hypervisor runs this scheduler, on one pool."""
-        try:
-            if self.scheduler.name != str(self.name):
-                return base.Support(
-                    False,
-                    (
-                        'the hypervisor runs %s: start it with sched=%s'
-                        % (self.scheduler.name, self.name),
-                    ),
-                )
-            pools = self.scheduler.domain_pools
-        except scheduler.SchedulerUnavailable as failure:
-            return base.Support(False, (str(failure),))
-        if pools != 1:
-            return base.Support(
-                False,
-                (
-                    '%s schedules %d CPU pools, and reservations are '
-                    'supported with one only' % (self.name, pools),
-                ),
-            )
-        return base.Support(True)
+        return vcpus.support(self.name, self.scheduler, self._missing)
+
+    def _missing(self, found: scheduler.Scheduler) -> str:
+        return 'the hypervisor runs %s: start it with sched=%s' % (
+            found.name,
+            self.name,
+        )
 
     def admissible(self, replaced: Collection[int]) -> Fraction:
         """Return what reservations may have in total, in CPUs.

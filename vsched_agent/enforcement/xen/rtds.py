@@ -51,21 +51,7 @@ class RtdsBackend(base.Backend):
 
     def supports(self) -> base.Support:
         """Return whether the hypervisor runs RTDS, on one pool."""
-        try:
-            if self.scheduler.name != str(self.name):
-                return base.Support(False, (missing(self.scheduler),))
-            pools = self.scheduler.pools
-        except scheduler.SchedulerUnavailable as failure:
-            return base.Support(False, (str(failure),))
-        if pools != 1:
-            return base.Support(
-                False,
-                (
-                    'RTDS schedules %d CPU pools, and reservations are '
-                    'supported with one only' % pools,
-                ),
-            )
-        return base.Support(True)
+        return vcpus.support(self.name, self.scheduler, missing)
 
     def reserved(self) -> frozenset[scheduler.Key]:
         """Return the vCPUs with a reservation of this agent."""

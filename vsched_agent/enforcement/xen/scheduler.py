@@ -85,17 +85,14 @@ class Scheduler:
 
     @property
     def pools(self) -> int:
-        """Return the number of CPU pools that RTDS schedules."""
+        """Return the number of CPU pools that the running one schedules."""
+        if self.name in CREDIT:
+            self.domains()
+            with self._lock:
+                return 0 if self._domains is None else self._domains[1]
         self.parameters()
         with self._lock:
             return 0 if self._found is None else self._found[1]
-
-    @property
-    def domain_pools(self) -> int:
-        """Return the number of CPU pools that credit2 or credit schedules."""
-        self.domains()
-        with self._lock:
-            return 0 if self._domains is None else self._domains[1]
 
     def parameters(
         self, newest: bool = False

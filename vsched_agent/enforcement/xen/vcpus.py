@@ -1,14 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the backends of Xen have in common: vCPUs by number, and failures."""
+"""What the backends of Xen share: support, vCPUs by number, and failures."""
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 import contextlib
 
+from vsched_agent.enforcement import base
 from vsched_agent.enforcement.xen import scheduler
 from vsched_agent.hypervisor.xen import vcpu_ids
 from vsched_lib.contract import errors
+from vsched_lib.model import reservation
+
+
+def support(
+    name: reservation.Backend,
+    found: scheduler.Scheduler,
+    missing: Callable[[scheduler.Scheduler], str],
+) -> base.Support:
+    """Return whether the hypervisor runs a backend's scheduler, on one pool.
+
+    :param name: the backend, named like its scheduler.
+    :param missing: returns why another scheduler runs.
+    """
+    try:
+        if found.name != str(name):
+            return base.Support(False, (missing(found),))
+        pools = found.pools
+    except scheduler.SchedulerUnavailable as failure:
+        return base.Support(False, (str(failure),))
+    if pools != 1:
+        return base.Support(
+            False,
+            (
+                '%s schedules %d CPU pools, and reservations are supported '
+                'with one only' % (name, pools),
+            ),
+        )
+    return base.Support(True)
 
 
 @contextlib.contextmanager
