@@ -33,7 +33,7 @@ def enabled(conf: cfg.ConfigOpts | None) -> list[reservation.Backend]:
         hosts of KVM have.
     """
     if conf is None:
-        return [name for name in _MADE_BY if name not in _OF_XEN]
+        return list(_MADE_BY)
     xen = hypervisor_conf.is_xen(conf)
     return [
         reservation.Backend(name)
@@ -96,35 +96,25 @@ def _deadline(conf: cfg.ConfigOpts | None) -> base.Backend:
     )
 
 
-def _rtds(conf: cfg.ConfigOpts | None) -> base.Backend:
-    # Imported on hosts of Xen only.
-    from vsched_agent.enforcement.xen import rtds
-
-    return rtds.RtdsBackend()
-
-
-def _credit(
-    name: reservation.Backend,
-) -> Callable[[cfg.ConfigOpts | None], base.Backend]:
-    def make(conf: cfg.ConfigOpts | None) -> base.Backend:
-        # Imported on hosts of Xen only.
-        from vsched_agent.enforcement.xen import credit
-
-        return credit.CreditBackend(name)
-
-    return make
-
-
 _MADE_BY: Mapping[
     reservation.Backend, Callable[[cfg.ConfigOpts | None], base.Backend]
 ] = {
     reservation.Backend.DEADLINE: _deadline,
     reservation.Backend.CFS: lambda conf: cfs.CfsBackend(),
-    reservation.Backend.RTDS: _rtds,
-    reservation.Backend.CREDIT2: _credit(reservation.Backend.CREDIT2),
-    reservation.Backend.CREDIT: _credit(reservation.Backend.CREDIT),
 }
-_OF_XEN = _MADE_BY.keys() - reservation.OF_LINUX
+_OF_XEN = frozenset(reservation.Backend) - reservation.OF_LINUX
+
+
+def _make(conf: cfg.ConfigOpts | None) -> list[base.Backend]:
+    """Return the enabled backends, in order."""
+    names = enabled(conf)
+    if names and _OF_XEN.issuperset(names):
+        # Imported on hosts of Xen only.
+        from vsched_agent.enforcement.xen import backends as of_xen
+
+        return of_xen.make(names)
+    return [_MADE_BY[name](conf) for name in names]
+
 
 #: Only an operator changes what a host supports.
 _SUPPORT_AGE_S = 60.0
@@ -178,7 +168,7 @@ class Ladder:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if backends is None:
-            backends = [_MADE_BY[name](conf) for name in enabled(conf)]
+            backends = _make(conf)
         self.backends: Mapping[reservation.Backend, base.Backend] = (
             types.MappingProxyType(
                 {backend.name: backend for backend in backends}

@@ -46,13 +46,22 @@ class XenCapacity:
     :param backends: that may be used; the one whose scheduler runs knows what
         others have. Without it there is no capacity.
     :param reserve_mcpu: milli-CPU kept for the host.
+    :param found: the hypervisor's scheduler; that of the backends when None.
     """
 
     def __init__(
-        self, backends: Iterable[Backend], reserve_mcpu: int = 0
+        self,
+        backends: Iterable[Backend],
+        reserve_mcpu: int = 0,
+        found: scheduler.Scheduler | None = None,
     ) -> None:
         self._backends = {str(one.name): one for one in backends}
         self._reserve_mcpu = reserve_mcpu
+        self._scheduler = (
+            found
+            or next((one.scheduler for one in self._backends.values()), None)
+            or scheduler.Scheduler()
+        )
         self._problems = problem_log.ProblemLog(LOG)
         self._replaced: frozenset[int] = frozenset()
         self._cpus = 1
@@ -69,11 +78,11 @@ class XenCapacity:
         return host.Capacity(self._cpus, admissible, self._reserve_mcpu)
 
     def _admissible(self) -> Fraction:
-        for name, backend in self._backends.items():
-            self._cpus = backend.scheduler.cpus
-            if backend.scheduler.name == name:
-                return backend.admissible(self._replaced)
-        return Fraction(0)
+        self._cpus = self._scheduler.cpus
+        running = self._backends.get(self._scheduler.name)
+        if running is None:
+            return Fraction(0)
+        return running.admissible(self._replaced)
 
     @contextlib.contextmanager
     def replacing(self, numbers: Collection[int]) -> Iterator[None]:

@@ -6,6 +6,7 @@ from oslotest import base
 from vsched_agent.conf import enforcement
 from vsched_agent.conf import hypervisor
 from vsched_agent.enforcement import backends
+from vsched_agent.tests import fake_xl
 from vsched_agent.tests import fakes
 from vsched_lib.model import reservation
 
@@ -64,6 +65,23 @@ class TestLadder(base.BaseTestCase):
         # Nothing of the first domain's Linux is reserved for enforcement.
         self.assertEqual(0, backends.reserve_mcpu(conf))
         self.assertFalse(backends.use_idle_time(conf))
+
+    def test_xen_is_asked_once_for_all_backends(self):
+        xl = self.useFixture(fake_xl.FakeXl())
+        conf = cfg.ConfigOpts()
+        enforcement.register_opts(conf)
+        hypervisor.register_opts(conf)
+        conf([])
+        conf.set_override('uri', 'xen:///system', 'hypervisor')
+        self.addCleanup(conf.clear_override, 'uri', 'hypervisor')
+        ladder = backends.Ladder(conf)
+        usable = [
+            name for name in ladder.backends if ladder.support(name).usable
+        ]
+        self.assertEqual([reservation.Backend.RTDS], usable)
+        found = backends.capacity_of(conf, ladder.backends, 0)
+        self.assertEqual(2, found.source.current().cpus)
+        self.assertEqual(1, xl.commands.count(('info',)))
 
     def test_the_operator_orders_them(self):
         conf = cfg.ConfigOpts()

@@ -46,6 +46,10 @@ class TestCapacity(test_rtds.RtdsCase):
             self.instance(1)
         self.assertEqual(0, self.admissible())
 
+    def test_no_backend_is_enabled(self):
+        found = capacity.of([], 0).current()
+        self.assertEqual((2, 0), (found.cpus, found.capacity_mcpu))
+
     def test_xen_does_not_answer(self):
         self.xl.unavailable = 'xl took too long'
         self.assertEqual(0, self.admissible())
