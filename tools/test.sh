@@ -19,16 +19,19 @@ RUNS=(unit functional)
 PAGE_PACKAGES=(chromium-headless-shell)
 # Which tests may share the CPUs, and how processes divide them.
 WORKERS=$VSCHED_TOOLS/shared-workers.yaml
-# Tests that run in a lab node, and nowhere else, by its kind. There, to
-# import all others only to find these takes minutes.
+# Tests that run in a lab node, and nowhere else, by the run. There, to import
+# all others only to find these takes minutes. Xen's scheduler is chosen at the
+# start of a node: there is a run for each.
 declare -A NODE_TESTS=(
-    [kvm]=vsched_agent/tests/functional/node
-    [xen]=vsched_agent/tests/functional/xen
+    [node]=vsched_agent/tests/functional/node
+    [xen-rtds]=vsched_agent/tests/functional/xen
+    [xen-credit2]=vsched_agent/tests/functional/xen_weights
+    [xen-credit]=vsched_agent/tests/functional/xen_weights
 )
-NODE='^vsched_agent\.tests\.functional\.(node|xen)\.'
+XEN_RUNS=(xen-rtds xen-credit2 xen-credit)
+NODE='^vsched_agent\.tests\.functional\.(node|xen|xen_weights)\.'
 # Needs a checkout of devstack.
 DEVSTACK='^tools\.tests\.functional\.test_devstack\.'
-NODE_KIND=kvm
 # The beginning of the release of the node's kernel; the default one's if empty.
 NODE_KERNEL=''
 # All tests of the node take a quarter of an hour on two free CPUs.
@@ -69,14 +72,14 @@ Runs the unit tests in parallel, then the functional tests: those that wait
 for services in parallel, those that measure one after the other. The options
 choose one of the two. --node boots a compute node with systemd, cgroup v2 and
 KVM in emulation (tools/lab.sh) and runs the tests that need one in it, with
-the kernel whose release begins so; --xen does the same with a host of Xen.
---with-node runs the node's tests after the others. Its image is built at low
-priority beside them, until those begin that measure, and again if that failed.
-Where this machine cannot have one, since Debian's archive cannot be reached,
-the last lines say so. The last line counts the results, also of a run that is
-interrupted, hangs or is killed: a test that began and did not end has failed.
-The exit code is 0 when nothing failed. Run as root: the functional tests need
-libvirt and the kernel's scheduler.
+the kernel whose release begins so; --xen does the same with a host of Xen, once
+for each of its schedulers. --with-node runs the node's tests after the others.
+Its image is built at low priority beside them, until those begin that measure,
+and again if that failed. Where this machine cannot have one, since Debian's
+archive cannot be reached, the last lines say so. The last line counts the
+results, also of a run that is interrupted, hangs or is killed: a test that
+began and did not end has failed. The exit code is 0 when nothing failed. Run
+as root: the functional tests need libvirt and the kernel's scheduler.
 
 COMMAND runs at low priority beside the tests, for $BESIDE_LIMIT_S s at most, and has
 ended before those begin that measure. Its output and exit code are in the
@@ -193,9 +196,9 @@ run() {
         run --subunit "$@" "$regex"
 }
 
-# start_build LIMIT_S COMMAND...: builds and boots the node.
+# start_build LIMIT_S COMMAND...: builds and boots a node.
 start_build() {
-    setsid setpriv --pdeathsig TERM timeout -k 60 "$@" "$NODE_KIND" &
+    setsid setpriv --pdeathsig TERM timeout -k 60 "$@" &
     BUILDING=$!
 }
 
@@ -212,14 +215,14 @@ await_build() {
 # comes of it, run_node does the same on a machine that is free.
 build_beside() {
     [[ -n $WITH_NODE ]] || return 0
-    start_build "$BESIDE_LIMIT_S" nice -n 19 "$VSCHED_TOOLS/lab.sh" \
+    start_build "$BESIDE_LIMIT_S" nice -n 19 "$VSCHED_TOOLS/lab.sh" kvm \
         >"$RESULTS/build.log" 2>&1 </dev/null
 }
 
-# run_node: one run of stestr's worker in the lab node. A node that does not
-# boot, or dies, is a failure.
+# run_node NAME: one run of stestr's worker in a lab node. A node that does not
+# boot, or dies, is a failure; without the former nothing more can be run.
 run_node() {
-    local lab=("$VSCHED_TOOLS/lab.sh") status=0 why
+    local name=$1 lab=("$VSCHED_TOOLS/lab.sh") kind=kvm status=0 why
     # The limit of all tests holds for those of the node as well, if they
     # follow others.
     local limit_s=$NODE_BUILD_LIMIT_S
@@ -227,34 +230,38 @@ run_node() {
         limit_s=$((LIMIT_S - SECONDS))
     fi
     if ((limit_s <= 0)); then
-        failure "the node's tests did not begin within the limit of all tests"
-        return 0
+        failure "$name tests did not begin within the limit of all tests"
+        return 1
     fi
     [[ -z $NODE_KERNEL ]] || lab+=(--kernel "$NODE_KERNEL")
+    if [[ $name == xen-* ]]; then
+        kind=xen
+        lab+=(--scheduler "${name#xen-}")
+    fi
     # The image is built first: for as long there is no event.
-    start_build "$limit_s" "${lab[@]}"
+    start_build "$limit_s" "${lab[@]}" "$kind"
     await_build || status=$?
     if [[ $status != 0 ]]; then
-        why=$("${lab[@]}" --why-not "$NODE_KIND") || true
+        why=$("${lab[@]}" --why-not "$kind") || true
         if [[ -n $WITH_NODE && -n $why ]]; then
             omission "tests of the lab node (--node): $why"
         else
-            failure "the node was not built in $limit_s s, or does not boot" \
-                "(status $status)${why:+: $why}"
+            failure "$name tests: the node was not built in $limit_s s, or" \
+                "does not boot (status $status)${why:+: $why}"
         fi
-        return 0
+        return 1
     fi
     if [[ -z $WITH_NODE ]]; then
         LIMIT_S=$((SECONDS + ${VSCHED_TEST_LIMIT_S:-$NODE_LIMIT_S}))
     elif ((SECONDS + NODE_LIMIT_S < LIMIT_S)); then
         LIMIT_S=$((SECONDS + NODE_LIMIT_S))
     fi
-    record node "${lab[@]}" "$NODE_KIND" -- env VSCHED_REQUIRE=libvirt \
+    record "$name" "${lab[@]}" "$kind" -- env VSCHED_REQUIRE=libvirt \
         VSCHED_TEST_PATIENCE_S=240 \
         OS_TEST_TIMEOUT=900 OS_STDOUT_CAPTURE=1 OS_STDERR_CAPTURE=1 \
         PYTHONDONTWRITEBYTECODE=1 PYTHONFAULTHANDLER=1 PYTHONWARNINGS=ignore \
         python -m stestr.subunit_runner.run discover -t . \
-        "${NODE_TESTS[$NODE_KIND]}"
+        "${NODE_TESTS[$name]}"
 }
 
 # record NAME COMMAND...: one run of a command that writes a stream. The
@@ -424,8 +431,7 @@ main() {
                 fi
                 ;;
             --xen)
-                RUNS=(node)
-                NODE_KIND=xen
+                RUNS=("${XEN_RUNS[@]}")
                 shift
                 ;;
             --with-node)
@@ -486,8 +492,8 @@ main() {
     build_beside
     local name
     for name in "${RUNS[@]}"; do
-        if [[ $name == node ]]; then
-            run_node
+        if [[ -n ${NODE_TESTS[$name]:-} ]]; then
+            run_node "$name" || break
             continue
         fi
         if [[ $name == unit ]]; then

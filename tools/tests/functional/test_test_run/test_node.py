@@ -27,14 +27,33 @@ class NodeRunTestCase(scratch_project.ProjectTestCase):
             'vsched_agent.tests.functional.node', scratch_project.PASS
         )
         self.add_tests('vsched_agent.tests.functional.xen', 'self.fail()')
+        self.add_tests(
+            'vsched_agent.tests.functional.xen_weights', scratch_project.PASS
+        )
         self.script(
             'tools/lab.sh',
-            '[ "$1" = xen ] || exit 1\n'
-            '[ $# -eq 1 ] || { shift 2; exec "$@"; }',
+            '[ "$1 $3" = "--scheduler xen" ] || exit 1\n'
+            'echo "$2 $5" >>schedulers\n'
+            '[ $# -eq 3 ] || { shift 4; exec "$@"; }',
         )
         code, lines = self.ended(self.start('tools/test.sh', '--xen'))
-        # The one that always fails, and that.
-        self.assertEqual((1, '2 passed, 2 failed'), (code, lines[-1]))
+        # In each run one fails always; with RTDS, that one does too. Those of
+        # weights run with each scheduler that has them.
+        self.assertEqual((1, '8 passed, 4 failed'), (code, lines[-1]))
+        self.assertEqual(
+            [
+                text
+                for name in ('rtds', 'credit2', 'credit')
+                for text in (name + ' ', name + ' env')
+            ],
+            (self.project / 'schedulers').read_text().splitlines(),
+        )
+
+    def test_node_of_xen_that_is_not_built(self):
+        self.script('tools/lab.sh', 'exit 1')
+        code, lines = self.ended(self.start('tools/test.sh', '--xen'))
+        # The image of all schedulers is the same: it is tried once.
+        self.assertEqual((1, '0 passed, 1 failed'), (code, lines[-1]))
 
     def with_node(self, *words, build='true', why_not='exit 1'):
         """Start tests that the node's follow; returns the process.

@@ -4,23 +4,16 @@
 
 import re
 
-import fixtures as fixture_base
-
 from vsched_agent.enforcement import diagnosis
-from vsched_agent.enforcement.xen import capacity
 from vsched_agent.enforcement.xen import doctor
 from vsched_agent.enforcement.xen import rtds as backends
-from vsched_agent.hypervisor.xen import driver
 from vsched_agent.privileged import xen
-from vsched_agent.reservations import enforcer
 from vsched_agent.state import directory
 from vsched_agent.tests.functional.xen import xen_case
-from vsched_agent.tests import hypervisor_suite
 from vsched_lib.contract import errors
 from vsched_lib.model import reservation
 
 R = reservation.Reservation
-RTDS = reservation.Backend.RTDS
 
 
 def parameters(domid):
@@ -43,45 +36,14 @@ def set_by_hand(domid, period_us, budget_us, extratime, vcpu='all'):
     )
 
 
-class RtdsCase(xen_case.XenCase):
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(xen.xen_pctxt.stop)
-        self.backend = backends.RtdsBackend()
+class RtdsCase(xen_case.BackendCase):
+    def make_backend(self):
+        return backends.RtdsBackend()
 
 
-class TestReservations(RtdsCase, hypervisor_suite.Watching):
-    """What the agent does, by its own parts."""
-
-    patience_s = xen_case.PATIENCE_S
-
-    def setUp(self):
-        super().setUp()
-        self.state = directory.open_state(
-            self.useFixture(fixture_base.TempDir()).path
-        )
-        self.addCleanup(self.state.close)
-        self.capacity = capacity.XenCapacity([self.backend])
-        self.enforcer = enforcer.Enforcer(
-            {RTDS: self.backend},
-            lambda name: self.backend.supports(),
-            self.capacity,
-            self.state.journal,
-            replacing=self.capacity.replacing,
-        )
-        self.hypervisor = self.started()
-
-    def make_hypervisor(self, **options):
-        return driver.XenHypervisor(
-            call_timeout_s=60.0, keepalive_s=20, watch_interval_s=5.0
-        )
-
-    def instance(self, **options):
-        guest = self.guest(**options)
-        return guest, self.one(self.hypervisor, guest.uuid)
-
+class TestReservations(RtdsCase, xen_case.ReservationCase):
     def test_set_read_and_restored(self):
-        guest, domain = self.instance(vcpus=2, wait=False)
+        guest, domain = self.instance(vcpus=2)
         set_by_hand(guest.domid, 30_000, 9_000, 1, vcpu=1)
         before = parameters(guest.domid)
         self.assertEqual(
@@ -103,14 +65,14 @@ class TestReservations(RtdsCase, hypervisor_suite.Watching):
         self.assertEqual(before, parameters(guest.domid))
 
     def test_work_conserving_is_extratime(self):
-        guest, domain = self.instance(wait=False)
+        guest, domain = self.instance()
         self.enforcer.hold(
             domain, R(6_000, 10_000, reservation.Mode.WORK_CONSERVING)
         )
         self.assertEqual({0: (10_000, 6_000, 'yes')}, parameters(guest.domid))
 
     def test_drift_is_found_and_repaired(self):
-        guest, domain = self.instance(wait=False)
+        guest, domain = self.instance()
         self.enforcer.hold(domain, R(60_000, 100_000))
         set_by_hand(guest.domid, 10_000, 1_000, 1)
         # What was read before is not too old yet.
@@ -122,7 +84,7 @@ class TestReservations(RtdsCase, hypervisor_suite.Watching):
 
     def test_the_sum_beyond_capacity_is_refused(self):
         cpus = self.connection.getInfo()[2]
-        guest, domain = self.instance(vcpus=cpus, wait=False)
+        guest, domain = self.instance(vcpus=cpus)
         before = parameters(guest.domid)
         refusal = self.assertRaises(
             errors.Refused, self.enforcer.hold, domain, R(95_000, 100_000)
@@ -136,7 +98,7 @@ class TestReservations(RtdsCase, hypervisor_suite.Watching):
 
 class TestDoctor(RtdsCase):
     def test_this_host(self):
-        found = doctor.examine((RTDS,))
+        found = doctor.examine((reservation.Backend.RTDS,))
         self.assertEqual(
             [], [one for one in found if one.level is diagnosis.Level.PROBLEM]
         )

@@ -17,13 +17,21 @@ import typing as ty
 import uuid as uuids
 from xml.sax import saxutils
 
+import fixtures as fixture_base
 import libvirt
 from oslotest import base
 
+from vsched_agent.enforcement.xen import capacity as xen_capacity
 from vsched_agent.host import cpu_list
+from vsched_agent.hypervisor import base as hypervisor_base
 from vsched_agent.hypervisor.libvirt import events
 from vsched_agent.hypervisor.libvirt import metadata as definitions
+from vsched_agent.hypervisor.xen import driver
+from vsched_agent.privileged import xen
+from vsched_agent.reservations import enforcer
+from vsched_agent.state import directory
 from vsched_agent.tests import fixtures
+from vsched_agent.tests import hypervisor_suite
 
 URI = 'xen:///system'
 #: Of guests in an emulated node whose CPUs are busy.
@@ -218,6 +226,61 @@ class XenCase(base.BaseTestCase):
                 run('xl', 'destroy', guest.name)
         self.eventually(lambda: guest.name not in self.domains(), 'its end')
         (CONSOLES / ('guest-%s.log' % guest.name)).unlink(missing_ok=True)
+
+
+class BackendCase(XenCase):
+    """A backend of Xen, with the real helper.
+
+    :ivar backend: set by the class of the test.
+    """
+
+    backend: xen_capacity.Backend
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.addCleanup(xen.xen_pctxt.stop)
+        self.backend = self.make_backend()
+
+    def make_backend(self) -> xen_capacity.Backend:
+        """Return the backend of the scheduler that runs."""
+        raise NotImplementedError
+
+
+class ReservationCase(BackendCase, hypervisor_suite.Watching):
+    """What the agent does, by its own parts: driver, enforcer and journal."""
+
+    patience_s = PATIENCE_S
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.state = directory.open_state(
+            self.useFixture(fixture_base.TempDir()).path
+        )
+        self.addCleanup(self.state.close)
+        capacity = xen_capacity.XenCapacity([self.backend])
+        self.enforcer = enforcer.Enforcer(
+            {self.backend.name: self.backend},
+            lambda name: self.backend.supports(),
+            capacity,
+            self.state.journal,
+            replacing=capacity.replacing,
+        )
+        self.hypervisor = self.started()
+
+    def make_hypervisor(self, **options: ty.Any) -> driver.XenHypervisor:
+        return driver.XenHypervisor(
+            call_timeout_s=60.0, keepalive_s=20, watch_interval_s=5.0
+        )
+
+    def instance(
+        self, **options: ty.Any
+    ) -> tuple[Guest, hypervisor_base.Domain]:
+        """Start a guest that is an instance; it need not be up.
+
+        :param options: see :meth:`XenCase.guest`.
+        """
+        guest = self.guest(wait=False, **options)
+        return guest, self.one(self.hypervisor, guest.uuid)
 
 
 def loop_device(path: os.PathLike[str]) -> str:

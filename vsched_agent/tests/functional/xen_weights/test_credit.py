@@ -7,32 +7,23 @@ The scheduler is that of the node, see ``tools/lab.sh --scheduler``.
 
 import re
 
-import fixtures as fixture_base
-
 from vsched_agent.enforcement import diagnosis
-from vsched_agent.enforcement.xen import capacity
 from vsched_agent.enforcement.xen import credit as backends
 from vsched_agent.enforcement.xen import doctor
 from vsched_agent.enforcement.xen import scheduler
-from vsched_agent.hypervisor.xen import driver
 from vsched_agent.privileged import xen
-from vsched_agent.reservations import enforcer
 from vsched_agent.state import directory
 from vsched_agent.tests.functional.xen import xen_case
-from vsched_agent.tests import hypervisor_suite
 from vsched_lib.contract import errors
 from vsched_lib.model import reservation
 
 
-class CreditCase(xen_case.XenCase):
-    def setUp(self):
-        super().setUp()
+class CreditCase(xen_case.BackendCase):
+    def make_backend(self):
         self.running = xen_case.scheduler()
-        if self.running not in scheduler.CREDIT:
-            self.skipTest('the node runs %s' % self.running)
+        self.assertIn(self.running, scheduler.CREDIT)
         self.name = reservation.Backend(self.running)
-        self.addCleanup(xen.xen_pctxt.stop)
-        self.backend = backends.CreditBackend(self.name)
+        return backends.CreditBackend(self.name)
 
     def parameters(self, domid):
         """Weight and cap, by another way than the backend's."""
@@ -56,36 +47,7 @@ class CreditCase(xen_case.XenCase):
         )
 
 
-class TestReservations(CreditCase, hypervisor_suite.Watching):
-    """What the agent does, by its own parts."""
-
-    patience_s = xen_case.PATIENCE_S
-
-    def setUp(self):
-        super().setUp()
-        self.state = directory.open_state(
-            self.useFixture(fixture_base.TempDir()).path
-        )
-        self.addCleanup(self.state.close)
-        found = capacity.XenCapacity([self.backend])
-        self.enforcer = enforcer.Enforcer(
-            {self.name: self.backend},
-            lambda name: self.backend.supports(),
-            found,
-            self.state.journal,
-            replacing=found.replacing,
-        )
-        self.hypervisor = self.started()
-
-    def make_hypervisor(self, **options):
-        return driver.XenHypervisor(
-            call_timeout_s=60.0, keepalive_s=20, watch_interval_s=5.0
-        )
-
-    def instance(self, **options):
-        guest = self.guest(wait=False, **options)
-        return guest, self.one(self.hypervisor, guest.uuid)
-
+class TestReservations(CreditCase, xen_case.ReservationCase):
     def test_set_repaired_and_restored(self):
         guest, domain = self.instance(vcpus=2)
         self.assertEqual((256, 0), self.parameters(guest.domid))
