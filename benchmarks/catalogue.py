@@ -42,6 +42,7 @@ NAMES = (
     'two_tier',
     'usage_top',
     'work_conserving',
+    'xen',
 )
 
 

@@ -92,6 +92,58 @@ def scheduler() -> str:
     raise AssertionError('xl info names no scheduler')
 
 
+def definition(
+    kind: str = 'pv',
+    vcpus: int = 1,
+    max_vcpus: int | None = None,
+    words: str = '',
+    devices: str = '',
+    metadata: str = '',
+    pins: Mapping[int, frozenset[int]] = types.MappingProxyType({}),
+) -> tuple[str, str, str]:
+    """Define a guest: see :meth:`XenCase.guest`.
+
+    :returns: its name, its UUID and its definition.
+    """
+    machine, os_type = KINDS[kind]
+    uuid = str(uuids.uuid4())
+    name = 'vsched-test-%s' % uuid[-12:]
+    return (
+        name,
+        uuid,
+        _DOMAIN
+        % {
+            'name': name,
+            'uuid': uuid,
+            'vcpus': vcpus,
+            'max_vcpus': max_vcpus or vcpus,
+            'machine': machine,
+            'os_type': os_type,
+            'kernel': fixtures.GUEST_DIR / 'vmlinux',
+            'initrd': fixtures.GUEST_DIR / 'initramfs.cpio',
+            'words': saxutils.escape(words),
+            'devices': devices,
+            'metadata': metadata,
+            'pins': ''.join(
+                '<vcpupin vcpu="%d" cpuset="%s"/>'
+                % (index, cpu_list.render(cpus))
+                for index, cpus in pins.items()
+            ),
+        },
+    )
+
+
+def console_path(name: str) -> pathlib.Path:
+    """Return the file of a guest's console."""
+    return CONSOLES / ('guest-%s.log' % name)
+
+
+def console(name: str) -> str:
+    """Return what a guest has said."""
+    path = console_path(name)
+    return path.read_text(errors='replace') if path.exists() else ''
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Guest:
     """A running guest.
@@ -108,8 +160,7 @@ class Guest:
     @property
     def console(self) -> str:
         """Return what it has said."""
-        path = CONSOLES / ('guest-%s.log' % self.name)
-        return path.read_text(errors='replace') if path.exists() else ''
+        return console(self.name)
 
     @property
     def domid(self) -> int:
@@ -176,34 +227,10 @@ class XenCase(base.BaseTestCase):
         :param pins: CPUs of the host by vCPU.
         :param wait: until it is up.
         """
-        machine, os_type = KINDS[kind]
-        uuid = str(uuids.uuid4())
-        name = 'vsched-test-%s' % uuid[-12:]
-        guest = Guest(
-            name,
-            uuid,
-            self.connection.createXML(
-                _DOMAIN
-                % {
-                    'name': name,
-                    'uuid': uuid,
-                    'vcpus': vcpus,
-                    'max_vcpus': max_vcpus or vcpus,
-                    'machine': machine,
-                    'os_type': os_type,
-                    'kernel': fixtures.GUEST_DIR / 'vmlinux',
-                    'initrd': fixtures.GUEST_DIR / 'initramfs.cpio',
-                    'words': saxutils.escape(words),
-                    'devices': devices,
-                    'metadata': metadata,
-                    'pins': ''.join(
-                        '<vcpupin vcpu="%d" cpuset="%s"/>'
-                        % (index, cpu_list.render(cpus))
-                        for index, cpus in pins.items()
-                    ),
-                }
-            ),
+        name, uuid, text = definition(
+            kind, vcpus, max_vcpus, words, devices, metadata, pins
         )
+        guest = Guest(name, uuid, self.connection.createXML(text))
         self.addCleanup(self.end, guest)
         if wait:
             self.wait_until_up(guest)
@@ -225,7 +252,7 @@ class XenCase(base.BaseTestCase):
             if guest.name in self.domains():
                 run('xl', 'destroy', guest.name)
         self.eventually(lambda: guest.name not in self.domains(), 'its end')
-        (CONSOLES / ('guest-%s.log' % guest.name)).unlink(missing_ok=True)
+        console_path(guest.name).unlink(missing_ok=True)
 
 
 class BackendCase(XenCase):
