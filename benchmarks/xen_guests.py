@@ -10,6 +10,8 @@ import typing as ty
 
 import libvirt
 
+from vsched_agent.enforcement import base
+from vsched_agent.hypervisor.xen import vcpu_ids
 from vsched_agent.tests.functional.xen import xen_case
 
 #: Guests boot in emulation.
@@ -47,6 +49,13 @@ class Guest:
         before_s = time.monotonic()
         run_ns = self.handle.info()[4]
         return Sample((before_s + time.monotonic()) / 2, run_ns / 1e9)
+
+    def targets(self, vcpus: int) -> list[base.Target]:
+        """Return what a backend is told to enforce on."""
+        return [
+            base.Target(index, vcpu_ids.encode(self.domid, index))
+            for index in range(vcpus)
+        ]
 
     def has_online(self, count: int) -> bool:
         """Return whether the guest has taken all but ``count`` vCPUs off.

@@ -25,7 +25,6 @@ from benchmarks import xen_guests
 from vsched_agent.enforcement import base
 from vsched_agent.enforcement.xen import backends
 from vsched_agent.enforcement.xen import scheduler
-from vsched_agent.hypervisor.xen import vcpu_ids
 from vsched_agent.tests.functional.xen import xen_case
 from vsched_lib.model import reservation
 
@@ -69,18 +68,43 @@ def _shares(seconds: float) -> dict[str, float]:
         connection = libvirt.open(xen_case.URI)
         stack.callback(connection.close)
         cpus = int(connection.getInfo()[2])
-        stack.enter_context(xen_guests.guest(connection, vcpus=cpus))
-        for vcpus, promised_pct in PROMISED_PCT.items():
-            with xen_guests.guest(connection, vcpus=vcpus) as guest:
-                for pct in promised_pct:
-                    shares = _promise(
-                        backend, name, guest, vcpus, pct, seconds
-                    )
-                    label = key(vcpus, pct)
-                    found[label] = 100 * statistics.fmean(shares)
-                    found[label + '_sd'] = 100 * statistics.stdev(shares)
+
+        def start(vcpus: int) -> xen_guests.Guest:
+            # Guests boot one after the other, each on an idle host.
+            guest = stack.enter_context(
+                xen_guests.guest(connection, vcpus=vcpus)
+            )
+            guest.handle.suspend()
+            backend.apply_each(
+                [(one, _little(name)) for one in guest.targets(vcpus)]
+            )
+            return guest
+
+        measured = {vcpus: start(vcpus) for vcpus in PROMISED_PCT}
+        start(cpus).handle.resume()
+        for vcpus, guest in measured.items():
+            guest.handle.resume()
+            for pct in PROMISED_PCT[vcpus]:
+                shares = _promise(backend, name, guest, vcpus, pct, seconds)
+                label = key(vcpus, pct)
+                found[label] = 100 * statistics.fmean(shares)
+                found[label + '_sd'] = 100 * statistics.stdev(shares)
+            guest.handle.suspend()
     found['cpus'] = cpus
     return found
+
+
+def _little(name: reservation.Backend) -> reservation.Reservation:
+    """Return what those have that are not measured: idle time, else little.
+
+    What new vCPUs have of RTDS would take the capacity.
+    """
+    return reservation.Reservation(
+        PERIOD_US // 100,
+        PERIOD_US,
+        reservation.Mode.WORK_CONSERVING,
+        backend=name,
+    )
 
 
 def _promise(
@@ -95,10 +119,7 @@ def _promise(
     asked = reservation.Reservation(
         PERIOD_US * pct // 100, PERIOD_US, backend=name
     )
-    targets = [
-        base.Target(index, vcpu_ids.encode(guest.domid, index))
-        for index in range(vcpus)
-    ]
+    targets = guest.targets(vcpus)
     prior = backend.prior(targets)
     backend.apply_each([(target, asked) for target in targets])
     try:
