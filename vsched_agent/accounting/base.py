@@ -16,6 +16,7 @@ import enum
 import typing as ty
 
 from vsched_agent.hypervisor import base
+from vsched_lib.contract import messages
 
 
 class Role(enum.StrEnum):
@@ -60,6 +61,10 @@ class Reading:
     :param threads: present threads, vCPUs too.
     :param direct_ns: run time of the host's threads for the instance,
         ended ones included, so it may exceed the sum over ``threads``.
+    :param vcpus_are_threads: whether this kernel schedules the vCPUs. If not,
+        how often they began to run and how long they waited is unknown, and
+        both are 0; and the host's threads run in a domain of their own, whose
+        CPU time this kernel cannot reserve.
     """
 
     instance_uuid: str
@@ -67,6 +72,7 @@ class Reading:
     interval_ns: int
     threads: tuple[ThreadUse, ...]
     direct_ns: int
+    vcpus_are_threads: bool = True
 
     def total(self, *roles: Role) -> ThreadUse:
         """Return the sum over all threads of some roles, with tid 0.
@@ -136,3 +142,38 @@ class Reader(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Forget everything and close all files."""
+
+
+class CpuMeter(abc.ABC):
+    """Measures the time of all CPUs of the host between two passes.
+
+    Used by one thread at a time.
+    """
+
+    @abc.abstractmethod
+    def read(self) -> ty.Any:
+        """Return the CPUs' time since the last call, for :meth:`account`.
+
+        :returns: None at the first call, and when reading fails.
+        """
+
+    @abc.abstractmethod
+    def account(
+        self, total: ty.Any, samples: list[messages.UsageSample]
+    ) -> messages.HostUsage:
+        """Divide the CPUs' time among instances and the host.
+
+        :param total: the interval that the samples are of.
+        :param samples: each is given its share of the host's work.
+        """
+
+    @abc.abstractmethod
+    def checkpoint(self) -> dict[str, ty.Any] | None:
+        """Return the counters of the last call, as JSON types."""
+
+    @abc.abstractmethod
+    def resume(self, checkpoint: Mapping[str, ty.Any] | None) -> None:
+        """Continue from what :meth:`checkpoint` returned.
+
+        :raises ValueError, TypeError, LookupError: when it is malformed.
+        """

@@ -15,6 +15,7 @@ import typing as ty
 
 from oslo_log import log as logging
 
+from vsched_agent.accounting import base
 from vsched_agent.accounting import shared
 from vsched_agent.accounting import wall_clock
 from vsched_lib.contract import messages
@@ -49,7 +50,7 @@ class CpuTime:
     busy_us: int
 
 
-class HostMeter:
+class HostMeter(base.CpuMeter):
     """Reads the host's CPU time once a pass.
 
     Used by one thread at a time.

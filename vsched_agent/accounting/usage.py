@@ -18,10 +18,8 @@ from oslo_log import log as logging
 
 from vsched_agent.accounting import base as readings
 from vsched_agent.accounting import disk as request_meter
-from vsched_agent.accounting import host as host_meter
 from vsched_agent.accounting import network as packet_meter
 from vsched_agent.accounting import readers
-from vsched_agent.accounting import unread
 from vsched_agent.accounting import wall_clock
 from vsched_agent.hypervisor import base
 from vsched_lib.contract import messages
@@ -52,7 +50,7 @@ class UsageMeter:
     def __init__(
         self,
         reader: readings.Reader,
-        host: host_meter.HostMeter | None = None,
+        host: readings.CpuMeter | None = None,
         packets: packet_meter.PacketMeter | None = None,
         requests: request_meter.RequestMeter | None = None,
         boot_id: str = '',
@@ -213,18 +211,20 @@ def meter_of(
     :param boot_id: of the running kernel; without it nothing is resumed.
     :param blocking: poll all disks in each pass, and wait for the result.
     """
-    ask = hypervisor.disk_counters
-    reader = readers.of_kind(hypervisor.kind)
-    if isinstance(reader, unread.NoReader):
-        # This Linux does not see the host's CPUs either.
-        return UsageMeter(reader)
+    sources = readers.sources_of(hypervisor, irq_time)
+    if blocking or not sources.disks_answer:
+        requests = request_meter.RequestMeter(
+            request_meter.BlockingPoller(sources.disk_counters), 0
+        )
+    else:
+        requests = request_meter.RequestMeter(
+            request_meter.BackgroundPoller(sources.disk_counters)
+        )
     return UsageMeter(
-        reader,
-        host_meter.HostMeter(irq_time=irq_time),
+        sources.reader,
+        sources.host,
         packet_meter.PacketMeter(),
-        request_meter.RequestMeter(request_meter.BlockingPoller(ask), 0)
-        if blocking
-        else request_meter.RequestMeter(request_meter.BackgroundPoller(ask)),
+        requests,
         boot_id,
     )
 
@@ -263,5 +263,7 @@ def _sample(
             iothread_wait_us=round(wait_ns[Role.IOTHREAD] / 1000),
             vhost_wakeups=began[Role.VHOST],
             vhost_wait_us=round(wait_ns[Role.VHOST] / 1000),
-        ),
+        )
+        if reading.vcpus_are_threads
+        else None,
     )

@@ -85,7 +85,10 @@ def intervals(
     :param count: number of intervals; 0 for no limit.
     :raises base.HypervisorUnavailable: when there is no connection.
     """
-    irq_time = kernel.KernelFacts.read().irq_time
+    # The first domain's kernel does not see the interrupts of a Xen host.
+    irq_time = kernel.KernelFacts.read().irq_time and not isinstance(
+        hypervisor, base.DomainTimes
+    )
     meter = usage.meter_of(hypervisor, irq_time, blocking=True)
     try:
         meter.sample(hypervisor.domains(), {})

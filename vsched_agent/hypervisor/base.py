@@ -155,3 +155,37 @@ class Hypervisor(abc.ABC):
             or do not answer now are left out.
         :raises HypervisorUnavailable: when it does not answer.
         """
+
+
+class HostTime(ty.NamedTuple):
+    """The CPUs of a host, and what its first domain has run on them.
+
+    :param cpus: their number.
+    :param first_domain_ns: since the boot, over all of its vCPUs.
+    """
+
+    cpus: int
+    first_domain_ns: int
+
+
+class DomainTimes(abc.ABC):
+    """The CPU time that a hypervisor which schedules vCPUs itself counts.
+
+    For drivers of hypervisors that run below the agent's own kernel. That
+    kernel has no threads for vCPUs and does not see the host's CPUs.
+    """
+
+    @abc.abstractmethod
+    def vcpu_times_ns(self, uuid: str) -> tuple[int, ...] | None:
+        """Return what each vCPU of an instance has run since its start.
+
+        :returns: by index; None when the instance does not run.
+        :raises HypervisorUnavailable: when it does not answer.
+        """
+
+    @abc.abstractmethod
+    def host_time(self) -> HostTime:
+        """Return the host's CPUs and the time of the first domain.
+
+        :raises HypervisorUnavailable: when it does not answer.
+        """

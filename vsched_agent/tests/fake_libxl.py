@@ -62,6 +62,8 @@ class FakeDomain:
         self.reads = 0
         self.asked = 0
         self.error: Exception | None = None
+        #: CPU time by index of the vCPU; the others have 0.
+        self.times_ns: dict[int, int] = {}
 
     def UUIDString(self) -> str:
         return self.uuid
@@ -104,6 +106,16 @@ class FakeDomain:
             raise Failure(libvirt.VIR_ERR_OPERATION_FAILED)
         return self.reads, self.reads * 4096, 0, 0, -1
 
+    def getCPUStats(self, total: bool) -> list[dict[str, int]]:
+        if self.error:
+            raise self.error
+        if total:
+            return [{'cpu_time': sum(self.times_ns.values())}]
+        return [
+            {'cpu_time': self.times_ns.get(index, 0)}
+            for index in range(max(2, self.vcpus))
+        ]
+
 
 class FakeConnection:
     """Stands for libvirt_connection.Connection and for libvirt's own."""
@@ -134,6 +146,12 @@ class FakeConnection:
 
     def listAllDomains(self, flags: int) -> list[FakeDomain]:
         return list(self.daemon.domains.values())
+
+    def lookupByID(self, domid: int) -> FakeDomain:
+        for one in self.daemon.domains.values():
+            if one.domid == domid:
+                return one
+        raise Failure(libvirt.VIR_ERR_NO_DOMAIN)
 
     def lookupByUUIDString(self, uuid: str) -> FakeDomain:
         if uuid not in self.daemon.domains:

@@ -2,7 +2,8 @@
 
 """Running instances from libvirt's driver for Xen (libxl).
 
-libvirt has their life cycle, their metadata and the number of their vCPUs.
+libvirt has their life cycle, their metadata, the number of their vCPUs and
+the time that each of them has run.
 What it lacks on Xen is done without it: disks are counted one by one, and
 changes of vCPUs and of their pinning, which have no event, are found by a
 comparison. vCPUs have no threads: see
@@ -45,7 +46,9 @@ class _Known(ty.NamedTuple):
     domain: base.Domain
 
 
-class XenHypervisor(cached_driver.CachedDriver[_Known, frozenset[int]]):
+class XenHypervisor(
+    cached_driver.CachedDriver[_Known, frozenset[int]], base.DomainTimes
+):
     """The driver for Xen.
 
     Domains that were started by the toolstack alone are not instances:
@@ -106,6 +109,23 @@ class XenHypervisor(cached_driver.CachedDriver[_Known, frozenset[int]]):
                 if counters:
                     counted[one.uuid] = counters
         return counted
+
+    def vcpu_times_ns(self, uuid: str) -> tuple[int, ...] | None:
+        connection = self._current()
+        return self._started().run_domain(
+            uuid, connection, functools.partial(_times_ns, connection, uuid)
+        )
+
+    def host_time(self) -> base.HostTime:
+        connection = self._current()
+        return self._started().run(
+            'first domain',
+            connection,
+            lambda: base.HostTime(
+                int(connection.getInfo()[2]),
+                int(connection.lookupByID(0).getCPUStats(True)[0]['cpu_time']),
+            ),
+        )
 
     def check_changes(self) -> None:
         """Report every domain whose vCPUs or definition have changed."""
@@ -213,3 +233,11 @@ def _count(
         if reads >= 0 and writes >= 0:
             counted[name] = base.DiskCounters(reads, writes)
     return counted
+
+
+def _times_ns(connection: libvirt.virConnect, uuid: str) -> tuple[int, ...]:
+    # A list of vCPUs: libvirt's driver for Xen has none of the host's CPUs.
+    return tuple(
+        int(one['cpu_time'])
+        for one in connection.lookupByUUIDString(uuid).getCPUStats(False)
+    )

@@ -14,7 +14,6 @@ from vsched_agent.accounting import direct
 from vsched_agent.accounting import kernel_threads
 from vsched_agent.accounting import qemu as processes
 from vsched_agent.accounting import readers
-from vsched_agent.accounting import unread
 from vsched_agent.accounting import vhost
 from vsched_agent.hypervisor import base
 from vsched_agent.tests import fake_proc
@@ -434,7 +433,6 @@ class RealProcessTest(test_base.BaseTestCase):
 class ReadersTest(test_base.BaseTestCase):
     def test_kinds(self):
         self.assertIsInstance(readers.of_kind('qemu'), processes.ProcessReader)
-        self.assertIsInstance(readers.of_kind('xen'), unread.NoReader)
         self.assertIn(
             'not of vz',
             str(self.assertRaises(ValueError, readers.of_kind, 'vz')),

@@ -134,6 +134,22 @@ class DriverTest(XenCase, hypervisor_suite.Watching):
         hypervisor.check_changes()
         self.assertTrue(self.changes.wait_for(other, 0))
 
+    def test_times_of_vcpus_and_of_the_first_domain(self):
+        uuid = self.start_domain(vcpus=2)
+        hypervisor = self.started()
+        self.daemon.domains[uuid].times_ns = {0: 7, 1: 5}
+        self.daemon.domains[self.daemon.DOM0].times_ns = {0: 11, 1: 2}
+        self.assertEqual((7, 5), hypervisor.vcpu_times_ns(uuid))
+        self.assertEqual((2, 13), hypervisor.host_time())
+        self.daemon.stop_domain(uuid)
+        self.assertIsNone(hypervisor.vcpu_times_ns(uuid))
+        self.daemon.set_reachable(False)
+        for ask in (
+            lambda: hypervisor.vcpu_times_ns(uuid),
+            hypervisor.host_time,
+        ):
+            self.assertRaises(base.HypervisorUnavailable, ask)
+
     def test_ended_between_listing_and_inspection(self):
         uuid = self.start_domain()
         hypervisor = self.started(watch_interval_s=3600)
