@@ -67,7 +67,9 @@ class IoSizing:
         :param current: what was in force in it.
         """
         self._uses = sorted(
-            use for use in reading.threads if use.role in SERVING
+            use
+            for use in reading.threads
+            if use.role in SERVING and reading.vcpus_are_threads
         )
         for tid in self._needs.keys() - {use.tid for use in self._uses}:
             del self._needs[tid]

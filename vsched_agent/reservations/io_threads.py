@@ -132,10 +132,15 @@ class IoThreads:
         :raises errors.Refused: every thread then keeps what it had.
         """
         if self._backend is None:
-            raise errors.Refused(
-                'I/O threads need backend deadline, which is not in use here',
-                errors.Code.BACKEND_UNAVAILABLE,
-            )
+            if desired.reservations:
+                raise errors.Refused(
+                    'I/O threads need backend deadline, which is not in use '
+                    'here',
+                    errors.Code.BACKEND_UNAVAILABLE,
+                )
+            # Nothing but what the instance itself is charged for.
+            self._holdings[uuid] = desired
+            return
         current = self._holdings.get(uuid)
         if current is None or current.reservations != desired.reservations:
             priors = self._journal.priors(uuid, KEY)
