@@ -2,8 +2,8 @@
 
 """The whole agent on a Xen host that only pretends.
 
-Its parts are those of a real host: driver, backend, helper, capacity, loop,
-journal and reports. Only libvirt's daemon and the toolstack are not.
+Its parts are those of a real host: driver, backend, helper, capacity, meter,
+loop, journal and reports. Only libvirt's daemon and the toolstack are not.
 """
 
 import tempfile
@@ -17,7 +17,6 @@ from oslotest import base
 
 from vsched_agent import conf as agent_conf
 from vsched_agent import service
-from vsched_agent.tests import agent_parts
 from vsched_agent.tests import collector_endpoint
 from vsched_agent.tests import fake_libxl
 from vsched_agent.tests import fake_xl
@@ -54,13 +53,11 @@ class TestXenAgent(base.BaseTestCase):
         self.instances = 0
         self.transport = rpc.get_transport(self.conf, 'fake://')
         self.collector = fakes.FakeCollector()
-        for name, fake in (
-            ('usage.meter_of', lambda *arguments: agent_parts.Meter()),
-            ('privileged.use', lambda conf: None),
-        ):
-            patch = mock.patch('vsched_agent.service.' + name, fake)
-            patch.start()
-            self.addCleanup(patch.stop)
+        patch = mock.patch(
+            'vsched_agent.service.privileged.use', lambda conf: None
+        )
+        patch.start()
+        self.addCleanup(patch.stop)
         server = rpc.get_server(
             self.transport,
             collector_rpc.TOPIC,
@@ -210,6 +207,42 @@ class TestXenAgent(base.BaseTestCase):
         self.until_xen_has(domid, (10_000, 4_000, True), (30_000, 9_000, True))
         self.assertEqual([10_000, 4_000, True], self.xl.vcpus[other_domid, 0])
         self.assertEqual([10_000, 4_000, True], self.xl.vcpus[0, 0])
+
+    def test_usage_is_reported_and_charged(self):
+        uuid, domid = self.instance(
+            cpu_runtime_us=8_000, cpu_period_us=10_000, io_charging='charge'
+        )
+        guest = self.daemon.domains[uuid]
+        first = self.daemon.domains[self.daemon.DOM0]
+        self.start_agent()
+        self.until_xen_has(domid, (10_000, 8_000, False))
+
+        def run():
+            # More than the reservation; the first domain runs as well.
+            for one in (guest, first):
+                one.times_ns[0] = one.times_ns.get(0, 0) + 10**8
+            return self.xl.vcpus[domid, 0][1] < 8_000
+
+        self.until(run, lambda: self.xl.vcpus)
+
+        def reported(name, figure):
+            return self.until(
+                lambda: [
+                    one
+                    for report in self.collector.reports
+                    for one in getattr(report, name)
+                    if getattr(one, figure)
+                ],
+                lambda: name,
+            )
+
+        found = reported('usage', 'guest_us')
+        self.assertEqual(
+            {(uuid, None)},
+            {(one.instance_uuid, one.executions) for one in found},
+        )
+        found = reported('host_usage', 'own_us')
+        self.assertEqual({2}, {one.cpus for one in found})
 
     def test_the_end_of_a_reservation_that_cannot_be_restored(self):
         uuid, domid = self.instance()
