@@ -16,15 +16,33 @@ from oslo_log import log as logging
 from vsched_agent.state import store as journals
 from vsched_lib.contract import agent_rpc
 from vsched_lib.contract import collector_replies
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.contract import rpc
 from vsched_lib.contract import wire
+from vsched_lib.model import retry_pause
 from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
 
-#: First and longest wait after a failed delivery, in seconds.
+#: First and longest wait after a delivery that the collector did not answer,
+#: in seconds, before it is spread. It may have too much to do.
 BACKOFF_S = (1.0, 30.0)
+#: The same after one that the broker did not take: a try costs the collector
+#: nothing, and while the broker is away many of them fail.
+BUS_BACKOFF_S = (1.0, 4.0)
+#: The longest time from the broker's return until reports are delivered, in
+#: seconds, where collectors run and take reports at once. Before agent and
+#: collector have connected a request or its answer is lost: the agent waits
+#: for that answer and then for the second pause, as one more answer was lost
+#: with the broker.
+RECOVERY_S = rpc.RECONNECT_S + max(
+    retry_pause.SPREAD[1] * BUS_BACKOFF_S[1],
+    collector_rpc.REPORT_TIMEOUT_S
+    + collector_rpc.CONNECT_S
+    + retry_pause.SPREAD[1] * 2 * BACKOFF_S[0],
+)
 
 #: Shortest time between two pulls that notifications cause, in seconds:
 #: their number is not limited.
@@ -100,6 +118,12 @@ class Reporter(agent_rpc.AgentEndpoint):
         # Set by the outbox for a batch, by this class for all else.
         self._woken = self._outbox.posted
         self._problems = problem_log.ProblemLog(LOG)
+        # Independent: tries during an outage do not make the agent wait for
+        # longer once the broker has returned.
+        self._pause = retry_pause.RetryPause(*BACKOFF_S, random.uniform)
+        self._bus_pause = retry_pause.RetryPause(
+            *BUS_BACKOFF_S, random.uniform
+        )
         self._stopping = threading.Event()
         self._fetch = threading.Event()
         self._fetch_jobs = threading.Event()
@@ -172,17 +196,13 @@ class Reporter(agent_rpc.AgentEndpoint):
             self._refresh_jobs()
 
     def _run(self) -> None:
-        failures = 0
         while not self._stopping.is_set():
             self._woken.wait(self._pull_wait_s())
             self._woken.clear()
             try:
                 self.deliver()
             except (errors.Unreachable, wire.MalformedMessage) as error:
-                failures += 1
-                wait_s = min(
-                    BACKOFF_S[0] * 2 ** (failures - 1), BACKOFF_S[1]
-                ) * random.uniform(0.75, 1.25)
+                wait_s = self._pause_after(error)
                 self._log_failure(error, wait_s)
                 self._stopping.wait(wait_s)
                 self._woken.set()
@@ -190,8 +210,18 @@ class Reporter(agent_rpc.AgentEndpoint):
                 # The next wake-up tries again; enforcement goes on.
                 self._problems.failed('report', error, 'delivery failed')
             else:
-                failures = 0
+                self._answered()
                 self._refused_at_s = None
+
+    def _pause_after(self, error: Exception) -> float:
+        """Return how long to wait after a failure, in seconds."""
+        if isinstance(error, errors.BusUnavailable):
+            return self._bus_pause.failed()
+        return self._pause.failed()
+
+    def _answered(self) -> None:
+        self._pause.succeeded()
+        self._bus_pause.succeeded()
 
     def _log_failure(self, error: Exception, wait_s: float) -> None:
         if not isinstance(error, errors.Unauthenticated):
@@ -230,6 +260,8 @@ class Reporter(agent_rpc.AgentEndpoint):
             if reply is None:
                 continue
             self._outbox.confirm(report.batch)
+            # Others that wait may fail before this method returns.
+            self._answered()
             self._confirmed_epoch = report.epoch
             if reply.resync:
                 self._on_resync()

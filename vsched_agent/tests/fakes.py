@@ -196,6 +196,8 @@ class FakeCollector:
     def __init__(self) -> None:
         self.reports: list[messages.Report] = []
         self.away = False
+        #: How many reports it answers before it is away.
+        self.away_after: int | None = None
         self.overridden = collector_replies.Overrides(0)
         self.resync = False
         self.ordered = messages.Jobs(0)
@@ -204,7 +206,7 @@ class FakeCollector:
         self.asked: list[messages.Report] = []
 
     def report(self, report: messages.Report) -> collector_replies.ReportReply:
-        if self.away:
+        if self.away or len(self.asked) == self.away_after:
             raise errors.Unreachable('the test says so')
         self.asked.append(report)
         if self.answers:

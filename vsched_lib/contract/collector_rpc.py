@@ -38,6 +38,8 @@ VERSIONS = ('1.3', *ROW_VERSIONS)
 #: How long an agent waits for the collector before it keeps the batch and
 #: tries again later, in seconds.
 REPORT_TIMEOUT_S = 10
+#: How long a request may wait for a connection besides, in seconds.
+CONNECT_S = 1
 
 #: How long an agent uses an older version that a collector asked for before
 #: it tries the newest again, in seconds.
@@ -202,11 +204,13 @@ class CollectorClient:
         # The version that is asked for first, until then.
         self._first = 0
         self._old_until_s: float | None = None
+        # A broker that was restarted has no queue until a collector has
+        # connected again: an agent learns of it at once, not by a timeout.
         self._client = rpc.get_client(
-            transport, TOPIC, self._versions[0], timeout_s
+            transport, TOPIC, self._versions[0], timeout_s, must_arrive=True
         )
         # The call's own timeout has the better message: it should come first.
-        self._bounded = rpc.Bounded('collector', timeout_s + 1)
+        self._bounded = rpc.Bounded('collector', timeout_s + CONNECT_S)
 
     def report(self, report: messages.Report) -> collector_replies.ReportReply:
         """Deliver one batch.

@@ -9,6 +9,7 @@ VschedError
  +-- InvalidExtraSpecs      extra specs that cannot be enforced
  +-- Refused                a valid reservation this host cannot hold
  +-- Unreachable            the other side of the bus did not answer
+      +-- BusUnavailable    the broker did not take the message
 """
 
 from collections.abc import Mapping
@@ -191,6 +192,13 @@ class Refused(VschedError):
 
 class Unreachable(VschedError):
     """The other side of the bus did not answer in time."""
+
+
+class BusUnavailable(Unreachable):
+    """The broker is away, or has no queue for the message.
+
+    The other side has not spent anything on it.
+    """
 
 
 class Unauthenticated(Unreachable):

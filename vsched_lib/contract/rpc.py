@@ -32,6 +32,30 @@ EXCHANGE = 'vsched'
 #: Seconds for which a reply waits for its queue.
 REPLY_WAIT_S = 0
 
+#: How soon connections to the broker are tried again after a failure, in
+#: seconds: the first wait, what each one adds, and the longest. A wait of
+#: oslo.messaging has up to its first value more than the longest.
+RETRY_S = (1, 1, 4)
+#: What oslo.messaging waits besides, before it closes a connection.
+_RECONNECT_DELAY_S = 1.0
+#: The longest time from the broker's return until consumers try to connect.
+#: One error is found in the old connection, and one when it is opened.
+RECONNECT_S = RETRY_S[0] + RETRY_S[2] + 2 * _RECONNECT_DELAY_S
+
+#: By option of oslo.messaging's driver, our default.
+_RABBIT_DEFAULTS = {
+    # oslo.messaging tries for a minute to send a reply to a queue that does
+    # not exist, in a thread that answers requests. A request names the queue:
+    # invented ones would keep all threads busy. Who still wants the reply
+    # asks again.
+    'kombu_missing_consumer_retry_timeout': REPLY_WAIT_S,
+    # The defaults add two seconds to each wait, up to half a minute.
+    'kombu_reconnect_delay': _RECONNECT_DELAY_S,
+    'rabbit_retry_interval': RETRY_S[0],
+    'rabbit_retry_backoff': RETRY_S[1],
+    'rabbit_interval_max': RETRY_S[2],
+}
+
 #: Transports that do not leave the process.
 _IN_MEMORY = ('fake', 'kombu+memory')
 _in_memory: weakref.WeakSet[ty.Any] = weakref.WeakSet()
@@ -46,7 +70,7 @@ def get_transport(conf: cfg.ConfigOpts, url: str | None = None) -> ty.Any:
     for name in _GLOBAL_OPTS:
         _register_global_opts(conf, name)
     messaging.set_transport_defaults(EXCHANGE)
-    _drop_undeliverable_replies(conf)
+    _set_rabbit_defaults(conf)
     _register_tracing(conf)
     transport = messaging.get_rpc_transport(conf, url=url)
     if messaging.TransportURL.parse(conf, url).transport in _IN_MEMORY:
@@ -54,21 +78,16 @@ def get_transport(conf: cfg.ConfigOpts, url: str | None = None) -> ty.Any:
     return transport
 
 
-def _drop_undeliverable_replies(conf: cfg.ConfigOpts) -> None:
-    # oslo.messaging tries for a minute to send a reply to a queue that does
-    # not exist, in a thread that answers requests. A request names the queue:
-    # invented ones would keep all threads busy. Who still wants the reply
-    # asks again.
-    group, name = (
-        'oslo_messaging_rabbit',
-        'kombu_missing_consumer_retry_timeout',
-    )
+def _set_rabbit_defaults(conf: cfg.ConfigOpts) -> None:
+    group = 'oslo_messaging_rabbit'
     for listed, options in opts.list_opts():
         if listed == group:
             conf.register_opts(
-                [one for one in options if one.name == name], group=group
+                [one for one in options if one.name in _RABBIT_DEFAULTS],
+                group=group,
             )
-    conf.set_default(name, REPLY_WAIT_S, group=group)
+    for name, value in _RABBIT_DEFAULTS.items():
+        conf.set_default(name, value, group=group)
 
 
 def in_memory(transport: ty.Any) -> bool:
@@ -178,19 +197,28 @@ class _WithoutHeartbeats:
 
 
 def get_client(
-    transport: ty.Any, topic: str, version: str, timeout_s: int | None = None
+    transport: ty.Any,
+    topic: str,
+    version: str,
+    timeout_s: int | None = None,
+    must_arrive: bool = False,
 ) -> ty.Any:
     """Return an RPC client that tries once.
 
     :param version: of the interface on this topic.
     :param timeout_s: longest wait for an answer in seconds; None for the
         default of oslo.messaging.
+    :param must_arrive: whether a request without a queue that takes it
+        fails. Otherwise the broker drops it.
     """
     return messaging.get_rpc_client(
         transport,
         messaging.Target(topic=topic, version=version),
         timeout=timeout_s,
         retry=0,
+        transport_options=messaging.TransportOptions(
+            at_least_once=must_arrive
+        ),
     )
 
 
@@ -216,6 +244,13 @@ T = ty.TypeVar('T')
 
 class UnsupportedVersion(errors.Unreachable):
     """The other side does not have this version."""
+
+
+#: Raised on this side when the broker is away or has no queue for a request.
+_NOT_TAKEN = (
+    messaging.MessageDeliveryFailure,
+    messaging.exceptions.MessageUndeliverable,
+)
 
 
 def _kind(error: Exception) -> str:
@@ -248,13 +283,17 @@ class Bounded:
 
         :raises UnsupportedVersion: when the other side is older.
         :raises errors.Unauthenticated: when the other side refused it.
-        :raises errors.Unreachable: when it failed for any reason, or did
-            not end in time: whether it arrived is unknown.
+        :raises errors.BusUnavailable: when the broker did not take the
+            request, or not in time; in that case it may still arrive.
+        :raises errors.Unreachable: when it failed for any other reason:
+            whether it arrived is unknown.
         """
         try:
             return self._calls.run(self._whom, self._timeout_s, use)
         except bounded_calls.CallTimedOut as late:
-            raise errors.Unreachable(
+            # The timeout of an answer ends before this one: what has not
+            # returned waits for a connection.
+            raise errors.BusUnavailable(
                 '%s: %s: %s' % (self._whom, what, late)
             ) from None
         except Exception as problem:
@@ -266,7 +305,12 @@ class Bounded:
                 raise UnsupportedVersion(str(problem)) from problem
             # The bus's own errors, those of the driver below it and those
             # that the other side raised have no base class in common.
-            raise errors.Unreachable(
+            kind = (
+                errors.BusUnavailable
+                if isinstance(problem, _NOT_TAKEN)
+                else errors.Unreachable
+            )
+            raise kind(
                 '%s: %s: %s: %s'
                 % (self._whom, what, type(problem).__name__, problem)
             ) from problem

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import logging
+import random
 import time
 
 import fixtures
@@ -9,8 +10,11 @@ from vsched_agent.reporting import collector_session
 from vsched_agent.tests import fakes
 from vsched_agent.tests import journals
 from vsched_lib.contract import collector_replies
+from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
+from vsched_lib.contract import rpc
+from vsched_lib.model import retry_pause
 
 
 class TestReporter(journals.JournalCase):
@@ -70,6 +74,37 @@ class TestReporter(journals.JournalCase):
         self.reporter.deliver()
         self.assertEqual(
             [number], [one.batch for one in self.collector.reports]
+        )
+
+    def test_an_outage_does_not_delay_what_comes_after_it(self):
+        away = errors.BusUnavailable('the broker is away')
+        silent = errors.Unreachable('no answer')
+        for _ in range(20):
+            longest_s = self.reporter._pause_after(away)
+        low, high = retry_pause.SPREAD
+        limit_s = collector_session.BUS_BACKOFF_S[1]
+        self.assertGreaterEqual(longest_s, low * limit_s)
+        self.assertLessEqual(longest_s, high * limit_s)
+        # The collector may have too much to do: the pauses are longer, and
+        # begin with the first of them.
+        self.assertLessEqual(self.reporter._pause_after(silent), high)
+        for _ in range(20):
+            longest_s = self.reporter._pause_after(silent)
+        self.assertGreaterEqual(
+            longest_s, low * collector_session.BACKOFF_S[1]
+        )
+
+    def test_a_stored_batch_ends_the_long_pauses(self):
+        for _ in range(20):
+            self.reporter._pause_after(errors.Unreachable('no answer'))
+        self.post()
+        self.post()
+        self.collector.away_after = 1
+        self.assertRaises(errors.Unreachable, self.reporter.deliver)
+        self.assertEqual(1, self.journal.outbox.waiting())
+        self.assertLessEqual(
+            self.reporter._pause_after(errors.Unreachable('no answer')),
+            retry_pause.SPREAD[1],
         )
 
     def test_a_reply_with_another_generation_fetches_once(self):
@@ -226,3 +261,48 @@ class TestReporter(journals.JournalCase):
         self.assertEqual(
             [number], [one.batch for one in self.collector.reports]
         )
+
+
+class TestRecovery(journals.JournalCase):
+    """How long reports wait for a broker that was away, in simulated time."""
+
+    def recovered_s(self, random_):
+        """Return when a report is stored, after the broker's return."""
+        reporter = collector_session.Reporter(
+            'here', self.journal, None, None, None, None
+        )
+        for pause in (reporter._pause, reporter._bus_pause):
+            pause._uniform = random_.uniform
+        answer_s = collector_rpc.REPORT_TIMEOUT_S
+        connect_s = collector_rpc.CONNECT_S
+        # Both consumers have connected by then.
+        connected_s = [random_.uniform(0, rpc.RECONNECT_S) for _ in range(2)]
+        now_s = -random_.uniform(0, 100)
+        # The answer to a request that was under way is lost.
+        if random_.random() < 0.5:
+            now_s += answer_s
+            now_s += reporter._pause_after(errors.Unreachable('lost'))
+        while True:
+            if now_s < 0:
+                # Refused at once, or a call that waits for a connection.
+                if random_.random() < 0.2:
+                    now_s += answer_s + connect_s
+                now_s += reporter._pause_after(errors.BusUnavailable('away'))
+            elif now_s < connected_s[0] and random_.random() < 0.5:
+                # There is no queue of the collector.
+                now_s += reporter._pause_after(errors.BusUnavailable('none'))
+            elif now_s < max(connected_s):
+                now_s += answer_s + random_.uniform(0, connect_s)
+                now_s += reporter._pause_after(errors.Unreachable('lost'))
+            else:
+                return now_s
+
+    def test_the_time_is_bounded(self):
+        random_ = random.Random(16)
+        found = [self.recovered_s(random_) for _ in range(5000)]
+        self.assertLess(max(found), collector_session.RECOVERY_S)
+        # The bound is not far from what happens.
+        self.assertGreater(max(found), 0.8 * collector_session.RECOVERY_S)
+
+    def test_the_documented_bound(self):
+        self.assertEqual(20.5, collector_session.RECOVERY_S)

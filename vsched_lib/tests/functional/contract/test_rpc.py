@@ -56,6 +56,15 @@ class RabbitTestCase(
         self.assertLessEqual(found, {0, 1, 7, 8, 9})
         self.assertEqual({int}, {type(one) for one in found})
 
+    def test_without_a_queue_nothing_waits_for_an_answer(self):
+        # As after the broker was restarted, before a collector is back. An
+        # answer would time out with another class of error.
+        self.assertRaises(
+            errors.BusUnavailable,
+            self.client(rpc_suite.PATIENCE_S).report,
+            rpc_suite.report(),
+        )
+
     def test_replies_of_agents_wait_for_no_queue(self):
         agent = rpc_suite.Agent()
         self.serve(agent_rpc.TOPIC, 'node1', agent)

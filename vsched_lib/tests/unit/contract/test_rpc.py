@@ -5,6 +5,9 @@
 import threading
 import time
 
+from kombu.utils import functional
+from oslo_config import cfg
+import oslo_messaging
 from oslotest import base
 
 from vsched_lib.contract import errors
@@ -24,6 +27,34 @@ class HeartbeatsTestCase(
     url = 'kombu+memory://'
 
 
+class DefaultsTestCase(base.BaseTestCase):
+    def test_connections_are_tried_again_soon(self):
+        conf = cfg.ConfigOpts()
+        conf([])
+        rpc.get_transport(conf, 'fake://')
+        rabbit = conf.oslo_messaging_rabbit
+        self.assertEqual(
+            rpc.RETRY_S,
+            (
+                rabbit.rabbit_retry_interval,
+                rabbit.rabbit_retry_backoff,
+                rabbit.rabbit_interval_max,
+            ),
+        )
+        # As the driver computes its waits.
+        waits = functional.fxrange(
+            rabbit.rabbit_retry_interval,
+            rabbit.rabbit_interval_max + rabbit.rabbit_retry_interval,
+            rabbit.rabbit_retry_backoff,
+        )
+        self.assertEqual(
+            rpc.RECONNECT_S, max(waits) + 2 * rabbit.kombu_reconnect_delay
+        )
+        self.assertEqual(
+            rpc.REPLY_WAIT_S, rabbit.kombu_missing_consumer_retry_timeout
+        )
+
+
 class BoundedTestCase(base.BaseTestCase):
     def test_result_passes(self):
         bounded = rpc.Bounded('agent', rpc_suite.PATIENCE_S)
@@ -37,13 +68,26 @@ class BoundedTestCase(base.BaseTestCase):
         )
         self.assertIsInstance(error.__cause__, ZeroDivisionError)
         self.assertIn('agent: ask: ZeroDivisionError', str(error))
+        self.assertNotIsInstance(error, errors.BusUnavailable)
+
+    def test_what_the_broker_did_not_take(self):
+        bounded = rpc.Bounded('agent', rpc_suite.PATIENCE_S)
+        for problem in (
+            oslo_messaging.MessageDeliveryFailure('refused'),
+            oslo_messaging.MessageUndeliverable(None, None, None, None),
+        ):
+
+            def fail(problem=problem):
+                raise problem
+
+            self.assertRaises(errors.BusUnavailable, bounded.run, 'ask', fail)
 
     def test_stuck_use_is_not_joined_by_others(self):
         go = threading.Event()
         self.addCleanup(go.set)
         bounded = rpc.Bounded('agent', 0.01)
         error = self.assertRaises(
-            errors.Unreachable, bounded.run, 'ask', go.wait
+            errors.BusUnavailable, bounded.run, 'ask', go.wait
         )
         self.assertIn('no answer within 0.01 s', str(error))
         asked = []
