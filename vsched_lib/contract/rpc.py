@@ -162,6 +162,11 @@ class _Server(rpc_server.RPCServer):  # type: ignore[misc]
         super().__init__(*args)
         self._free = threading.Semaphore(self.conf.executor_thread_pool_size)
 
+    def _create_listener(self) -> ty.Any:
+        listener = super()._create_listener()
+        _send_every_reply(listener)
+        return listener
+
     def _on_incoming(self, incoming: ty.Any) -> None:
         self._free.acquire()
         super()._on_incoming(incoming)
@@ -171,6 +176,29 @@ class _Server(rpc_server.RPCServer):  # type: ignore[misc]
             super()._process_incoming(incoming)
         finally:
             self._free.release()
+
+
+def _send_every_reply(listener: ty.Any) -> None:
+    # The driver remembers for a minute which queues of replies were missing,
+    # and drops all replies to them: each would be tried for as long as
+    # kombu_missing_consumer_retry_timeout. After the broker has returned, a
+    # queue that was missing is there again a moment later, and its agent
+    # would get no reply from this process for that minute. Without a
+    # timeout (REPLY_WAIT_S) there is nothing to save.
+    inner = getattr(listener, '_poll_style_listener', None)
+    if hasattr(inner, '_obsolete_reply_queues'):
+        inner._obsolete_reply_queues = _NoObsoleteQueues()
+
+
+class _NoObsoleteQueues:
+    """Takes the place of the driver's list of missing queues."""
+
+    def reply_q_valid(self, reply_q: str, msg_id: str) -> bool:
+        """Return whether a reply is to be sent."""
+        return True
+
+    def add(self, reply_q: str, msg_id: str) -> None:
+        """Forget that a queue was missing; the driver logs it."""
 
 
 class _WithoutHeartbeats:

@@ -2,6 +2,9 @@
 
 """A virtual host of its own on the real broker, and a way to cut it off."""
 
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
 import os
 import select
 import socket
@@ -84,6 +87,36 @@ def await_queue(url: str, name: str, patience_s: float = _PATIENCE_S) -> None:
                 if time.monotonic() > ends_at:
                     raise AssertionError('no queue %s' % name) from None
             time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def new_queue(
+    url: str, name: str, patience_s: float = _PATIENCE_S
+) -> Iterator[Callable[[], bytes]]:
+    """Declare a queue that goes with the block.
+
+    :param url: of its virtual host, as :func:`make_vhost` returns it.
+    :returns: waits for the next message in it and returns its body, or
+        raises AssertionError when none comes.
+    """
+    host, port = address()
+    with amqp.Connection(
+        '%s:%d' % (host, port),
+        virtual_host=urllib.parse.urlsplit(url).path[1:],
+    ) as connection:
+        channel = connection.channel()
+        channel.queue_declare(name, exclusive=True)
+
+        def next_body() -> bytes:
+            ends_at = time.monotonic() + patience_s
+            while (message := channel.basic_get(name, no_ack=True)) is None:
+                if time.monotonic() > ends_at:
+                    raise AssertionError('no message in %s' % name)
+                time.sleep(0.02)
+            body = message.body
+            return body.encode() if isinstance(body, str) else bytes(body)
+
+        yield next_body
 
 
 class Door:

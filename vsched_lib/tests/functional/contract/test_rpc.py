@@ -3,6 +3,8 @@
 """Clients and servers on a real broker, and without one."""
 
 import threading
+import time
+import uuid
 
 from oslotest import base
 
@@ -86,6 +88,41 @@ class RabbitTestCase(
         # Each reply would wait for 60 s by default, in one of the threads.
         while agent.generations.get(timeout=50) != 9:
             pass
+
+    def test_a_queue_of_replies_may_come_late(self):
+        # As that of an agent, after the broker was restarted.
+        agent = rpc_suite.Agent()
+        self.serve(agent_rpc.TOPIC, 'node1', agent)
+        topic = agent_rpc.TOPIC + '.node1'
+        rabbitmq.await_queue(self.url, topic)
+        queue = 'reply_' + uuid.uuid4().hex
+
+        def ask(generation):
+            bus_garbage.publish(
+                self.url,
+                self.conf.control_exchange,
+                topic,
+                [
+                    bus_garbage.envelope(
+                        bus_garbage.request(
+                            'overrides_changed',
+                            {'generation': generation},
+                            _reply_q=queue,
+                        )
+                    )
+                ],
+            )
+            return agent.generations.get(timeout=rpc_suite.PATIENCE_S)
+
+        with self.assertLogs('oslo_messaging._drivers.amqpdriver') as log:
+            self.assertEqual(1, ask(1))
+            give_up = time.monotonic() + rpc_suite.PATIENCE_S
+            while not any('missing queue' in one for one in log.output):
+                self.assertLess(time.monotonic(), give_up)
+                time.sleep(0.01)
+        with rabbitmq.new_queue(self.url, queue) as next_reply:
+            self.assertEqual(2, ask(2))
+            self.assertIn(b'_msg_id', next_reply())
 
     def test_wrong_password(self):
         transport = self.make_transport(self.url.replace(':guest@', ':wrong@'))
