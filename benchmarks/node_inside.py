@@ -28,8 +28,8 @@ from vsched_agent.host import kernel
 from vsched_agent.host import schedstat
 from vsched_agent.profiling.error import hogs
 from vsched_agent.profiling.guest import domain_xml
-from vsched_agent.tests import guest_calls
 from vsched_agent.tests.functional import agent_guests
+from vsched_agent.tests import guest_calls
 from vsched_lib.model import reservation
 
 #: What the guest is promised, and a share that is small for a tick.

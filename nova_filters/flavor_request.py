@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import functools
 
 from vsched_lib.contract import errors
-from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import placement
+from vsched_lib.contract import spec_values
 from vsched_lib.model import fit
 
 

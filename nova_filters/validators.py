@@ -12,8 +12,8 @@ import typing as ty
 from nova.api.validation.extra_specs import base
 from nova import exception
 
-from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
+from vsched_lib.contract import spec_values
 
 
 @dataclasses.dataclass

@@ -16,10 +16,10 @@ from vsched_api.db import session as db
 from vsched_api.operations import evaluations
 from vsched_api.operations import flavors as operations
 from vsched_lib.contract import errors
-from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import flavors
 from vsched_lib.contract import placement
+from vsched_lib.contract import spec_values
 from vsched_lib.model import fit
 from vsched_lib.openstack import compute
 from vsched_lib.openstack import session

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import enum
 import typing as ty
 
-from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
+from vsched_lib.contract import spec_values
 from vsched_lib.model import reservation
 
 Schema = dict[str, ty.Any]

@@ -7,9 +7,9 @@ from vsched_api.schemas import authors
 from vsched_api.schemas import fields
 from vsched_api.schemas import servers
 from vsched_api.schemas import shapes
-from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
 from vsched_lib.contract import messages
+from vsched_lib.contract import spec_values
 
 LIST_QUERY = fields.closed(
     {

@@ -185,7 +185,7 @@ def _send_every_reply(listener: ty.Any) -> None:
     # queue that was missing is there again a moment later, and its agent
     # would get no reply from this process for that minute. Without a
     # timeout (REPLY_WAIT_S) there is nothing to save.
-    inner = getattr(listener, '_poll_style_listener', None)
+    inner: ty.Any = getattr(listener, '_poll_style_listener', None)
     if hasattr(inner, '_obsolete_reply_queues'):
         inner._obsolete_reply_queues = _NoObsoleteQueues()
 

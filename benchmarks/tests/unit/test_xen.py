@@ -4,9 +4,9 @@ from matplotlib import figure as figures
 from oslotest import base
 
 from benchmarks import frame
+from benchmarks.tests import runs
 from benchmarks import xen
 from benchmarks import xen_inside
-from benchmarks.tests import runs
 
 
 def shares(**other):

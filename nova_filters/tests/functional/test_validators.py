@@ -3,8 +3,8 @@
 """The validators as Nova loads and uses them."""
 
 from nova_filters.tests.functional import nova_case
-from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
+from vsched_lib.contract import spec_values
 
 if nova_case.MISSING is None:
     from nova.api.validation.extra_specs import validators

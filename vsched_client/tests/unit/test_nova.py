@@ -15,8 +15,8 @@ from vsched_client import errors
 from vsched_client import extra_specs as own
 from vsched_client import nova
 from vsched_client.tests import fake_nova
-from vsched_lib.contract import spec_values
 from vsched_lib.contract import placement
+from vsched_lib.contract import spec_values
 
 URL = 'http://nova.example/v2.1'
 

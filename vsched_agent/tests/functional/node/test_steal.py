@@ -2,10 +2,10 @@
 
 from vsched_agent.accounting import readers
 from vsched_agent.accounting import usage
-from vsched_agent.tests import guest_calls
 from vsched_agent.tests.functional import agent_case
 from vsched_agent.tests.functional import agent_guests
 from vsched_agent.tests.functional.node import node_case
+from vsched_agent.tests import guest_calls
 from vsched_lib.contract import messages
 
 State = messages.State

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from oslotest import base
 
 from vsched_lib.contract import errors
-from vsched_lib.contract import spec_values
 from vsched_lib.contract import extra_specs
+from vsched_lib.contract import spec_values
 from vsched_lib.model import reservation
 from vsched_lib.tests import strategies
 
