@@ -1,1 +1,0 @@
-import{n as e}from"./JobList-DUKc_BhP.js";import{k as t}from"./index-BSLjPy2M.js";import{sn as n}from"./states-20rHLj_f.js";var r=n();function i(){return(0,r.jsxs)(r.Fragment,{children:[(0,r.jsx)(t,{title:`Jobs`,children:`What hosts were asked to measure.`}),(0,r.jsx)(e,{id:`jobs`,query:{}})]})}export{i as Jobs};

@@ -1,0 +1,1 @@
+import{n as e}from"./JobList-DITsxilu.js";import{k as t}from"./index-C1x5wyg_.js";import{sn as n}from"./states-20rHLj_f.js";var r=n();function i(){return(0,r.jsxs)(r.Fragment,{children:[(0,r.jsx)(t,{title:`Jobs`,children:`What hosts were asked to measure.`}),(0,r.jsx)(e,{id:`jobs`,query:{}})]})}export{i as Jobs};
