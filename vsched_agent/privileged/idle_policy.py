@@ -20,14 +20,18 @@ CONFIRMATIONS = 3
 QUIET_S = 0.3
 QUIET_FACTOR = 1.5
 BRIEF_QUIET_S = 0.04
-STABLE_FACTOR = 10
+STABLE_FACTOR = 4
 #: Samples take at most this part of a CPU over time; CPU time that is saved up
 #: for quick successions of samples, in seconds.
 COST_PART = 0.02
 COST_SAVED_S = 0.002
-#: Part of the time in which ordinary threads may be found waiting, and the
-#: largest credit and debt of that time, in seconds.
-ALLOWED_PART = 0.012
+#: Part of their CPU time that ordinary threads which want all of it may lose
+#: while they are found waiting, and the largest credit and debt, in seconds of
+#: that loss.
+ALLOWED_PART = 0.006
+#: What a thread with the flag gets at most; the kernel keeps the rest for
+#: ordinary ones.
+_RECLAIMED_CPUS = 0.95
 CREDIT_S = 0.02
 DEBT_S = 0.007
 
@@ -42,6 +46,8 @@ class Sample(ty.NamedTuple):
     :param running: those of them that are in ``runnable``.
     :param own: threads in ``runnable`` that belong to the processes of watched
         ones.
+    :param taken_part: what the watched threads take beyond their reservations
+        of the CPUs that those leave; see :func:`taken_part`.
     """
 
     cpus: int
@@ -49,6 +55,7 @@ class Sample(ty.NamedTuple):
     wanting: int
     running: int
     own: int = 0
+    taken_part: float = 1.0
 
     @property
     def saturated(self) -> bool:
@@ -68,6 +75,23 @@ class Sample(ty.NamedTuple):
         """
         others = self.runnable - self.running
         return (others - self.own) / others if others > self.own else 0.0
+
+
+def taken_part(cpus: int, reserved_cpus: ty.Iterable[float]) -> float:
+    """Return what ordinary threads lose while they wait for watched ones.
+
+    :param cpus: CPUs online.
+    :param reserved_cpus: what each watched thread reserves, in CPUs.
+    :returns: the part of the CPUs left by the reservations that the threads
+        take with the flag set, 0 to 1.
+    """
+    reserved = list(reserved_cpus)
+    left = cpus - sum(reserved)
+    gained = min(
+        sum(max(0.0, _RECLAIMED_CPUS - one) for one in reserved),
+        _RECLAIMED_CPUS * cpus - sum(reserved),
+    )
+    return min(1.0, max(0.0, gained / left)) if left > 0 else 1.0
 
 
 class CostLimit:
@@ -155,7 +179,9 @@ class Policy:
         # Most waits are short. A first sample counts as a short one, and as
         # all the time since the last sample if it is confirmed.
         self._found += 1
-        part = sample.others_part if sample.wanting else 0.0
+        part = (
+            sample.others_part * sample.taken_part if sample.wanting else 0.0
+        )
         paid_s = min(passed_s, CONFIRM_S)
         if self._found == 1:
             self._unpaid_s = passed_s - paid_s

@@ -283,7 +283,16 @@ class Governor:
             cpus, runnable, *self._states(exact=not self._policy.on)
         )
         if sample.saturated:
-            sample = sample._replace(own=self._own(sample))
+            sample = sample._replace(
+                own=self._own(sample),
+                taken_part=idle_policy.taken_part(
+                    cpus,
+                    [
+                        one.request.runtime_ns / one.request.period_ns
+                        for one in self._watched.values()
+                    ],
+                ),
+            )
         return sample
 
     def _own(self, sample: idle_policy.Sample) -> int:
