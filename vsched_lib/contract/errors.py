@@ -195,7 +195,7 @@ class Unreachable(VschedError):
 
 
 class BusUnavailable(Unreachable):
-    """The broker is away, or has no queue for the message.
+    """The broker does not answer, or has no queue for the message.
 
     The other side has not spent anything on it.
     """

@@ -274,7 +274,7 @@ class UnsupportedVersion(errors.Unreachable):
     """The other side does not have this version."""
 
 
-#: Raised on this side when the broker is away or has no queue for a request.
+#: Raised on this side when the broker does not answer, or has no queue.
 _NOT_TAKEN = (
     messaging.MessageDeliveryFailure,
     messaging.exceptions.MessageUndeliverable,
