@@ -28,6 +28,7 @@ from vsched_agent.reservations import enforcer as enforcers
 from vsched_lib.contract import errors
 from vsched_lib.contract import messages
 from vsched_lib.model import granularity
+from vsched_lib.model import reservation
 from vsched_lib import problem_log
 
 LOG = logging.getLogger(__name__)
@@ -132,7 +133,7 @@ class CommunicationManager:
             try:
                 if held is None or domain.uuid not in self._aware:
                     changes += self._end(domain.uuid, held)
-                elif not held.guaranteed:
+                elif held.backend is not reservation.Backend.DEADLINE:
                     changes += self._unsupported(domain.uuid, held)
                 else:
                     asked.append((domain.uuid, held))
@@ -352,8 +353,8 @@ class CommunicationManager:
             held,
             (
                 Code.COMMUNICATION_UNSUPPORTED,
-                'backend %s limits and guarantees nothing in a period: '
-                'dividing it is not supported' % held.backend,
+                'periods of backend %s are not divided: only those of '
+                'backend deadline are' % held.backend,
             ),
             None,
         )

@@ -2,6 +2,8 @@
 
 """Instances that wait on packets are divided, reported and made whole."""
 
+import dataclasses
+
 from vsched_agent.accounting import base as readings
 from vsched_agent.communication import base as communication
 from vsched_agent.communication import load
@@ -283,6 +285,17 @@ class TestManager(ManagerCase):
         changes = self.passes(int(manager.RETRY_S) + 3)
         self.assertEqual(4, self.parts())
         self.assertIsNone(changes[-1].report.code)
+
+    def test_xen_is_not_supported(self):
+        held = dataclasses.replace(
+            self.enforcer.holding(self.one.uuid),
+            backend=reservation.Backend.RTDS,
+        )
+        self.patch(self.enforcer, 'holding', lambda uuid: held)
+        (change,) = self.passes(5)
+        self.assertEqual(
+            str(Code.COMMUNICATION_UNSUPPORTED), change.report.code
+        )
 
     def test_a_quota_is_not_supported(self):
         self.enforcer.hold(
