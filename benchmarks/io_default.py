@@ -30,8 +30,12 @@ REQUESTS, QUICK_REQUESTS = 300, 60
 WARM_UP, QUICK_WARM_UP = 150, 60
 SEED = 19
 
-HELD, UNHELD, NO_RESERVATIONS = 'held', 'unheld', 'no_reservations'
-VARIANTS = (HELD, UNHELD, NO_RESERVATIONS)
+HELD, UNDIVIDED, UNHELD, NO_RESERVATIONS = VARIANTS = (
+    'held',
+    'held_undivided',
+    'unheld',
+    'no_reservations',
+)
 
 ABOUT = frame.About(
     "Responses of a VM whose host holds its I/O threads, and doesn't",
@@ -40,9 +44,11 @@ ABOUT = frame.About(
     '6 ms and each process 4.4 ms in every 20 ms, all by backend '
     '``deadline``; the whole agent runs. *Held* is the default, '
     "``io_charging=auto``: the host's threads for the VM have a reservation "
-    'out of capacity that nobody has claimed. *Unheld* is '
+    'out of capacity that nobody has claimed, and the agent may divide the '
+    'periods. *Held undivided* is the same with ``comm_aware=false``. '
+    '*Unheld* is '
     '``io_charging=none``. *No reservations*: neither the VM nor the '
-    'processes have any. All three come in a shuffled order in every repeat, '
+    'processes have any. All come in a shuffled order in every repeat, '
     'each after requests that are not measured. An answer is timed at the '
     "VM's network device, by the kernel's timestamps, from the request to "
     'the answer; the client has a network namespace and a reservation of '
@@ -50,6 +56,7 @@ ABOUT = frame.About(
     (),
     {
         'p99_ms_held': '99th percentile of the answers, I/O threads held, ms',
+        'p99_ms_held_undivided': 'the same, held, periods not divided, ms',
         'p99_ms_unheld': 'the same, I/O threads not held, ms',
         'p99_ms_no_reservations': 'the same, nothing reserved, ms',
         'held_vs_unheld': 'the first over the second, of the same repeat; '
@@ -107,6 +114,8 @@ class _Scene:
             'cpu_runtime_us': str(RUNTIME_US),
             'cpu_period_us': str(PERIOD_US),
         }
+        if variant == UNDIVIDED:
+            specs['comm_aware'] = 'false'
         if variant == UNHELD:
             specs['io_charging'] = 'none'
         mark = self._agent.collector.mark()
@@ -128,7 +137,7 @@ class _Scene:
             [_reserved(tid) for tid in tids]
             for tids in (vm.vcpu_tids, vm.io_tids)
         ]
-        expected = (variant != NO_RESERVATIONS, variant == HELD)
+        expected = (variant != NO_RESERVATIONS, variant in (HELD, UNDIVIDED))
         if any(
             one is not wanted
             for tids, wanted in zip(found, expected, strict=True)
@@ -192,9 +201,9 @@ def draw(record: frame.Record, figure: 'figures.Figure') -> None:
     for offset, name in enumerate(VARIANTS):
         spread = [record.variants[name][field] for field in fields]
         axes.bar(
-            [place + 0.27 * (offset - 1) for place in range(len(fields))],
+            [place + 0.2 * (offset - 1.5) for place in range(len(fields))],
             [one['median'] for one in spread],
-            0.25,
+            0.18,
             yerr=[
                 [one['median'] - one['least'] for one in spread],
                 [one['most'] - one['median'] for one in spread],

@@ -9,7 +9,12 @@ from benchmarks.tests import runs
 class FakeScene:
     """A VM that answers as its variant says."""
 
-    P99_MS = {'held': 7.0, 'unheld': 14.0, 'no_reservations': 20.0}
+    P99_MS = {
+        'held': 7.0,
+        'held_undivided': 9.0,
+        'unheld': 14.0,
+        'no_reservations': 20.0,
+    }
     asked: list[tuple[str, int, int, int]] = []
 
     def __enter__(self):
@@ -42,6 +47,7 @@ class TestRun(base.BaseTestCase):
         self.assertEqual(
             {
                 'p99_ms_held': 7.0,
+                'p99_ms_held_undivided': 9.0,
                 'p99_ms_unheld': 14.0,
                 'p99_ms_no_reservations': 20.0,
                 'held_vs_unheld': 0.5,
@@ -63,8 +69,8 @@ class TestRun(base.BaseTestCase):
     def test_all_variants_in_each_repeat(self):
         self.run_all(quick=False)
         orders = set()
-        for start in range(0, 15, 3):
-            repeat = FakeScene.asked[start : start + 3]
+        for start in range(0, 20, 4):
+            repeat = FakeScene.asked[start : start + 4]
             self.assertEqual(
                 set(io_default.VARIANTS), {one[0] for one in repeat}
             )
