@@ -223,6 +223,8 @@ build_beside() {
 # boot, or dies, is a failure; without the former nothing more can be run.
 run_node() {
     local name=$1 lab=("$VSCHED_TOOLS/lab.sh") kind=kvm status=0 why
+    # What build_beside has started: the unit tests don't wait for it.
+    await_build || true
     # The limit of all tests holds for those of the node as well, if they
     # follow others.
     local limit_s=$NODE_BUILD_LIMIT_S
@@ -450,6 +452,9 @@ main() {
     done
     if [[ ${RUNS[*]} == node ]]; then
         WITH_NODE=''
+    elif [[ -n $WITH_NODE && ${RUNS[*]} == xen-* ]]; then
+        usage >&2
+        exit 2
     elif [[ -n $WITH_NODE ]]; then
         RUNS+=(node)
     fi

@@ -82,8 +82,8 @@ def taken_part(cpus: int, reserved_cpus: ty.Iterable[float]) -> float:
 
     :param cpus: CPUs online.
     :param reserved_cpus: what each watched thread reserves, in CPUs.
-    :returns: the part of the CPUs left by the reservations that the threads
-        take with the flag set, 0 to 1.
+    :returns: the part of the CPUs left by these reservations that the threads
+        take with the flag set, 0 to 1. Other reservations are not known here.
     """
     reserved = list(reserved_cpus)
     left = cpus - sum(reserved)

@@ -87,7 +87,7 @@ class Storage:
 
     :param limits: what reports are held against.
     :param now: the collector's clock, in seconds since the epoch.
-    :param watch: counts batches; None for nobody.
+    :param watch: counts batches; None for no counting.
     """
 
     def __init__(

@@ -197,7 +197,7 @@ class Unreachable(VschedError):
 class BusUnavailable(Unreachable):
     """The broker does not answer, or has no queue for the message.
 
-    The other side has not spent anything on it.
+    Or not in time: then the message may still arrive.
     """
 
 

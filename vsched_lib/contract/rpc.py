@@ -186,7 +186,10 @@ def _send_every_reply(listener: ty.Any) -> None:
     # would get no reply from this process for that minute. Without a
     # timeout (REPLY_WAIT_S) there is nothing to save.
     inner: ty.Any = getattr(listener, '_poll_style_listener', None)
-    if hasattr(inner, '_obsolete_reply_queues'):
+    if (
+        hasattr(inner, '_obsolete_reply_queues')
+        and not inner.driver.missing_destination_retry_timeout
+    ):
         inner._obsolete_reply_queues = _NoObsoleteQueues()
 
 
@@ -319,8 +322,8 @@ class Bounded:
         try:
             return self._calls.run(self._whom, self._timeout_s, use)
         except bounded_calls.CallTimedOut as late:
-            # The timeout of an answer ends before this one: what has not
-            # returned waits for a connection.
+            # The timeout of an answer is shorter: what has not returned has
+            # waited for a connection for CONNECT_S or longer.
             raise errors.BusUnavailable(
                 '%s: %s: %s' % (self._whom, what, late)
             ) from None

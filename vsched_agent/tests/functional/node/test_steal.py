@@ -31,7 +31,7 @@ class TestSteal(agent_case.AgentCase):
             **fields,
         }
         for name, fields in {
-            'promised': {'extra_specs': {'vsched:cpu_runtime_us': '12000'}},
+            'reserved': {'extra_specs': {'vsched:cpu_runtime_us': '12000'}},
             'plain': {},
             'other': {},
         }.items()
@@ -46,8 +46,8 @@ class TestSteal(agent_case.AgentCase):
 
     def setUp(self):
         super().setUp()
-        self.promised = self.vms['promised']
-        self.agent.await_said(self.promised.uuid, state=State.APPLIED)
+        self.reserved = self.vms['reserved']
+        self.agent.await_said(self.reserved.uuid, state=State.APPLIED)
         manager = agent_guests.hypervisor()
         self.hypervisor = manager.__enter__()
         self.addCleanup(manager.__exit__, None, None, None)
@@ -61,14 +61,14 @@ class TestSteal(agent_case.AgentCase):
         share of the time between its answers is that between the readings.
         """
         began_s, began_steal_s = guest_calls.steal(
-            self.promised.handle, _ANSWER_S
+            self.reserved.handle, _ANSWER_S
         )
         self.meter.sample(self.hypervisor.domains(), {})
         agent_guests.pause(_WATCHED_S)
         self.meter.sample(self.hypervisor.domains(), {})
-        reading = self.meter.readings[self.promised.uuid]
+        reading = self.meter.readings[self.reserved.uuid]
         ended_s, ended_steal_s = guest_calls.steal(
-            self.promised.handle, _ANSWER_S
+            self.reserved.handle, _ANSWER_S
         )
         return (
             reading.guest.run_ns / reading.interval_ns,
@@ -82,6 +82,6 @@ class TestSteal(agent_case.AgentCase):
 
     def test_of_60_and_of_30_percent(self):
         self.assert_agrees(0.6)
-        mark = self.override(self.promised, 6_000)
-        self.agent.await_said(self.promised.uuid, mark, state=State.APPLIED)
+        mark = self.override(self.reserved, 6_000)
+        self.agent.await_said(self.reserved.uuid, mark, state=State.APPLIED)
         self.assert_agrees(0.3)
