@@ -5,6 +5,7 @@ from oslotest import base
 
 from vsched_agent import conf as agent_conf
 from vsched_agent.conf import bus
+from vsched_lib.contract import bus as contract_bus
 from vsched_lib.contract import collector_rpc
 from vsched_lib.contract import rpc
 
@@ -37,6 +38,18 @@ class TestCollectorVersion(base.BaseTestCase):
     def test_one_that_is_pinned(self):
         for version in collector_rpc.VERSIONS:
             self.assertEqual((version,), self.asked(version))
+
+    def test_nothing_signed_is_for_a_bus_in_memory(self):
+        self.conf.set_override('authentication', 'none', 'bus')
+        self.addCleanup(self.conf.clear_override, 'authentication', 'bus')
+        bus.signer(self.conf, True, lambda: 'e' * 32)
+        self.assertRaises(
+            contract_bus.UnsafeBus,
+            bus.signer,
+            self.conf,
+            False,
+            lambda: 'e' * 32,
+        )
 
     def test_one_that_there_is_not(self):
         self.assertRaises(ValueError, self.asked, '0.9')

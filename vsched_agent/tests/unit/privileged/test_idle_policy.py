@@ -249,6 +249,14 @@ class TestPolicy(base.BaseTestCase):
         host = Host(lambda now_s: 4 if now_s % period_s < period_s / 4 else 0)
         self.assertLess(host.run(60).loss, 0.02)
 
+    @ddt.data(0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.8, 1.0, 1.5, 3.0)
+    def test_load_a_quarter_of_the_time_loses_little_to_two(self, period_s):
+        host = Host(
+            lambda now_s: 4 if now_s % period_s < period_s / 4 else 0,
+            watched=2,
+        )
+        self.assertLess(host.run(60).loss, 0.05)
+
     @ddt.data((0.05, 0.83), (0.1, 0.77))
     @ddt.unpack
     def test_the_flag_is_set_soon_after_a_wait(self, length_s, least):
