@@ -134,7 +134,7 @@ class Api(fixtures.Fixture):
 
         with (
             mock.patch.object(gabbi_fixtures, 'Agent', Agent),
-            mock.patch.object(databases, 'configuration', configured),
+            mock.patch.object(database_options, 'configuration', configured),
         ):
             filled.start_fixture()
         self.addCleanup(filled.stop_fixture)
