@@ -24,7 +24,7 @@ _DOMAIN = """\
   <vcpu placement='static' current='%(vcpus)d'>%(max_vcpus)d</vcpu>
   <cputune>%(pins)s</cputune>
   <devices>%(disks)s
-    <interface type='bridge'><target dev='vif%(domid)d.0'/></interface>
+    <interface type='bridge'><target dev='%(device)s'/></interface>
   </devices>
 </domain>
 """
@@ -59,6 +59,8 @@ class FakeDomain:
         self.disks = disks
         self.specs = ''
         self.server = ''
+        #: The name of its interface; None for the default of a PV guest.
+        self.device: str | None = None
         self.reads = 0
         self.asked = 0
         self.error: Exception | None = None
@@ -80,6 +82,7 @@ class FakeDomain:
             raise self.error
         return _DOMAIN % {
             'domid': self.domid,
+            'device': self.device or 'vif%d.0' % self.domid,
             'name': saxutils.escape(self.name()),
             'uuid': self.uuid,
             'metadata': self.specs + self.server,

@@ -5,8 +5,9 @@
 Devices have their other ends in the first domain: netback and blkback, whose
 threads are kernel threads with the number of the domain in their name:
 ``vif1.0-q0-guest-rx`` and ``vif1.0-q0-dealloc`` for each queue of an
-interface, ``1.xvda-0`` for each ring of a disk. Kernels before 5.17 cut names
-after 15 characters. blkback counts requests by itself, in sysfs.
+interface, ``1.xvda-0`` for each ring of a disk. An interface may have another
+name, which its threads then have: ``web1-q0-dealloc``. Kernels before 5.17 cut
+names after 15 characters. blkback counts requests by itself, in sysfs.
 """
 
 from collections.abc import Iterable
@@ -23,6 +24,8 @@ from vsched_agent.hypervisor import qemu_process
 LOG = logging.getLogger(__name__)
 
 _NETBACK = re.compile(r'vif([1-9]\d{0,4})\.\d+-')
+#: The same of an interface with any other name.
+_NAMED = re.compile(r'(.{1,15})-q\d+-')
 #: Older kernels write the driver's name first.
 _BLKBACK = re.compile(
     r'(?:blkback\.)?([1-9]\d{0,4})\.[a-z][a-z0-9]*(?:-\d*)?\Z'
@@ -63,11 +66,15 @@ class BackendThreads:
         self._proc = proc
         self._scanned_s: float | None = None
         self._by_domain: dict[int, dict[int, Role]] = {}
+        self._by_device: dict[str, dict[int, Role]] = {}
 
-    def of(self, domid: int, changed: bool) -> dict[int, Role]:
+    def of(
+        self, domid: int, changed: bool, devices: Iterable[str] = ()
+    ) -> dict[int, Role]:
         """Return the threads that serve a domain.
 
         :param changed: whether there may be new ones.
+        :param devices: names of the domain's interfaces.
         """
         every_s = RESCAN_INTERVAL_S if changed else SCAN_INTERVAL_S
         if (
@@ -75,23 +82,31 @@ class BackendThreads:
             or time.monotonic() - self._scanned_s >= every_s
         ):
             self._scan()
-        return self._by_domain.get(domid, {})
+        found = dict(self._by_domain.get(domid, {}))
+        for device in devices:
+            found.update(self._by_device.get(device, {}))
+        return found
 
     def _scan(self) -> None:
         self._scanned_s = time.monotonic()
-        self._by_domain = {}
+        self._by_domain, self._by_device = {}, {}
         for name in os.listdir(self._proc):
             if not name.isdecimal():
                 continue
-            comm = qemu_process.comm(int(name), self._proc)
-            found = server_of(comm) if comm else None
+            comm = qemu_process.comm(int(name), self._proc) or ''
+            found, named = server_of(comm), _NAMED.match(comm)
             # A process may give itself any name.
             if (
-                found
-                and qemu_process.parent(int(name), self._proc) == _KTHREADD
+                not (found or named)
+                or qemu_process.parent(int(name), self._proc) != _KTHREADD
             ):
+                continue
+            if found:
                 domid, role = found
                 self._by_domain.setdefault(domid, {})[int(name)] = role
+            elif named:
+                threads = self._by_device.setdefault(named[1], {})
+                threads[int(name)] = Role.VHOST
 
 
 def disk_counters(

@@ -236,7 +236,11 @@ class DomainReader(readings.Reader):
                 known.since_s, changed = now_s, True
             else:
                 uses.append(use)
-        present = self._backends.of(_number(known.domain), changed)
+        present = self._backends.of(
+            _number(known.domain),
+            changed,
+            [one.device for one in known.domain.interfaces],
+        )
         for tid, role in sorted(present.items()):
             if tid in known.threads:
                 continue

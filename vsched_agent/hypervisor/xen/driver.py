@@ -11,7 +11,9 @@ comparison. vCPUs have no threads: see
 """
 
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
+import dataclasses
 import functools
 import typing as ty
 
@@ -27,6 +29,8 @@ from vsched_agent.hypervisor.xen import vcpu_ids
 LOG = logging.getLogger(__name__)
 
 _LIVE = libvirt.VIR_DOMAIN_AFFECT_LIVE
+#: What the name of an emulated network card ends with.
+_EMULATED = '-emu'
 #: Time between two checks, as a multiple of the duration of the last one: all
 #: checks together use at most a twentieth of a CPU.
 _PAUSE = 20
@@ -183,7 +187,7 @@ class XenHypervisor(
             ),
             extra_specs=definition.metadata.extra_specs,
             metadata_problem=definition.metadata.problem,
-            interfaces=definition.interfaces,
+            interfaces=_interfaces(definition.interfaces),
             disks=definition.disks,
             server=definition.metadata.server,
         )
@@ -211,6 +215,21 @@ class XenHypervisor(
                 # It does not run any more.
                 return None
             raise
+
+
+def _interfaces(found: Iterable[base.Interface]) -> tuple[base.Interface, ...]:
+    """Return a domain's interfaces under all of their names.
+
+    libvirt has the name of the emulated card of an HVM guest. A guest with
+    drivers for Xen uses netback's instead.
+    """
+    return tuple(
+        dataclasses.replace(one, device=device)
+        for one in found
+        for device in dict.fromkeys(
+            (one.device.removesuffix(_EMULATED), one.device)
+        )
+    )
 
 
 def _count(

@@ -61,6 +61,22 @@ class ThreadsTest(test_base.BaseTestCase):
         self.assertEqual({43: Role.IOTHREAD}, self.threads.of(11, False))
         self.assertEqual({}, self.threads.of(2, False))
 
+    def test_of_named_interfaces(self):
+        self.dom0.thread(40, 'web1-q0-guest-rx')
+        self.dom0.thread(41, 'web1-q1-dealloc')
+        # Cut, by kernels before 5.17.
+        self.dom0.thread(42, 'web-2-q0-guest-')
+        self.dom0.thread(43, 'vif2.0-q0-dealloc')
+        # Not the kernel's.
+        self.dom0.thread(44, 'web1-q2-dealloc', parent=1)
+        self.assertEqual({}, self.threads.of(1, True))
+        self.assertEqual(
+            {40: Role.VHOST, 41: Role.VHOST, 42: Role.VHOST},
+            self.threads.of(1, False, ['web1', 'web-2']),
+        )
+        # A name that another domain's threads have gives no one theirs.
+        self.assertEqual({}, self.threads.of(1, False, ['vif2.0', 'web']))
+
     def test_scans_are_rare(self):
         self.threads.of(1, False)
         self.dom0.thread(42, '1.xvda-0')

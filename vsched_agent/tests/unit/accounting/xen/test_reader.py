@@ -2,6 +2,7 @@
 
 """Domains, and the threads of the first one that serve them."""
 
+import dataclasses
 import json
 
 import fixtures
@@ -100,6 +101,14 @@ class ReaderTest(test_base.BaseTestCase):
         self.later()
         self.dom0.thread(51, '1.xvdc-0', 5 * MS, start_ticks=ticks)
         self.assertEqual({51: (Role.IOTHREAD, 2)}, self.uses())
+
+    def test_threads_of_an_interface_with_a_name(self):
+        named = dataclasses.replace(ONE, interfaces=(base.Interface('web1'),))
+        self.reader.read(named)
+        self.later()
+        ticks = self.now_ns // 10**7 - 10
+        self.dom0.thread(50, 'web1-q0-dealloc', 3 * MS, start_ticks=ticks)
+        self.assertEqual({50: (Role.VHOST, 3)}, self.uses(named))
 
     def test_threads_of_a_driver_that_reconnects(self):
         self.reader.read(ONE)

@@ -89,6 +89,14 @@ class DriverTest(XenCase, hypervisor_suite.Watching):
             tuple(one.device for one in domain.interfaces),
         )
 
+    def test_names_of_an_emulated_interface(self):
+        uuid = self.start_domain()
+        self.daemon.domains[uuid].device = 'vif1.0-emu'
+        self.assertEqual(
+            (base.Interface('vif1.0'), base.Interface('vif1.0-emu')),
+            self.one(self.started(), uuid).interfaces,
+        )
+
     def test_read_once_until_an_event(self):
         uuid = self.start_domain()
         hypervisor = self.started(watch_interval_s=3600)
