@@ -149,19 +149,26 @@ class Prices:
     ) -> None:
         """Take one interval into account.
 
+        All intervals have the same weight, so those of more than a second
+        count by their mean second: a long one, such as that of a restart of
+        the agent, would determine the fit alone.
+
         :param total_us: what the first domain ran.
         :param processes_us: of that, its processes in user mode.
         """
         beside_us = total_us - sum(work.direct_us for work in works)
         if interval_us <= 0 or beside_us < 0:
             return
+        seconds = max(1.0, interval_us / 1e6)
         counts: dict[str, float] = {
-            event: sum(work.counts.get(event, 0) for work in works)
+            event: sum(work.counts.get(event, 0) for work in works) / seconds
             for event in overhead.EVENTS
         }
-        counts[overhead.IDLE] = interval_us / 1e6
-        counts[PROCESSES] = processes_us / 1e6
-        self._seen.append(overhead.Observation(counts, beside_us * 1e3))
+        counts[overhead.IDLE] = interval_us / 1e6 / seconds
+        counts[PROCESSES] = processes_us / 1e6 / seconds
+        self._seen.append(
+            overhead.Observation(counts, beside_us * 1e3 / seconds)
+        )
         self._new += 1
         if self._new < FIT_EVERY or len(self._seen) < LEAST_OBSERVATIONS:
             return
@@ -179,11 +186,7 @@ class Prices:
         events = [
             event
             for event in overhead.EVENTS
-            if sum(
-                one.counts[event]
-                >= FREQUENT_PER_S * max(1.0, one.counts[overhead.IDLE])
-                for one in self._seen
-            )
+            if sum(one.counts[event] >= FREQUENT_PER_S for one in self._seen)
             >= FREQUENT_INTERVALS
         ]
         while events:

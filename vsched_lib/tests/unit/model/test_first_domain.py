@@ -151,6 +151,20 @@ class PricesTest(base.BaseTestCase):
         for event, price_ns in PRICES_NS.items():
             self.assertLess(prices.prices_ns[event], 3 * price_ns)
 
+    def test_a_long_interval_counts_as_one(self):
+        """The agent was away; meanwhile packets cost less than now."""
+        prices = first_domain.Prices()
+        chance = random.Random(7)
+        prices.observe(
+            18_000_000 + 2_000_000, 900_000_000, [Work(0, {'net_rx': 10**6})]
+        )
+        for _ in range(200):
+            packets = chance.randint(0, 2_000)
+            prices.observe(
+                20_000 + 5 * packets, 1_000_000, [Work(0, {'net_rx': packets})]
+            )
+        self.assertAlmostEqual(5_000, prices.prices_ns['net_rx'], delta=250)
+
     def test_rare_events_are_not_priced(self):
         """One packet comes while the first domain starts a domain."""
         prices = first_domain.Prices()
