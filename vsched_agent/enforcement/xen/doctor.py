@@ -24,8 +24,7 @@ from vsched_lib.model import rtds
 
 #: What has no support on Xen yet.
 MISSING = (
-    'accounting and charging of I/O, overhead and error profiles, ballooning, '
-    'and communication awareness'
+    'overhead and error profiles, ballooning, and communication awareness'
 )
 
 
