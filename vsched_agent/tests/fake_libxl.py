@@ -112,6 +112,8 @@ class FakeDomain:
     def getCPUStats(self, total: bool) -> list[dict[str, int]]:
         if self.error:
             raise self.error
+        if self.domid < 0:
+            raise Failure(libvirt.VIR_ERR_OPERATION_INVALID)
         if total:
             return [{'cpu_time': sum(self.times_ns.values())}]
         return [

@@ -116,9 +116,16 @@ class XenHypervisor(
 
     def vcpu_times_ns(self, uuid: str) -> tuple[int, ...] | None:
         connection = self._current()
-        return self._started().run_domain(
-            uuid, connection, functools.partial(_times_ns, connection, uuid)
-        )
+        try:
+            return self._started().run_domain(
+                uuid,
+                connection,
+                functools.partial(_times_ns, connection, uuid),
+            )
+        except base.HypervisorUnavailable as error:
+            if _does_not_run(error):
+                return None
+            raise
 
     def host_time(self) -> base.HostTime:
         connection = self._current()
@@ -207,14 +214,18 @@ class XenHypervisor(
                 lambda: (domain.XMLDesc(), domain.vcpusFlags(_LIVE)),
             )
         except base.HypervisorUnavailable as error:
-            cause = error.__cause__
-            if (
-                isinstance(cause, libvirt.libvirtError)
-                and cause.get_error_code() == libvirt.VIR_ERR_OPERATION_INVALID
-            ):
-                # It does not run any more.
+            if _does_not_run(error):
                 return None
             raise
+
+
+def _does_not_run(error: base.HypervisorUnavailable) -> bool:
+    """Return whether a domain that is defined does not run any more."""
+    cause = error.__cause__
+    return (
+        isinstance(cause, libvirt.libvirtError)
+        and cause.get_error_code() == libvirt.VIR_ERR_OPERATION_INVALID
+    )
 
 
 def _interfaces(found: Iterable[base.Interface]) -> tuple[base.Interface, ...]:

@@ -158,6 +158,17 @@ class DriverTest(XenCase, hypervisor_suite.Watching):
         ):
             self.assertRaises(base.HypervisorUnavailable, ask)
 
+    def test_a_defined_domain_that_has_stopped_has_no_times(self):
+        uuid = self.start_domain()
+        hypervisor = self.started(watch_interval_s=3600)
+        domain = self.daemon.domains[uuid]
+        domain.domid = -1
+        self.assertIsNone(hypervisor.vcpu_times_ns(uuid))
+        domain.error = fake_libxl.Failure(libvirt.VIR_ERR_INTERNAL_ERROR)
+        self.assertRaises(
+            base.HypervisorUnavailable, hypervisor.vcpu_times_ns, uuid
+        )
+
     def test_ended_between_listing_and_inspection(self):
         uuid = self.start_domain()
         hypervisor = self.started(watch_interval_s=3600)
