@@ -11,6 +11,7 @@ reservations for I/O threads) is computed from a :class:`Reading`.
 import abc
 from collections.abc import Collection
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import enum
 import typing as ty
@@ -165,6 +166,16 @@ class CpuMeter(abc.ABC):
 
         :param total: the interval that the samples are of.
         :param samples: each is given its share of the host's work.
+        """
+
+    def missed(  # noqa: B027
+        self, samples: Sequence[messages.UsageSample]
+    ) -> None:
+        """Take samples into account that have no time of the host.
+
+        The next interval of the host may cover theirs.
+
+        :param samples: of a pass for which :meth:`read` has returned None.
         """
 
     @abc.abstractmethod

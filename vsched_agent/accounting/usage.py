@@ -108,9 +108,11 @@ class UsageMeter:
         ]
         self._count_events(domains, samples)
         if self._host is not None:
-            self.host = (
-                None if total is None else self._host.account(total, samples)
-            )
+            if total is None:
+                self.host = None
+                self._host.missed(samples)
+            else:
+                self.host = self._host.account(total, samples)
         return samples
 
     def checkpoint(self) -> dict[str, ty.Any]:

@@ -9,6 +9,7 @@ domain ran is divided among instances and itself by
 """
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import os
 import time
@@ -55,6 +56,13 @@ class _Last(ty.NamedTuple):
     processes_us: int
 
 
+class _Missed(ty.NamedTuple):
+    """What samples have had of the host's next interval."""
+
+    guest_us: int
+    direct_us: int
+
+
 class FirstDomainMeter(readings.CpuMeter):
     """Reads the time of the first domain once a pass, and divides it.
 
@@ -70,6 +78,7 @@ class FirstDomainMeter(readings.CpuMeter):
         self._us_per_tick = 1_000_000 // os.sysconf('SC_CLK_TCK')
         self._last: _Last | None = None
         self._owed_us = 0
+        self._missed = _Missed(0, 0)
         self._failed = False
         self.prices = first_domain.Prices()
 
@@ -113,6 +122,9 @@ class FirstDomainMeter(readings.CpuMeter):
         Domains are not read at the same moment: when they seem to have run
         more than all CPUs have, the next interval corrects it.
 
+        After intervals in which the hypervisor did not answer for the host,
+        the usage includes what their samples had; see :meth:`missed`.
+
         :param total: the interval that the samples are of.
         :param samples: each is given its charges.
         """
@@ -128,19 +140,25 @@ class FirstDomainMeter(readings.CpuMeter):
             )
             for one in samples
         ]
+        missed, self._missed = self._missed, _Missed(0, 0)
+        had_us = min(missed.direct_us, total.first_domain_us)
         charges, own_us = first_domain.divide(
-            total.first_domain_us, works, self.prices.prices_ns
+            total.first_domain_us - had_us, works, self.prices.prices_ns
         )
-        self.prices.observe(
-            total.first_domain_us, total.interval_us, works, total.processes_us
-        )
+        if not any(missed):
+            self.prices.observe(
+                total.first_domain_us,
+                total.interval_us,
+                works,
+                total.processes_us,
+            )
         for place, charge in enumerate(charges):
             samples[place] = dataclasses.replace(
                 samples[place],
                 direct_us=charge.direct_us,
                 shared_us=charge.shared_us,
             )
-        guest_us = sum(one.guest_us for one in samples)
+        guest_us = missed.guest_us + sum(one.guest_us for one in samples)
         left_us = (
             total.cpus * total.interval_us
             - guest_us
@@ -156,9 +174,23 @@ class FirstDomainMeter(readings.CpuMeter):
             steal_us=0,
             irq_us=0,
             guest_us=guest_us,
-            direct_us=sum(one.direct_us for one in charges),
+            direct_us=had_us + sum(one.direct_us for one in charges),
             shared_us=sum(one.shared_us for one in charges),
             own_us=own_us,
+        )
+
+    def missed(self, samples: Sequence[messages.UsageSample]) -> None:
+        """Keep what instances ran while the host's time was not available.
+
+        Their samples are not charged for shared work, which stays the first
+        domain's own. Nothing is kept before the first answer, with which the
+        host's first interval begins.
+        """
+        if not self._failed or self._last is None:
+            return
+        self._missed = _Missed(
+            self._missed.guest_us + sum(one.guest_us for one in samples),
+            self._missed.direct_us + sum(one.direct_us for one in samples),
         )
 
     def checkpoint(self) -> dict[str, ty.Any] | None:
@@ -168,6 +200,7 @@ class FirstDomainMeter(readings.CpuMeter):
         return {
             **self._last._asdict(),
             'owed_us': self._owed_us,
+            'missed_us': list(self._missed),
             'prices_ns': dict(self.prices.prices_ns),
         }
 
@@ -180,6 +213,8 @@ class FirstDomainMeter(readings.CpuMeter):
             return
         last = _Last(*(int(checkpoint[name]) for name in _Last._fields))
         owed_us = int(checkpoint['owed_us'])
+        guest_us, direct_us = checkpoint['missed_us']
+        missed = _Missed(int(guest_us), int(direct_us))
         prices = first_domain.Prices(
             {
                 str(event): float(price_ns)
@@ -187,6 +222,7 @@ class FirstDomainMeter(readings.CpuMeter):
             }
         )
         self._last, self._owed_us, self.prices = last, owed_us, prices
+        self._missed = missed
 
     def _processes_us(self) -> int:
         """Return what processes have run in user mode since the boot.

@@ -127,6 +127,59 @@ class FirstDomainMeterTest(MeterCase):
             (2_000_000, 10_000), (found.interval_us, found.first_domain_us)
         )
 
+    def test_samples_without_an_answer_count_later(self):
+        self.meter.read()
+        # Before the first answer nothing of them is in an interval.
+        self.meter.missed([sample(900_000, 900_000)])
+        self.dom0.answers = False
+        for _ in range(2):
+            self.later(50 * MS)
+            self.assertIsNone(self.meter.read())
+            self.meter.missed([sample(200_000, 10_000)])
+        stored = json.loads(json.dumps(self.meter.checkpoint()))
+        self.meter = host.FirstDomainMeter(self.dom0, self.dom0.proc)
+        self.meter.resume(stored)
+        self.dom0.answers = True
+        self.later(50 * MS)
+        samples = [sample(300_000, 15_000)]
+        found = self.meter.account(self.meter.read(), samples)
+        self.assertEqual(15_000, samples[0].direct_us)
+        self.assertEqual(
+            (11_150_000, 700_000, 35_000, 115_000),
+            (found.idle_us, found.guest_us, found.direct_us, found.own_us),
+        )
+        self.later(50 * MS)
+        found = self.meter.account(self.meter.read(), [])
+        self.assertEqual(
+            (3_950_000, 0, 0), (found.idle_us, found.guest_us, found.direct_us)
+        )
+
+    def test_samples_had_no_more_than_there_was(self):
+        self.meter.read()
+        self.dom0.answers = False
+        self.later(10 * MS)
+        self.meter.read()
+        self.meter.missed([sample(0, 40_000)])
+        self.dom0.answers = True
+        self.later(20 * MS)
+        samples = [sample(0, 5_000)]
+        found = self.meter.account(self.meter.read(), samples)
+        self.assertEqual(0, samples[0].direct_us)
+        self.assertEqual((30_000, 0), (found.direct_us, found.own_us))
+
+    def test_prices_come_from_whole_intervals(self):
+        seen = []
+        self.meter.prices.observe = lambda *values: seen.append(values[0])
+        self.meter.read()
+        self.dom0.answers = False
+        self.meter.read()
+        self.meter.missed([sample(1_000)])
+        self.dom0.answers = True
+        for _ in range(2):
+            self.later(7 * MS)
+            self.meter.account(self.meter.read(), [sample(1_000)])
+        self.assertEqual([7_000], seen)
+
     def test_resume(self):
         self.assertIsNone(self.meter.checkpoint())
         self.meter.resume(None)
@@ -239,6 +292,51 @@ class ConservationTest(test_base.BaseTestCase):
                 fixtures.MockPatchObject(backends, 'RESCAN_INTERVAL_S', 0.0),
             ):
                 self.play(world, 25)
+
+    def test_nothing_is_lost_while_the_host_does_not_answer(self):
+        dom0 = self.useFixture(fake_dom0.FakeDom0())
+        world = World(dom0, random.Random(1))
+        for module, name, value in (
+            (host.time, 'monotonic_ns', lambda: world.now_ns),
+            (backends, 'RESCAN_INTERVAL_S', 0.0),
+        ):
+            self.useFixture(fixtures.MockPatchObject(module, name, value))
+        world.start()
+        world.sample()
+        before_us = dom0.first_domain_ns // 1000
+        world.run()
+        with fixtures.MockPatchObject(
+            dom0,
+            'host_time',
+            side_effect=host.base.HypervisorUnavailable('no answer'),
+        ):
+            (first,) = world.sample()
+        self.assertIsNone(world.meter.host)
+        self.assertGreater(first.direct_us, 0)
+        world.run()
+        (second,) = world.sample()
+        found = world.meter.host
+        self.assertEqual(
+            (
+                first.guest_us + second.guest_us,
+                first.direct_us + second.direct_us,
+                dom0.first_domain_ns // 1000 - before_us,
+            ),
+            (
+                found.guest_us,
+                found.direct_us,
+                found.direct_us + found.shared_us + found.own_us,
+            ),
+        )
+        self.assertEqual(
+            found.cpus * found.interval_us,
+            found.idle_us
+            + found.guest_us
+            + found.direct_us
+            + found.shared_us
+            + found.own_us,
+        )
+        world.meter.close()
 
     def play(self, world, passes):
         world.start()
