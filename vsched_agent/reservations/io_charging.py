@@ -298,13 +298,11 @@ class Charging:
                 # What the former mode gave them is not theirs any more.
                 self._enforcer.release_io(domain)
                 current = None
-            # The guest is charged nevertheless.
-            self._charge(
-                domain.uuid,
-                held,
-                current or applied.IoHolding(domain.pid, (), room),
-                left_us,
-            )
+            kept = current or applied.IoHolding(domain.pid, (), room)
+            # The guest is charged nevertheless. If nothing but its increase
+            # was refused, that is not tried in between either.
+            if kept != desired or left_us < held.now.runtime_us:
+                self._charge(domain.uuid, held, kept, left_us)
         return self._change(domain.uuid, account, mode, now_s)
 
     def _left_us(

@@ -2,6 +2,7 @@
 
 """What the first domain does for an instance comes out of its budget."""
 
+import itertools
 import tempfile
 
 import fixtures
@@ -131,6 +132,43 @@ class RtdsTest(ChargingCase):
         )
         self.assertAlmostEqual(100, change.io.charged_mcpu, delta=12)
         self.seconds(60, 300_000, 0, 0)
+        self.assertEqual(50_000, self.budget_us())
+
+    def test_what_others_have_meanwhile_is_tried_rarely(self):
+        self.hold(Mode.CHARGE)
+        self.seconds(60, 300_000, 60_000, 40_000)
+        charged_us = self.budget_us()
+        # The first domain has 400 mcpu.
+        for domid, budget_us in ((2, 10_000), (3, 2_000)):
+            self.xl.start(domid)
+            self.xl.vcpus[domid, 0] = [10_000, budget_us, True]
+        apply = self.enforcer.charges.apply
+        tried_s = []
+        self.useFixture(
+            fixtures.MockPatchObject(
+                self.enforcer.charges,
+                'apply',
+                lambda *args: (tried_s.append(self.now), apply(*args)),
+            )
+        )
+        change = self.seconds(30, 300_000, 0, 0)
+        self.assertEqual(charged_us, self.budget_us())
+        self.assertEqual('vsched.reservation.kernel_refused', change.io.code)
+        refused_s = [one for one in tried_s if one >= tried_s[-1] - 20]
+        self.assertGreater(len(refused_s), 1)
+        self.assertEqual(
+            [io_charging.RETRY_S] * (len(refused_s) - 1),
+            [
+                after - before
+                for before, after in itertools.pairwise(refused_s)
+            ],
+            tried_s,
+        )
+        # More work is charged at once.
+        self.seconds(3, 300_000, 160_000, 40_000)
+        self.assertLess(self.budget_us(), charged_us)
+        self.xl.end(2)
+        self.seconds(40, 300_000, 0, 0)
         self.assertEqual(50_000, self.budget_us())
 
     def test_others_are_not_charged(self):
