@@ -227,7 +227,8 @@ class FirstDomainMeter(readings.CpuMeter):
     def _processes_us(self) -> int:
         """Return what processes have run in user mode since the boot.
 
-        Ticks sample it, and it only helps to find prices.
+        Ticks sample it, and it only helps to find prices. When reading fails
+        it is taken to have stood still.
         """
         try:
             with open(self._path, encoding='ascii') as file:
@@ -235,4 +236,4 @@ class FirstDomainMeter(readings.CpuMeter):
             return (int(user) + int(nice)) * self._us_per_tick
         except (OSError, ValueError) as problem:
             LOG.debug('%s: %s', self._path, problem)
-            return 0
+            return self._last.processes_us if self._last else 0

@@ -114,6 +114,9 @@ class FirstDomainMeterTest(MeterCase):
         pathlib.Path(self.dom0.proc, 'stat').unlink()
         self.later(500 * MS)
         self.assertEqual(0, self.meter.read().processes_us)
+        self.dom0.write_user_ticks(50)
+        self.later(500 * MS)
+        self.assertEqual(200_000, self.meter.read().processes_us)
 
     def test_no_answer(self):
         self.meter.read()
