@@ -284,7 +284,7 @@ def _share(budget_us: int, period_us: int) -> Fraction:
 
 
 def _info() -> dict[str, str]:
-    matches = map(_INFO.match, _run('info').splitlines())
+    matches = map(_INFO.match, _run('info').split('\n'))
     return {
         match[1]: match[2].strip()
         for match in matches
@@ -314,7 +314,7 @@ def _listed_domains(scheduler: str) -> tuple[int, dict[int, tuple[int, int]]]:
         raise PermissionError('scheduler %.80r is refused' % (scheduler,))
     pools = 0
     domains: dict[int, tuple[int, int]] = {}
-    for line in _run('sched-' + scheduler).splitlines():
+    for line in _run('sched-' + scheduler).split('\n'):
         match = _DOMAIN.match(line.rstrip())
         if match:
             domid, weight, cap = map(int, match.groups())
@@ -336,7 +336,7 @@ def _listed() -> tuple[int, list[_Listed]]:
     """
     pools = 0
     vcpus: dict[tuple[int, int], _Listed] = {}
-    for line in _run('sched-rtds', '-v', 'all').splitlines():
+    for line in _run('sched-rtds', '-v', 'all').split('\n'):
         match = _VCPU.match(line.rstrip())
         if match:
             domid, index, period_us, budget_us = map(int, match.groups()[:4])
@@ -372,6 +372,10 @@ def _check(value: object, least: int, most: int, what: str) -> None:
 def _run(*arguments: str) -> str:
     """Run the toolstack and return its output.
 
+    Names of domains are in it, which may have any bytes but the end of a
+    line. Neither the locale of this process nor Python's other ends of lines
+    apply to them.
+
     :raises ToolstackError: when it fails.
     """
     _drop_new_privileges()
@@ -380,10 +384,12 @@ def _run(*arguments: str) -> str:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
     ) as process:
         try:
-            output, problem = process.communicate(timeout=TIMEOUT_S)
+            output, problem = (
+                text.decode('utf-8', 'replace')
+                for text in process.communicate(timeout=TIMEOUT_S)
+            )
         except subprocess.TimeoutExpired:
             process.kill()
             raise ToolstackError(

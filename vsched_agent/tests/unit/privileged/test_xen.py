@@ -258,6 +258,7 @@ class TestCredit(base.BaseTestCase):
         self.assertEqual([], self.xl.commands)
 
 
+@ddt.ddt
 class TestProgram(base.BaseTestCase):
     """A program in the place of the toolstack."""
 
@@ -299,6 +300,33 @@ class TestProgram(base.BaseTestCase):
         self.program('echo 12345678901')
         self.assertIn(
             'too much', str(self.assertRaises(OSError, xen.rtds_parameters))
+        )
+
+    # Ends of lines for Python, and what a locale or UTF-8 does not have.
+    @ddt.data('\u0085', '\u2028', '\x0b', '\x1c', '\r', 'é', '\udcff')
+    def test_names(self, character):
+        name = os.fsencode('a%sb' % character)
+        rtds, credit2 = (
+            self.path.with_name(one) for one in ('sched-rtds', 'sched-credit2')
+        )
+        rtds.write_bytes(
+            b'Cpupool Pool-0: sched=RTDS\n'
+            b'Name           ID VCPU    Period    Budget  Extratime\n'
+            b'%s              7    0     10000      4000        yes\n' % name
+        )
+        credit2.write_bytes(
+            b'Cpupool Pool-0: ratelimit=1000us\n'
+            b'Name           ID Weight  Cap\n'
+            b'%s              7    256    0\n' % name
+        )
+        self.program('cat "%s/$1"\n' % self.path.parent)
+        self.assertEqual(
+            {'pools': 1, 'vcpus': [(7, 0, 10_000, 4_000, True)]},
+            xen.rtds_parameters(),
+        )
+        self.assertEqual(
+            {'pools': 1, 'domains': [(7, 256, 0)]},
+            xen.credit_parameters('credit2'),
         )
 
     def test_none(self):
