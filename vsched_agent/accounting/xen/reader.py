@@ -91,10 +91,10 @@ class DomainReader(readings.Reader):
     def read(self, domain: base.Domain) -> readings.Reading | None:
         """Return the CPU use of a domain and of its threads.
 
-        A domain that has started since the last call, and a thread, count
-        from their start; an older one that was not known, from now. A thread
-        that is found late counts from then, as what it has run before was
-        the first domain's own.
+        A known domain that has restarted since the last call, and a thread,
+        count from their start; a domain that was not known, from now. A
+        thread that is found late counts from then, as what it has run before
+        was the first domain's own.
 
         :raises base.HypervisorUnavailable: when it does not answer. The next
             reading covers both intervals.
