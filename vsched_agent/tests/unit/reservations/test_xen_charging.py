@@ -134,6 +134,14 @@ class RtdsTest(ChargingCase):
         self.seconds(60, 300_000, 0, 0)
         self.assertEqual(50_000, self.budget_us())
 
+    def test_small_changes_start_no_process(self):
+        self.hold(Mode.CHARGE)
+        self.seconds(30, 300_000, 60_000, 40_000)
+        self.xl.commands.clear()
+        for change_us in (7_000, -7_000, 7_000, -7_000):
+            self.seconds(1, 300_000, 60_000 + change_us, 40_000)
+        self.assertEqual([], [one for one in self.xl.commands if '-d' in one])
+
     def test_what_others_have_meanwhile_is_tried_rarely(self):
         self.hold(Mode.CHARGE)
         self.seconds(60, 300_000, 60_000, 40_000)

@@ -322,6 +322,16 @@ class GuestRuntimeTestCase(base.BaseTestCase):
         self.assertEqual(8_000, self.runtime(0.4024, 8_000))
         self.assertEqual(8_100, self.runtime(0.405, 8_000))
 
+    def test_changes_of_domains_are_larger(self):
+        for backend in set(reservation.Backend) - reservation.OF_LINUX:
+            self.assertEqual(
+                8_000, self.runtime(0.4095, 8_000, backend=backend)
+            )
+            self.assertEqual(8_200, self.runtime(0.41, 8_000, backend=backend))
+            self.assertEqual(
+                10_000, self.runtime(0.491, 9_500, backend=backend)
+            )
+
     def test_the_whole_promise_comes_back(self):
         for share in (0.5, 0.4999, 0.498):
             self.assertEqual(10_000, self.runtime(share, 9_990))
