@@ -351,7 +351,7 @@ class TestGuestIgnores(BalloonCase):
         self.collector.await_news(
             # One before may be of a guest that was too slow to answer.
             lambda: any(
-                'was told to use' in event.detail
+                'was set to use' in event.detail
                 for event in self.collector.events(
                     mark, self.reserved.uuid, Code.BALLOON_FAILED
                 )
