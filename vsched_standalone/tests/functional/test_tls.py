@@ -122,7 +122,7 @@ class TestTls(base.BaseTestCase):
             (self.certificates.authority, ('@localhost:', '@127.0.0.1:')),
         ):
             self.bus(broker.port, *refused)
-            self.assertIn('Unreachable', self.attempt(REFUSED_S))
+            self.assertIn('BusUnavailable', self.attempt(REFUSED_S))
         self.assertEqual([report] * 2, collector.reports)
 
     def attempt(self, timeout_s):
