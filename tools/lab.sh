@@ -11,6 +11,8 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/services.sh"
 # shellcheck source=tools/lab/image.sh
 . "$VSCHED_TOOLS/lab/image.sh"
+# shellcheck source=tools/lab/emulator.sh
+. "$VSCHED_TOOLS/lab/emulator.sh"
 # shellcheck source=tools/lab/machine.sh
 . "$VSCHED_TOOLS/lab/machine.sh"
 
@@ -36,8 +38,8 @@ usage: tools/lab.sh [--kernel RELEASE] [--scheduler NAME] [--steady] [--cold]
 
 Boots the node, or restores it as it was after its first boot, puts the
 working tree into /opt/vsched, runs COMMAND there as root and ends the node.
-The exit code and the standard output are those of COMMAND. Without COMMAND the image is built and the
-node is booted once. Whatever COMMAND leaves in \$VSCHED_LAB_RESULTS is copied
+The exit code and the standard output are those of COMMAND. Without COMMAND the
+image is built and the node is booted once. Whatever COMMAND leaves in \$VSCHED_LAB_RESULTS is copied
 to DIR, and the node's console.
 
 NODE: $(nodes)
@@ -56,7 +58,8 @@ of tools/lab and of the project's requirements; older ones are removed.
 Building one needs root.
 
 Environment: VSCHED_LAB_CPUS ($LAB_CPUS) and VSCHED_LAB_MEMORY_MIB
-($LAB_MEMORY_MIB) of the node.
+($LAB_MEMORY_MIB) of the node; VSCHED_LAB_EMULATOR, a QEMU to run it in instead of that
+of bookworm-backports, which is kept beside the images.
 USAGE
 }
 
@@ -95,18 +98,15 @@ hypervisor_options() {
 # why_not IMAGE: prints why this machine cannot build an image; fails where it
 # has it, or nothing is against it.
 why_not() {
-    local archive
+    local from
     [[ ! -e $1/complete ]] || return 1
     if [[ $(id -u) != 0 ]]; then
         echo 'building its image needs root'
         return 0
     fi
-    # It fails where one of the files that it reads is missing. The default is
-    # debootstrap's.
-    archive=$(mirror) || true
-    archive=${archive:-http://deb.debian.org/debian}
-    ! reachable "${archive%/}/dists/bookworm/Release" || return 1
-    echo "its image is built from $archive, which cannot be reached"
+    from=$(archive)
+    ! reachable "$from/dists/bookworm/Release" || return 1
+    echo "its image is built from $from, which cannot be reached"
 }
 
 # reachable URL: whether it can be read, by the proxies of the environment.
@@ -180,6 +180,7 @@ lab_main() {
     fi
     ensure_packages "${LAB_PACKAGES[@]}"
     image=$(image_path "$node")
+    emulator_ensure
     image_ensure "$node" "$image"
     # 6.1 is not the beginning of 6.12.
     [[ ! $kernel =~ ^[0-9]+\.[0-9]+$ ]] || kernel+=.

@@ -33,7 +33,7 @@ image_path() {
     print=$(
         cd "$VSCHED_ROOT"
         {
-            git ls-files -co --exclude-standard ':(glob)tools/lab/*' \
+            git ls-files -co --exclude-standard tools/lab/image.sh \
                 "tools/lab/$1" tools/services tools/guest
             ls setup.cfg setup.py pyproject.toml upper-constraints.txt
         } | LC_ALL=C sort | while read -r file; do
@@ -92,7 +92,17 @@ image_ensure() {
     exec {lock}>&-
 }
 
-# mirror: prints the archive that this host installs from.
+# archive: prints the archive that this host installs from; debootstrap's own
+# one by default.
+archive() {
+    local found
+    # It fails where one of the files that it reads is missing.
+    found=$(mirror) || true
+    found=${found:-http://deb.debian.org/debian}
+    echo "${found%/}"
+}
+
+# mirror: prints what the files of apt have.
 mirror() {
     cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources \
         2>/dev/null | awk '
@@ -157,7 +167,7 @@ image_build() {
     mapfile -t kernels <"$node/kernels"
     mapfile -t packages <"$node/packages"
 
-    debootstrap --variant=minbase bookworm "$root" "$(mirror)"
+    debootstrap --variant=minbase bookworm "$root" "$(archive)"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
     # Kernels of the security archive are wanted as well.
     rm -f "$root/etc/apt/sources.list"

@@ -16,9 +16,15 @@ LAB_READY=LAB-READY
 LAB_BOOT_S=300
 
 # machine_kept IMAGE RELEASE: prints the file of a node that was saved when it
-# had booted like this.
+# had booted like this: only the same machine can be restored from it.
 machine_kept() {
-    echo "$1/ready-$2${LAB_SCHEDULER:+-$LAB_SCHEDULER}$LAB_STEADY.qcow2"
+    local print
+    print=$({
+        cat "$VSCHED_TOOLS/lab/machine.sh"
+        "${EMULATOR[@]}" --version
+        echo "$LAB_CPUS $LAB_MEMORY_MIB"
+    } | sha256sum | cut -c 1-8)
+    echo "$1/ready-$2${LAB_SCHEDULER:+-$LAB_SCHEDULER}$LAB_STEADY-$print.qcow2"
 }
 
 # machine_boots IMAGE RELEASE: sets MACHINE to the options of QEMU by which
@@ -54,7 +60,7 @@ machine_start() {
     shift 3
     ln -s "$image/id_ed25519" "$scratch/key"
     machine_boots "$image" "$release"
-    qemu-system-x86_64 -name vsched-lab -machine q35 "${MACHINE[@]}" \
+    "${EMULATOR[@]}" -name vsched-lab -machine q35 "${MACHINE[@]}" \
         -smp "$LAB_CPUS" -m "$LAB_MEMORY_MIB" -nodefaults -display none \
         -no-reboot -serial "file:$scratch/console" \
         -qmp "unix:$scratch/qmp,server=on,wait=off" \
@@ -98,10 +104,14 @@ machine_keep() {
     machine_run "$1" 'sync; fstrim / || true'
     machine_monitor "$1" 'savevm ready'
     machine_monitor "$1" stop
-    local kept
+    local kept other
     kept=$(machine_kept "$2" "$3")
     cp "$1/disk.qcow2" "$kept.new"
     mv "$kept.new" "$kept"
+    # Those of other machines: eight digits differ.
+    for other in "${kept%-*}"-????????.qcow2; do
+        [[ $other == "$kept" ]] || rm -f "$other"
+    done
     machine_monitor "$1" cont
 }
 

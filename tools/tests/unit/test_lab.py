@@ -140,6 +140,7 @@ class TestMachine(base.BaseTestCase):
                     (
                         'VSCHED_TOOLS=%s' % (ROOT / 'tools'),
                         '. "$VSCHED_TOOLS/lab/machine.sh"',
+                        'EMULATOR=(echo 10.0)',
                         *lines,
                     )
                 ),
@@ -204,12 +205,94 @@ class TestMachine(base.BaseTestCase):
                 ('LAB_SCHEDULER=rtds', 'LAB_STEADY=-steady'),
             )
         ]
+        for end, path in zip(
+            ('', '-rtds', '-credit', '-rtds-steady'), found, strict=True
+        ):
+            self.assertRegex(
+                path,
+                '^%s/ready-%s%s-[0-9a-f]{8}.qcow2$'
+                % (self.image, RELEASE, end),
+            )
+
+    def test_only_the_same_machine_is_restored(self):
+        found = [
+            self.shell(*settings, 'machine_kept "$1" "$2"')[0]
+            for settings in (
+                (),
+                ('LAB_CPUS=1',),
+                ('LAB_MEMORY_MIB=4096',),
+                ('EMULATOR=(echo 10.1)',),
+            )
+        ]
+        self.assertEqual(4, len(set(found)), found)
         self.assertEqual(
+            found[:1], self.shell('machine_kept "$1" "$2"'), 'not the same'
+        )
+
+    def test_other_machines_are_not_kept(self):
+        before = self.image / ('ready-%s-0a1b2c3d.qcow2' % RELEASE)
+        scheduled = self.image / ('ready-%s-rtds-0a1b2c3d.qcow2' % RELEASE)
+        for path in (before, scheduled, self.image / 'disk.qcow2'):
+            path.touch()
+        kept = self.shell(
+            'machine_run() { :; }',
+            'machine_monitor() { :; }',
+            'machine_keep "$1" "$1" "$2"',
+            'machine_kept "$1" "$2"',
+        )
+        self.assertEqual(
+            sorted([*kept, str(scheduled)]),
+            sorted(str(path) for path in self.image.glob('ready-*')),
+        )
+
+
+class TestEmulator(base.BaseTestCase):
+    def ensured(self, **environment):
+        """Have it got; the exit code, what is said and what is run."""
+        nowhere = 'http://127.0.0.1:9'
+        self.lab = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        done = subprocess.run(
             [
-                '%s/ready-%s%s.qcow2' % (self.image, RELEASE, end)
-                for end in ('', '-rtds', '-credit', '-rtds-steady')
+                'bash',
+                '-euc',
+                '. "$1/tools/services.sh"\n'
+                '. "$1/tools/lab/image.sh"\n'
+                '. "$1/tools/lab/emulator.sh"\n'
+                'emulator_ensure\n'
+                'echo "${EMULATOR[0]}"',
+                'lab',
+                str(ROOT),
             ],
-            found,
+            capture_output=True,
+            text=True,
+            env={
+                'PATH': '/usr/bin:/bin',
+                'VSCHED_LAB_DIR': str(self.lab),
+                'http_proxy': nowhere,
+                'https_proxy': nowhere,
+                **environment,
+            },
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def test_one_is_named(self):
+        code, run, _ = self.ensured(VSCHED_LAB_EMULATOR='/opt/qemu')
+        self.assertEqual((0, '/opt/qemu\n'), (code, run))
+        self.assertEqual([], list(self.lab.iterdir()))
+
+    def test_archive_cannot_be_reached(self):
+        code, run, said = self.ensured()
+        self.assertEqual((1, ''), (code, run))
+        self.assertIn('QEMU of bookworm-backports was not got', said)
+        self.assertFalse((self.lab / 'emulator' / 'complete').exists())
+
+    def test_it_is_there(self):
+        here = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        (here / 'emulator').mkdir()
+        (here / 'emulator' / 'complete').touch()
+        code, run, _ = self.ensured(VSCHED_LAB_DIR=str(here))
+        self.assertEqual(
+            (0, '%s/emulator/usr/bin/qemu-system-x86_64\n' % here), (code, run)
         )
 
 
@@ -299,6 +382,9 @@ class TestImage(base.BaseTestCase):
         self.assertEqual(
             [False, False], self.changed('vsched_agent/service.py')
         )
+
+    def test_the_machine_is_no_part_of_it(self):
+        self.assertEqual([False, False], self.changed('tools/lab/machine.sh'))
 
     def hypervisors(self):
         """Have the hypervisor built; how often that was done, in this folder.
