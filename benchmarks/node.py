@@ -2,14 +2,10 @@
 
 """On a node as operators have it: systemd, cgroup v2, vhost and KVM."""
 
-import json
-import pathlib
-import subprocess
-import tempfile
-import time
 import typing as ty
 
 from benchmarks import frame
+from benchmarks import lab
 
 if ty.TYPE_CHECKING:
     from matplotlib import figure as figures
@@ -93,7 +89,7 @@ def run(quick: bool) -> frame.Run:
                 _QUICK_S if quick else LOAD_S[name],
             )
             yield frame.Variant('linux-' + release, found[name])
-        lane = _lane()
+        lane = lab.lane('--node')
         yield frame.Variant('lane', lane)
     metrics = {
         'share_kvm_' + name: figures['share']
@@ -122,65 +118,9 @@ def _inside(release: str, seconds: int, load_s: int) -> dict[str, float]:
     :param seconds: what each measurement lasts.
     :param load_s: the same of the comparison of accounts.
     """
-    with tempfile.TemporaryDirectory(prefix='vsched-bench-') as folder:
-        done = subprocess.run(
-            [
-                frame.ROOT / 'tools' / 'lab.sh',
-                '--kernel',
-                release,
-                '--results',
-                folder,
-                'kvm',
-                '--',
-                'bash',
-                '-c',
-                'python -W ignore -m benchmarks.node_inside %d %d '
-                '"$VSCHED_LAB_RESULTS/figures.json"' % (seconds, load_s),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        path = pathlib.Path(folder, 'figures.json')
-        if done.returncode or not path.exists():
-            raise frame.Unavailable(
-                'the node with Linux %s failed (%d): %s'
-                % (release, done.returncode, done.stdout[-2000:])
-            )
-        found: dict[str, float] = json.loads(path.read_text(encoding='utf-8'))
-        return found
-
-
-def _lane() -> dict[str, float]:
-    """Run the node's tests.
-
-    :returns: how many passed and failed, and the seconds it took.
-    """
-    began_s = time.monotonic()
-    done = subprocess.run(
-        [frame.ROOT / 'tools' / 'test.sh', '--node'],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+    return lab.inside(
+        'kvm', ('--kernel', release), 'benchmarks.node_inside', seconds, load_s
     )
-    return {**counts(done.stdout), 'seconds': time.monotonic() - began_s}
-
-
-def counts(output: str) -> dict[str, float]:
-    """Read the last line of ``tools/test.sh``: ``N passed, N failed``.
-
-    :raises frame.Unavailable: when there is none.
-    """
-    found = {}
-    for part in output.strip().rpartition('\n')[2].split(', '):
-        number, _, word = part.partition(' ')
-        if number.isdecimal():
-            found[word] = float(number)
-    if not {'passed', 'failed'} <= found.keys():
-        raise frame.Unavailable('no counts: %s' % output[-2000:])
-    return found
 
 
 def draw(record: frame.Record, figure: 'figures.Figure') -> None:

@@ -3,15 +3,10 @@
 """On a host with Xen: what reservations give, and the lane of its tests."""
 
 from collections.abc import Mapping
-import json
-import pathlib
-import subprocess
-import tempfile
-import time
 import typing as ty
 
 from benchmarks import frame
-from benchmarks import node
+from benchmarks import lab
 from benchmarks import xen_inside
 
 if ty.TYPE_CHECKING:
@@ -73,7 +68,7 @@ def run(quick: bool) -> frame.Run:
         found = _inside('rtds', 'balloon', 1 if quick else 10, steady=False)
         yield frame.Variant('balloon', found)
         metrics['balloon_s'] = max(found['pv_s'], found['pvh_s'])
-        lane = _lane()
+        lane = lab.lane('--xen')
         yield frame.Variant('lane', lane)
     metrics['lane_minutes'] = lane['seconds'] / 60
     metrics['suites_passed'] = lane['passed'] / max(
@@ -98,51 +93,13 @@ def _inside(
     scheduler: str, what: str, number: int, steady: bool
 ) -> dict[str, float]:
     """Measure in a node with one scheduler."""
-    with tempfile.TemporaryDirectory(prefix='vsched-bench-') as folder:
-        done = subprocess.run(
-            [
-                frame.ROOT / 'tools' / 'lab.sh',
-                '--scheduler',
-                scheduler,
-                *(['--steady'] if steady else []),
-                '--results',
-                folder,
-                'xen',
-                '--',
-                'bash',
-                '-c',
-                'python -W ignore -m benchmarks.xen_inside %s %d '
-                '"$VSCHED_LAB_RESULTS/figures.json"' % (what, number),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        path = pathlib.Path(folder, 'figures.json')
-        if done.returncode or not path.exists():
-            raise frame.Unavailable(
-                'the node with %s failed (%d): %s'
-                % (scheduler, done.returncode, done.stdout[-2000:])
-            )
-        found: dict[str, float] = json.loads(path.read_text(encoding='utf-8'))
-        return found
-
-
-def _lane() -> dict[str, float]:
-    """Run the tests of Xen.
-
-    :returns: how many passed and failed, and the seconds it took.
-    """
-    began_s = time.monotonic()
-    done = subprocess.run(
-        [frame.ROOT / 'tools' / 'test.sh', '--xen'],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+    return lab.inside(
+        'xen',
+        ('--scheduler', scheduler, *(['--steady'] if steady else [])),
+        'benchmarks.xen_inside',
+        what,
+        number,
     )
-    return {**node.counts(done.stdout), 'seconds': time.monotonic() - began_s}
 
 
 def draw(record: frame.Record, figure: 'figures.Figure') -> None:

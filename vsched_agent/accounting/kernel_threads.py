@@ -12,10 +12,13 @@ after a thread that it serves:
   since Linux 5.17; on older ones its thread counts as the host's own.
 """
 
+from collections.abc import Callable
 from collections.abc import Container
+from collections.abc import Iterator
 import os
 import re
 import time
+import typing as ty
 
 from vsched_agent.accounting import base
 from vsched_agent.hypervisor import qemu_process
@@ -26,6 +29,7 @@ _NAMES = (
     (Role.VHOST, re.compile(r'vhost-(\d+)\Z')),
     (Role.KVM, re.compile(r'kvm-(?:pit/|nx-lpage-recovery-)(\d+)\Z')),
 )
+_Match = ty.TypeVar('_Match')
 #: The parent of all kernel threads.
 _KTHREADD = 2
 #: Time between two scans of all processes, in seconds.
@@ -72,18 +76,37 @@ class Scanner:
         self._scanned_s = time.monotonic()
         self.scans += 1
         self._by_owner = {}
-        for name in os.listdir(self._proc):
-            if not name.isdecimal():
-                continue
-            comm = qemu_process.comm(int(name), self._proc) or ''
-            for role, pattern in _NAMES:
-                match = pattern.match(comm)
-                if (
-                    match
-                    and qemu_process.parent(int(name), self._proc) == _KTHREADD
-                ):
-                    owner = self._by_owner.setdefault(int(match[1]), {})
-                    owner[int(name)] = role
+        for tid, (owner, role) in matching(served_by, self._proc):
+            self._by_owner.setdefault(owner, {})[tid] = role
+
+
+def served_by(comm: str) -> tuple[int, Role] | None:
+    """Return which thread a kernel thread of that name serves, and how."""
+    for role, pattern in _NAMES:
+        match = pattern.match(comm)
+        if match:
+            return int(match[1]), role
+    return None
+
+
+def matching(
+    match: Callable[[str], _Match | None], proc: str
+) -> Iterator[tuple[int, _Match]]:
+    """Yield the kernel threads whose names match, and what was matched.
+
+    :param match: returns None of names that do not.
+    :param proc: where procfs is.
+    """
+    for name in os.listdir(proc):
+        if not name.isdecimal():
+            continue
+        found = match(qemu_process.comm(int(name), proc) or '')
+        # A process may give itself any name.
+        if (
+            found is not None
+            and qemu_process.parent(int(name), proc) == _KTHREADD
+        ):
+            yield int(name), found
 
 
 class Search:

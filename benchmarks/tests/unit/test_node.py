@@ -4,6 +4,7 @@ from matplotlib import figure as figures
 from oslotest import base
 
 from benchmarks import frame
+from benchmarks import lab
 from benchmarks import node
 from benchmarks.tests import runs
 
@@ -36,9 +37,9 @@ class TestNode(base.BaseTestCase):
 
         self.patch(node, '_inside', inside)
         self.patch(
-            node,
-            '_lane',
-            lambda: {'passed': 9.0, 'failed': 1.0, 'seconds': 600.0},
+            lab,
+            'lane',
+            lambda option: {'passed': 9.0, 'failed': 1.0, 'seconds': 600.0},
         )
         self.patch(frame.os, 'environ', {'VSCHED_HOST_HELD': '1'})
 
@@ -75,6 +76,6 @@ class TestNode(base.BaseTestCase):
     def test_counts(self):
         self.assertEqual(
             {'passed': 12.0, 'failed': 1.0, 'skipped': 2.0},
-            node.counts('x\n12 passed, 1 failed, 2 skipped\n'),
+            lab.counts('x\n12 passed, 1 failed, 2 skipped\n'),
         )
-        self.assertRaises(frame.Unavailable, node.counts, 'killed')
+        self.assertRaises(frame.Unavailable, lab.counts, 'killed')

@@ -4,6 +4,7 @@ from matplotlib import figure as figures
 from oslotest import base
 
 from benchmarks import frame
+from benchmarks import lab
 from benchmarks.tests import runs
 from benchmarks import xen
 from benchmarks import xen_inside
@@ -36,9 +37,9 @@ class TestXen(base.BaseTestCase):
 
         self.patch(xen, '_inside', inside)
         self.patch(
-            xen,
-            '_lane',
-            lambda: {'passed': 9.0, 'failed': 1.0, 'seconds': 600.0},
+            lab,
+            'lane',
+            lambda option: {'passed': 9.0, 'failed': 1.0, 'seconds': 600.0},
         )
         self.patch(frame.os, 'environ', {'VSCHED_HOST_HELD': '1'})
 

@@ -18,8 +18,8 @@ import time
 from oslo_log import log as logging
 
 from vsched_agent.accounting.base import Role
+from vsched_agent.accounting import kernel_threads
 from vsched_agent.hypervisor import base
-from vsched_agent.hypervisor import qemu_process
 
 LOG = logging.getLogger(__name__)
 
@@ -30,8 +30,6 @@ _NAMED = re.compile(r'(.{1,15})-q\d+-')
 _BLKBACK = re.compile(
     r'(?:blkback\.)?([1-9]\d{0,4})\.[a-z][a-z0-9]*(?:-\d*)?\Z'
 )
-#: The parent of all kernel threads.
-_KTHREADD = 2
 #: Ends of devices by bus address: class, domain and number of the device.
 _DISK = re.compile(r'vbd-(\d+)-(\d+)\Z')
 _DEVICES = 'bus/xen-backend/devices'
@@ -90,23 +88,20 @@ class BackendThreads:
     def _scan(self) -> None:
         self._scanned_s = time.monotonic()
         self._by_domain, self._by_device = {}, {}
-        for name in os.listdir(self._proc):
-            if not name.isdecimal():
-                continue
-            comm = qemu_process.comm(int(name), self._proc) or ''
-            found, named = server_of(comm), _NAMED.match(comm)
-            # A process may give itself any name.
-            if (
-                not (found or named)
-                or qemu_process.parent(int(name), self._proc) != _KTHREADD
-            ):
-                continue
-            if found:
-                domid, role = found
-                self._by_domain.setdefault(domid, {})[int(name)] = role
-            elif named:
-                threads = self._by_device.setdefault(named[1], {})
-                threads[int(name)] = Role.VHOST
+        for tid, (owner, role) in kernel_threads.matching(_owner, self._proc):
+            if isinstance(owner, int):
+                self._by_domain.setdefault(owner, {})[tid] = role
+            else:
+                self._by_device.setdefault(owner, {})[tid] = role
+
+
+def _owner(comm: str) -> tuple[int | str, Role] | None:
+    """Return the domain's number, or the interface, that a thread serves."""
+    found = server_of(comm)
+    if found is not None:
+        return found
+    match = _NAMED.match(comm)
+    return None if match is None else (match[1], Role.VHOST)
 
 
 def disk_counters(
