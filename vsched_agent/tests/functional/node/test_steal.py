@@ -2,9 +2,8 @@
 
 from vsched_agent.accounting import readers
 from vsched_agent.accounting import usage
-from vsched_agent.tests.functional import agent_case
 from vsched_agent.tests.functional import agent_guests
-from vsched_agent.tests.functional.node import node_case
+from vsched_agent.tests.functional.node import node_agent_case
 from vsched_agent.tests import guest_calls
 from vsched_lib.contract import messages
 
@@ -16,33 +15,16 @@ _ANSWER_S = 120.0
 _WATCHED_S = 20.0
 
 
-class TestSteal(agent_case.AgentCase):
+class TestSteal(node_agent_case.NodeAgentCase):
     """A guest's own view of its reservation.
 
     KVM tells a guest how long its vCPU was runnable and did not run. A guest
     that is always busy was refused all that it did not get.
     """
 
-    GUESTS = {
-        name: {
-            'load': 'burn',
-            'virt_type': 'kvm',
-            'ready_timeout_s': node_case.READY_S,
-            **fields,
-        }
-        for name, fields in {
-            'reserved': {'extra_specs': {'vsched:cpu_runtime_us': '12000'}},
-            'plain': {},
-            'other': {},
-        }.items()
-    }
+    GUESTS = node_agent_case.competing()
     #: Of the time.
     TOLERANCE = 0.02
-
-    @classmethod
-    def setUpClass(cls):
-        node_case.require_node()
-        super().setUpClass()
 
     def setUp(self):
         super().setUp()

@@ -6,7 +6,7 @@ import subprocess
 
 from vsched_agent.privileged import syscalls
 from vsched_agent.profiling.guest import domain_xml
-from vsched_agent.tests.functional import agent_case
+from vsched_agent.tests.functional.node import node_agent_case
 from vsched_agent.tests.functional.node import node_case
 from vsched_lib.contract import messages
 
@@ -15,22 +15,19 @@ State = messages.State
 _BRIDGE = 'vsched-node1'
 
 
-class TestReservation(agent_case.AgentCase):
+class TestReservation(node_agent_case.NodeAgentCase):
     """vhost's worker of a guest whose I/O is charged.
 
     It is a thread of the kernel on 6.1, and of QEMU since 6.4.
     """
 
     GUESTS = {
-        'sending': {
-            'load': 'burn',
-            'virt_type': 'kvm',
-            'ready_timeout_s': node_case.READY_S,
-            'networks': (domain_xml.Network(_BRIDGE),),
-            'ip': '198.18.1.2/24',
+        'sending': node_agent_case.busy(
+            networks=(domain_xml.Network(_BRIDGE),),
+            ip='198.18.1.2/24',
             # UDP packets to an address and a port, 200 a second.
-            'runs': ('send 198.18.1.1 9 200 1 64 0',),
-        }
+            runs=('send 198.18.1.1 9 200 1 64 0',),
+        )
     }
 
     @classmethod
