@@ -69,7 +69,6 @@ ABOUT = frame.About(
         'tools/lab',
         'tools/lab.sh',
         'tools/test.sh',
-        'vsched_agent/accounting',
         'vsched_agent/enforcement',
         'vsched_agent/host',
         'vsched_agent/privileged',
